@@ -24,7 +24,7 @@ class BudgetExceededError(RuntimeError):
     total : tuple of (float, float)
         The (epsilon, delta) of the whole budget.
     name : str, default=""
-        Name of the limit on some users or purposes that was exceeded; "" for the data set's budget.
+        Name of the limit on name of the sub-limit that was exceeded; "" for the data set's budget.
     message : str, default=""
         Replaces the usual message, for several releases that are refused at once.
     """
@@ -41,32 +41,38 @@ class BudgetExceededError(RuntimeError):
         if self.message:
             return self.message
 
-        def amount(pair):
-            return f"(epsilon={pair[0]:.6g}, delta={pair[1]:.6g})"
-
+        asked = _format_params(self.asked)
+        remaining = _format_params(self.remaining)
+        total = _format_params(self.total)
         budget = f"the limit {self.name!r}" if self.name else "the budget"
         return (
-            f"the release costs {amount(self.asked)}, {budget} has {amount(self.remaining)} left "
-            f"of {amount(self.total)}; nothing was computed or charged"
+            f"the release costs {asked}, but {budget} has {remaining} left of {total}; "
+            "nothing was computed or charged"
         )
 
 
+def _format_params(params):
+    epsilon, delta = params
+    return f"(epsilon={epsilon:.6g}, delta={delta:.6g})"
+
+
 class LedgerError(RuntimeError):
-    """The ledger cannot be used: missing, locked, corrupt, foreign, or with other settings."""
+    """The ledger is missing, locked, damaged, of another configuration, or not the expected one."""
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from an integer seed: anyone who knows the seed can remove the noise."""
+    """Noise was drawn from an integer seed, anyone who knows the seed can remove the noise."""
 
 
 class RawDataWarning(UserWarning):
     """A tool around a private estimator computes on the raw rows without a charge.
 
     The warning precedes the charge, so ``warnings.simplefilter("error", RawDataWarning)`` refuses
-    such a fit without cost. ``PrivacyAccountant(..., on_raw_data="raise")`` refuses it for everyone
+    such a fit at cost. cost.
+    ``PrivacyAccountant(..., on_raw_data="raise")`` refuses it for everyone
     who uses the ledger.
     """
 
 
 class PrivacyViolationWarning(UserWarning):
-    """An audit proved that an estimator's privacy claim does not hold."""
+    """An audit proved that an estimator's privacy claim is wrong."""

@@ -92,7 +92,7 @@ def shared(ledger, monkeypatch):
     names = ((1, "ann", "trial"), (2, EVIL, EVIL), (3, "ann", "report"))
     for month, user, purpose in names:
         time = f"2026-0{month}-01T00:00:00+00:00"
-        monkeypatch.setattr("skdp.ledger._accountant._time", lambda time=time: time)
+        monkeypatch.setattr("skdp.ledger._accountant._current_time", lambda time=time: time)
         accountant.as_user(user, purpose=purpose).charge(PureDP(0.125), label=f"{month} {EVIL}")
     return ledger
 

@@ -1,4 +1,4 @@
-"""Privacy accounting: events, what they cost, and the noise that a budget buys."""
+"""Privacy accounting: events, their privacy cost, and the calibration of noise."""
 
 from skdp.accounting._advanced import advanced_epsilon
 from skdp.accounting._bounds import get_delta, get_epsilon, trade_off

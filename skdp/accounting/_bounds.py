@@ -1,4 +1,4 @@
-"""Upper bounds on what an event costs, by any of the field's methods."""
+"""Upper bounds on epsilon and delta of an event, by all composition methods."""
 
 import math
 from fractions import Fraction
@@ -22,88 +22,111 @@ from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_choice, check_positive, check_within
 
-# Of prices of one record in the general bound on a group.
+# The tolerance of bounds for one record in the general bound for a group.
 _GROUP_TOLERANCE = 1e-3
 
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
-# Below it logarithms and products of probabilities underflow.
-LEAST_DELTA = 1e-290
+# Products of smaller deltas underflow.
+MIN_DELTA = 1e-290
 
 
 def has_loss_distribution(parts, relation):
-    """Whether the privacy loss distribution of every event is known."""
+    """Return True if the privacy loss distribution of every event is known."""
     return all(privacy_of(part, relation).pairs is not None for part in parts)
 
 
 def _is_exact(parts, relation):
-    """Whether the least curve is known in closed form: of Gaussians, or of one event alone."""
-    one = sum(parts.values()) == 1 and not isinstance(next(iter(parts)), ev.RandomStopping)
-    return ev.gaussian_mu(parts) is not None or (one and has_loss_distribution(parts, relation))
+    """Return True if the exact privacy profile has a closed form: Gaussians or a single event."""
+    if ev.gaussian_mu(parts) is not None:
+        return True
+    is_single = sum(parts.values()) == 1 and not isinstance(next(iter(parts)), ev.RandomStopping)
+    return is_single and has_loss_distribution(parts, relation)
 
 
 def _single_epsilon(part, delta_, relation):
-    """Least epsilon at delta of one release, RDP included where no closed form is exact."""
+    """Return the smallest known epsilon at delta of one release, also by RDP if it is not exact."""
     bound = privacy_of(part, relation).epsilon_at(delta_)
     if not _is_exact({part: 1}, relation):
         bound = min(bound, rdp_epsilon({part: 1}, delta_, relation))
     return bound
 
 
-def _shares(parts, delta_, relation):
-    """Each event's part of delta: what it needs, and an equal share if it is not pure."""
-    fixed = sum(n * Fraction(privacy_of(part, relation).delta) for part, n in parts.items())
-    without_delta = {part for part in parts if privacy_of(part, relation).epsilon == math.inf}
-    total = sum(parts[part] for part in without_delta)
-    share = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total if total else 0.0
-    shares = {
-        p: privacy_of(p, relation).delta + (share if p in without_delta else 0.0) for p in parts
-    }
-    return shares, fixed <= delta_
+def _split_delta(parts, delta_, relation):
+    """Split delta among the events: an event's delta, and equal parts for those without epsilon.
+
+    Returns
+    -------
+    deltas : dict
+        From events to their deltas.
+    is_enough : bool
+        False if the deltas of the events alone exceed delta.
+    """
+    event_deltas = {part: privacy_of(part, relation).delta for part in parts}
+    fixed = sum(n * Fraction(event_deltas[part]) for part, n in parts.items())
+    without_epsilon = {part for part in parts if privacy_of(part, relation).epsilon == math.inf}
+    total = sum(parts[part] for part in without_epsilon)
+    equal_part = 0.0
+    if total:
+        equal_part = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total
+    deltas = {}
+    for part, event_delta in event_deltas.items():
+        deltas[part] = event_delta + (equal_part if part in without_epsilon else 0.0)
+    return deltas, fixed <= delta_
 
 
 def _basic(parts, delta_, relation):
+    """Return epsilon by basic composition."""
     if sum(parts.values()) == 1:
         return _single_epsilon(next(iter(parts)), delta_, relation)
-    shares, enough = _shares(parts, delta_, relation)
-    if not enough:
+    deltas, is_enough = _split_delta(parts, delta_, relation)
+    if not is_enough:
         return math.inf
-    return sum_up((n, _single_epsilon(p, shares[p], relation)) for p, n in parts.items())
+    return sum_up((n, _single_epsilon(p, deltas[p], relation)) for p, n in parts.items())
 
 
 def _advanced_bound(parts, delta_, relation):
-    """Each release at the delta that it states, or all within half of delta if they can be."""
-    stated = {part: privacy_of(part, relation).delta for part in parts}
+    """Return epsilon by advanced composition.
+
+    Two splits are tried: each event at its delta, and half of delta split among the events.
+    """
+    event_deltas = {part: privacy_of(part, relation).delta for part in parts}
     best = math.inf
-    halves, enough = _shares(parts, 0.5 * delta_, relation)
-    for shares in (stated, halves) if enough else (stated,):
-        costs = [(_single_epsilon(p, shares[p], relation), shares[p], n) for p, n in parts.items()]
-        if all(cost < math.inf for cost, _, _ in costs):
+    splits = [event_deltas]
+    half_split, is_enough = _split_delta(parts, 0.5 * delta_, relation)
+    if is_enough:
+        splits.append(half_split)
+    for deltas in splits:
+        costs = [(_single_epsilon(p, deltas[p], relation), deltas[p], n) for p, n in parts.items()]
+        if all(epsilon < math.inf for epsilon, _, _ in costs):
             best = min(best, _advanced.advanced_epsilon(costs, delta_))
             if len(costs) == 1:
-                cost, own, count = costs[0]
-                best = min(best, _advanced.optimal_epsilon(cost, count, delta_, own))
+                epsilon, delta0, count = costs[0]
+                best = min(best, _advanced.optimal_epsilon(epsilon, count, delta_, delta0))
     return best
 
 
 def _zcdp_bound(parts, delta_, relation, k=1):
+    """Return epsilon by zCDP, for a group of k records."""
     rho, rho_delta = composed_zcdp(parts, relation, k)
     return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
 
 
-def _stated_and_gaussian(parts, delta_, relation):
-    """What releases state, plus what the Gaussian ones cost together at the rest of delta."""
+def _gaussian_and_others(parts, delta_, relation):
+    """Return epsilon of all Gaussians together plus the sum of the others' epsilons."""
     gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
     others = {part: n for part, n in parts.items() if part not in gaussians}
-    stated = sum_up((n, privacy_of(part, relation).epsilon) for part, n in others.items())
-    fixed = sum_up((n, privacy_of(part, relation).delta) for part, n in others.items())
-    left = (delta_ - fixed) * (1.0 - 1e-15)
-    if not gaussians or stated == math.inf or left < 0.0:
+    others_epsilon = sum_up((n, privacy_of(part, relation).epsilon) for part, n in others.items())
+    others_delta = sum_up((n, privacy_of(part, relation).delta) for part, n in others.items())
+    delta_left = (delta_ - others_delta) * (1.0 - 1e-15)
+    if not gaussians or others_epsilon == math.inf or delta_left < 0.0:
         return math.inf
-    return sum_up([(1, stated), (1, _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians), left))])
+    gaussian_epsilon = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians), delta_left)
+    return sum_up([(1, others_epsilon), (1, gaussian_epsilon)])
 
 
 def _require_loss_distribution(parts, relation):
+    """Raise ValueError unless the loss distribution of every event is known."""
     if not has_loss_distribution(parts, relation):
         names = sorted({type(part).__name__ for part in parts})
         raise ValueError(
@@ -113,12 +136,12 @@ def _require_loss_distribution(parts, relation):
 
 
 def _pld_bound(parts, delta_, relation, tolerance):
-    """epsilon by privacy loss distributions, never above that by RDP.
+    """Return epsilon by privacy loss distributions, or by RDP if that is smaller.
 
     A loss distribution can be looser than the Renyi divergences: the pair of the exponential
-    mechanism is the largest over its two-point pairs, and that of a random number of pure runs
-    is that of any release as pure. It may also have no price: beyond 1e9 releases, or where losses
-    are too large for a grid.
+    mechanism has the largest profile of its two-point pairs, and that of a random number of pure
+    runs is that of any pure release. It also has no finite epsilon beyond 1e9 releases, or if the
+    losses are too large for a grid.
     """
     exact = _exact_epsilon(parts, delta_, relation)
     if exact is not None:
@@ -130,7 +153,7 @@ def _pld_bound(parts, delta_, relation, tolerance):
 
 
 def _exact_epsilon(parts, delta_, relation):
-    """The least epsilon where the curve is known in closed form, else None."""
+    """Return the exact epsilon if the privacy profile has a closed form, else None."""
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
@@ -140,7 +163,8 @@ def _exact_epsilon(parts, delta_, relation):
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 
 
-def _whole(counts, relation):
+def _without_full_samples(counts, relation):
+    """Return the counts with each sampling event of rate 1 replaced by its inner events."""
     merged: dict[ev.Event, int] = {}
     for part, count in counts:
         for leaf, times in ev.leaves(whole_sample(part, relation)).items():
@@ -152,14 +176,14 @@ def _counts(event):
     return tuple(ev.leaves(event).items())
 
 
-# What finds a plan's noise, every fit of the same plan and a ledger ask for the same prices again.
+# Calibration, every fit of a plan and the ledger compute the same costs repeatedly.
 @lru_cache(maxsize=1024)
 def _epsilon(counts, delta_, relation, method, tolerance):
     if not counts or delta_ >= 1.0:
         return 0.0
     if any(_is_non_private(part) for part, _ in counts):
         return math.inf
-    parts = _whole(counts, relation)
+    parts = _without_full_samples(counts, relation)
     fewer = with_fewer_events(parts)
     if method == "pld":
         _require_loss_distribution(parts, relation)
@@ -173,13 +197,14 @@ def _epsilon(counts, delta_, relation, method, tolerance):
         return exact
     bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
     bounds.append(rdp_epsilon(fewer, delta_, relation))
-    bounds.append(_stated_and_gaussian(parts, delta_, relation))
+    bounds.append(_gaussian_and_others(parts, delta_, relation))
     if delta_ > 0.0 and sum(parts.values()) > 1 and has_loss_distribution(parts, relation):
         bounds.append(_pld.pld_epsilon(fewer, delta_, relation, tolerance))
     return min(bounds)
 
 
 def _is_non_private(part):
+    """Return True for `NonPrivate`, and for events that run it with positive probability."""
     if not hasattr(part, "event"):
         return isinstance(part, ev.NonPrivate)
     runs = getattr(part, "sampling_rate", 1.0) > 0.0
@@ -202,26 +227,27 @@ def get_epsilon(
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
-    """Upper bound on epsilon at delta.
+    """Return an upper bound on epsilon at delta.
 
     Parameters
     ----------
     event : Event
-        What was released, its parameters fixed beforehand.
+        The event of the mechanism, whose parameters were fixed beforehand.
     delta : float in [0, 1]
-        At which epsilon is wanted.
+        The delta.
     relation : {"add_remove", "replace_one"}, default="add_remove"
+        The relation between neighboring tables.
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
-        "auto" is the least of all bounds that apply.
+        The composition method. "auto" is the smallest of all bounds that apply.
     tolerance : float, default=1e-4
-        Wanted accuracy, relative to min(1, epsilon).
+        The accuracy of numerical bounds, relative to min(1, epsilon).
     group_size : int, default=1
-        The number of records protected together.
+        Number of records protected together.
 
     Returns
     -------
     float
-        Never below the truth; infinite where no finite bound holds.
+        The epsilon, rounded up; infinite if no finite bound holds.
 
     Raises
     ------
@@ -253,46 +279,50 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
-    # The search for a good delta of one record needs no finer prices: many of them are asked for.
-    how = relation, method, max(tolerance, _GROUP_TOLERANCE), k
-    if grouped is None:
-        is_wanted = delta_ > 0.0
-    else:
-        is_wanted = delta_ > 0.0 and any(map(_is_sampled_group, ev.leaves(grouped)))
-        is_wanted = is_wanted and not _is_generic_above(min(bounds), counts, delta_, *how)
-    if is_wanted:
-        bounds.append(_generic_group_epsilon(counts, delta_, *how))
+    # The search for a good delta of one record computes many bounds, so they are less accurate.
+    tolerance = max(tolerance, _GROUP_TOLERANCE)
+    use_general = delta_ > 0.0
+    if grouped is not None and use_general:
+        # Only for mixtures can the general bound be smaller.
+        use_general = any(map(_is_sampled_group, ev.leaves(grouped)))
+        use_general = use_general and not _is_general_bound_above(
+            min(bounds), counts, delta_, relation, method, tolerance, k
+        )
+    if use_general:
+        bounds.append(_general_group_epsilon(counts, delta_, relation, method, tolerance, k))
     return min(bounds)
 
 
-def _is_generic_above(known, counts, delta_, relation, method, tolerance, k):
-    """Return True if the general bound on a group is found to be no less than a known one.
+def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, k):
+    """Return True if the general bound on a group is proved to be at least another bound.
 
-    One record's epsilon at delta / k is a lower bound on the epsilon that the general bound
-    multiplies by k; its own delta of the group then gives a larger one, and so on.
+    The general bound is k times the epsilon of one record at some delta of at most delta / k. The
+    epsilon at delta / k is a lower bound on this epsilon. It implies a delta of the group, which
+    gives a smaller delta of one record and a better lower bound, and so on.
     """
-    single = delta_ / k
-    for _ in range(4 if known < math.inf else 0):
-        value = _epsilon(counts, single, relation, method, tolerance)
-        if k * value >= known:
+    record_delta = delta_ / k
+    for _ in range(4 if bound < math.inf else 0):
+        record_epsilon = _epsilon(counts, record_delta, relation, method, tolerance)
+        if k * record_epsilon >= bound:
             return True
-        grown = group_delta(value, single, k)
-        if grown <= delta_ * (1.0 + 1e-3):
+        total_delta = group_delta(record_epsilon, record_delta, k)
+        if total_delta <= delta_ * (1.0 + 1e-3):
             return False
-        single *= delta_ / grown
-        if single < LEAST_DELTA:
+        record_delta *= delta_ / total_delta
+        if record_delta < MIN_DELTA:
             return False
     return False
 
 
 def _is_sampled_group(part):
+    """Return True for a `SampledGroup`, and for a random number of runs of one."""
     return isinstance(part, ev.SampledGroup) or (
         isinstance(part, ev.RandomStopping) and any(map(_is_sampled_group, ev.leaves(part.event)))
     )
 
 
-def _generic_group_epsilon(counts, delta_, relation, method, tolerance, k):
-    """k epsilon, for the largest found delta of one record that makes the group's delta fit."""
+def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
+    """Return k epsilon of one record, at the largest delta whose group delta is at most delta_."""
     rough = "rdp" if method in ("auto", "pld") else method
     log_high = math.log(delta_ / k)
     best = math.inf
@@ -321,27 +351,27 @@ def get_delta(
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
-    """Upper bound on delta at epsilon.
+    """Return an upper bound on delta at epsilon.
 
     Parameters
     ----------
     event : Event
-        What was released, its parameters fixed beforehand.
+        The event of the mechanism, whose parameters were fixed beforehand.
     epsilon : float
-        At which delta is wanted, at least 0.
+        The epsilon, at least 0.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        What neighboring tables are.
+        The relation between neighboring tables.
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
-        As in `epsilon`.
+        As in `get_epsilon`.
     tolerance : float, default=1e-4
-        As in `epsilon`.
+        As in `get_epsilon`.
     group_size : int, default=1
-        The number of records protected together.
+        Number of records protected together.
 
     Returns
     -------
     float
-        In [0, 1], never below the truth.
+        The delta in [0, 1], rounded up.
 
     Examples
     --------
@@ -354,15 +384,16 @@ def get_delta(
     counts = _counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
-    how = relation, method, tolerance
     grouped = group_event(event, int(group_size))
-    known = 1.0
+    bound = 1.0
     if grouped is not None:
-        # A delta that has underflowed is no bound that an epsilon at it would meet.
-        known = _delta(_counts(grouped), target, *how) or 1.0
-    return _inverted_delta(
-        lambda d: _group_epsilon(counts, d, *how, int(group_size)), target, known
-    )
+        # A delta of 0 may have underflowed; then it is no starting point for the inversion.
+        bound = _delta(_counts(grouped), target, relation, method, tolerance) or 1.0
+
+    def epsilon_at(delta):
+        return _group_epsilon(counts, delta, relation, method, tolerance, int(group_size))
+
+    return _inverted_delta(epsilon_at, target, bound)
 
 
 @lru_cache(maxsize=1024)
@@ -371,7 +402,7 @@ def _delta(counts, target, relation, method, tolerance):
         return 1.0
     if not counts or target == math.inf:
         return 0.0
-    parts = _whole(counts, relation)
+    parts = _without_full_samples(counts, relation)
     if method == "pld":
         _require_loss_distribution(parts, relation)
     if method in ("auto", "pld"):
@@ -387,7 +418,7 @@ def _delta(counts, target, relation, method, tolerance):
         best = min(best, rdp_delta(fewer, target, relation))
     if method in ("auto", "pld") and has_loss_distribution(parts, relation):
         best = min(best, _pld_delta(fewer, target, relation, tolerance))
-    by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _stated_and_gaussian}
+    by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _gaussian_and_others}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):
             best = _inverted_delta(lambda d, f=bound: f(parts, d, relation), target, best)
@@ -395,41 +426,44 @@ def _delta(counts, target, relation, method, tolerance):
 
 
 def _exact_delta(parts, target, relation):
-    """The least delta where the curve is known in closed form, else None."""
+    """Return the exact delta if the privacy profile has a closed form, else None."""
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
-    return (
-        privacy_of(next(iter(parts)), relation).curve()(target)
-        if _is_exact(parts, relation)
-        else None
-    )
+    if _is_exact(parts, relation):
+        return privacy_of(next(iter(parts)), relation).privacy_profile()(target)
+    return None
 
 
 def _pld_delta(parts, target, relation, tolerance):
+    """Return delta by privacy loss distributions, without a grid for a single event."""
     if sum(parts.values()) == 1:
-        return privacy_of(next(iter(parts)), relation).curve()(target)
+        return privacy_of(next(iter(parts)), relation).privacy_profile()(target)
     return _pld.pld_delta(parts, target, relation, tolerance)
 
 
-def _inverted_delta(epsilon_at, target, known=1.0):
-    """The lesser of `known` and the least delta found whose epsilon is at most the target."""
-    if known == 0.0 or epsilon_at(0.0) <= target:
+def _inverted_delta(epsilon_at, target, bound=1.0):
+    """Return a delta whose epsilon is at most the target, close to the smallest one.
+
+    The result is at most `bound`, another upper bound on delta.
+    """
+    if bound == 0.0 or epsilon_at(0.0) <= target:
         return 0.0
-    if epsilon_at(known * (1.0 - 1e-9)) > target:
-        return known
+    if epsilon_at(bound * (1.0 - 1e-9)) > target:
+        return bound
 
     def gap(log_delta):
-        above = epsilon_at(math.exp(log_delta)) - target
-        # At the target itself delta may still be larger than it need be.
-        return min(above, 1e9) if above > 0.0 else min(above, -1e-300)
+        excess = epsilon_at(math.exp(log_delta)) - target
+        # An excess of 0 counts as negative, so that the search goes on to smaller deltas.
+        return min(excess, 1e9) if excess > 0.0 else min(excess, -1e-300)
 
-    low, high = math.log(1e-300), math.log(known)
+    low = math.log(1e-300)
+    high = math.log(bound)
     if gap(low) <= 0.0:
         return math.exp(low)
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
     root = round_to_safe(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
-    return min(known, math.exp(root))
+    return min(bound, math.exp(root))
 
 
 def trade_off(
@@ -441,31 +475,31 @@ def trade_off(
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
-    """Lower bound on the false-negative rate of any test with false-positive rate alpha.
+    """Return a lower bound on the false-negative rate of tests with false-positive rate alpha.
 
-    f(alpha) is the largest of 1 - delta(epsilon) - e^epsilon alpha and
+    f(alpha) is the maximum of 1 - delta(epsilon) - e^epsilon alpha and
     e^-epsilon (1 - delta(epsilon) - alpha) over epsilon >= 0 (Dong, Roth and Su 2022,
     proposition 2.12).
 
     Parameters
     ----------
     event : Event
-        What was released, its parameters fixed beforehand.
+        The event of the mechanism, whose parameters were fixed beforehand.
     alpha : float
         The false-positive rate, in [0, 1].
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        What neighboring tables are.
+        The relation between neighboring tables.
     method : {"auto", "basic", "advanced", "zcdp", "rdp", "pld"}, default="auto"
-        As in `epsilon`.
+        As in `get_epsilon`.
     tolerance : float, default=1e-4
-        As in `epsilon`.
+        As in `get_epsilon`.
     group_size : int, default=1
-        The number of records protected together.
+        Number of records protected together.
 
     Returns
     -------
     float
-        Never above the truth.
+        The false-negative rate, rounded down.
 
     Examples
     --------
@@ -475,21 +509,21 @@ def trade_off(
     """
     check_within(alpha, "alpha", 0.0, 1.0)
     options = dict(relation=relation, method=method, tolerance=tolerance, group_size=group_size)
-    curve = partial(get_delta, event, **options)
+    delta_at = partial(get_delta, event, **options)
 
-    def first(eps):
-        return 1.0 - curve(eps) - math.exp(eps) * alpha
+    def first(epsilon):
+        return 1.0 - delta_at(epsilon) - math.exp(epsilon) * alpha
 
-    def second(eps):
-        return math.exp(-eps) * (1.0 - curve(eps) - alpha)
+    def second(epsilon):
+        return math.exp(-epsilon) * (1.0 - delta_at(epsilon) - alpha)
 
-    smallest = (get_epsilon(event, d, **options) for d in (0.0, 1e-9))
-    far = min(700.0, *smallest)
-    near = min(far, -math.log(alpha)) if alpha > 0.0 else far
-    return max(0.0, _largest(first, near), _largest(second, far))
+    epsilons = (get_epsilon(event, delta, **options) for delta in (0.0, 1e-9))
+    second_end = min(700.0, *epsilons)
+    first_end = min(second_end, -math.log(alpha)) if alpha > 0.0 else second_end
+    return max(0.0, _maximum(first, first_end), _maximum(second, second_end))
 
 
-def _largest(function, high):
-    """The largest value found of a function on [0, high]; any of them is a bound."""
-    found = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
-    return max(-float(found.fun), function(0.0), function(high))
+def _maximum(function, high):
+    """Return the maximum of a function on [0, high]; a smaller value is a valid bound too."""
+    result = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+    return max(-float(result.fun), function(0.0), function(high))

@@ -1,4 +1,4 @@
-"""The noise that a budget buys."""
+"""Calibration: the parameter of a mechanism whose cost just fits a budget."""
 
 import math
 from collections.abc import Callable
@@ -25,26 +25,28 @@ def calibrate(
     bounds: tuple[float, float] = (1e-12, 1e15),
     rtol: float = 1e-6,
 ) -> float:
-    """The parameter of an event family whose cost just fits a budget.
+    """Return the parameter of a family of events whose cost just fits a budget.
 
     Parameters
     ----------
     make_event : callable
-        Maps a positive float to an event whose cost is monotone in it, in either direction.
+        A function from a positive float to an event. The cost of the event must be monotone in
+        the float, increasing or decreasing.
     epsilon, delta : float
         The budget.
     relation, method, tolerance, group_size : options
         As in `skdp.accounting.get_epsilon`.
     bounds : (float, float), default=(1e-12, 1e15)
-        The parameters to search.
+        The smallest and the largest parameter to try.
     rtol : float, default=1e-6
         Relative accuracy of the parameter.
 
     Returns
     -------
     float
-        Always on the safe side: ``get_epsilon(make_event(result), delta, ...) <= epsilon`` with
-        the same options. If every parameter within bounds fits, the bound at the costly end.
+        A parameter on the safe side: ``get_epsilon(make_event(result), delta, ...) <= epsilon``
+        with the same options. If every parameter within the bounds fits, it is the bound with the
+        larger cost.
 
     Raises
     ------
@@ -78,11 +80,11 @@ def calibrate(
             value = closed * group_size * gaussian_noise_multiplier(epsilon, delta)
             if low <= value <= high:
                 return round_to_safe(fits, value)
-    parts = ev.leaves(make_event(start))
-    # A bound that is quick and no less than the one wanted, to start from.
-    is_slow = exact and delta > 0.0 and (len(parts) > 1 or any(map(ev.is_sampled, parts)))
+    counts = ev.leaves(make_event(start))
+    # If the bound is slow, start from the RDP bound, which is quick and no smaller.
+    is_slow = exact and delta > 0.0 and (len(counts) > 1 or any(map(ev.is_sampled, counts)))
     rough = partial(cost, name="rdp" if is_slow else method)
-    safer = 4.0 if _falls(rough, start, low, high) else 0.25
+    safer = 4.0 if _is_decreasing(rough, start, low, high) else 0.25
     safe, unsafe = bracket(rough, epsilon, start, safer, low, high)
     if is_slow and unsafe is not None:
         start = crossing(rough, epsilon, safe, unsafe, 0.05)
@@ -90,14 +92,17 @@ def calibrate(
     if unsafe is None:
         return safe
     accuracy = max(0.25 * rtol, 2.0**-50)
-    found = crossing(cost, epsilon, safe, unsafe, accuracy)
+    value = crossing(cost, epsilon, safe, unsafe, accuracy)
     if safer > 1.0:
-        return min(round_to_safe(fits, found, accuracy), safe)
-    return max(round_to_safe(fits, found, -accuracy), safe)
+        return min(round_to_safe(fits, value, accuracy), safe)
+    return max(round_to_safe(fits, value, -accuracy), safe)
 
 
 def _gaussian_scale(make_event, start, low, high):
-    """c if the family is Gaussian releases worth one of multiplier s / c; else None."""
+    """Return c if the family with parameter s is equivalent to one Gaussian of multiplier s / c.
+
+    The result is None for other families.
+    """
     scales = []
     for value in (start, min(2.0 * start, high) if start < high else max(low, 0.5 * start)):
         mu = ev.gaussian_mu(ev.leaves(make_event(value)))
@@ -107,8 +112,8 @@ def _gaussian_scale(make_event, start, low, high):
     return scales[0] if math.isclose(*scales, rel_tol=1e-12) else None
 
 
-def _falls(cost, start, low, high):
-    """Whether the cost falls as the parameter grows."""
+def _is_decreasing(cost, start, low, high):
+    """Return True if the cost decreases as the parameter grows."""
     for factor in (2.0, 16.0, 1e3, 1e6):
         first = cost(max(start / factor, low))
         second = cost(min(start * factor, high))
@@ -118,34 +123,33 @@ def _falls(cost, start, low, high):
 
 
 def bracket(cost, target, start, safer, low, high):
-    """(safe, unsafe) parameters about the target, by steps that grow up to fourfold.
+    """Return (safe, unsafe) parameters that enclose the target, by steps that grow up to fourfold.
 
     A parameter times `safer` costs less. Unsafe is None if all parameters within bounds are safe.
     """
-
-    def moved(value, factor):
-        return min(max(value * factor, low), high)
-
     is_safe = cost(start) <= target
-    last = start
+    value = start
     factor = 1.0 / safer if is_safe else safer
-    while (following := moved(last, factor)) != last:
-        if (cost(following) <= target) != is_safe:
-            return (last, following) if is_safe else (following, last)
-        last = following
+    while True:
+        next_value = min(max(value * factor, low), high)
+        if next_value == value:
+            break
+        if (cost(next_value) <= target) != is_safe:
+            return (value, next_value) if is_safe else (next_value, value)
+        value = next_value
         factor = factor**2 if 0.5 < factor < 2.0 else factor
     if not is_safe:
         raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
-    return last, None
+    return value, None
 
 
 def crossing(cost, target, safe, unsafe, rtol):
-    """A parameter at about the target, on either side of it."""
+    """Return a parameter whose cost is close to the target, on either side of it."""
 
     def gap(value):
-        found = cost(value)
-        if found <= 0.0 or not math.isfinite(found) or target <= 0.0:
-            return -1.0 if found <= target else 1.0
-        return math.log(found / target)
+        value_cost = cost(value)
+        if value_cost <= 0.0 or not math.isfinite(value_cost) or target <= 0.0:
+            return -1.0 if value_cost <= target else 1.0
+        return math.log(value_cost / target)
 
     return brentq(gap, safe, unsafe, xtol=1e-300, rtol=rtol, disp=False)

@@ -1,9 +1,9 @@
-"""How charges that are made one after another add up, and when the next one is refused.
+"""Composition rules: the total cost of charges, and the test whether a next charge fits a limit.
 
-Between charges an analyst chooses the next release after seeing the results of the last ones. A
-*filter* stays valid then; its cost is a plain sum, so that a total is kept up to date by one
-addition. A *schedule* composes more tightly and holds if all parameters were fixed beforehand.
-All are pure functions of totals; none opens a file.
+An analyst may choose a release after seeing the results of earlier ones. A privacy *filter* is
+valid for such adaptive choices. Its cost is a sum, so one addition updates a total. A *schedule*
+composes more tightly, but holds only if all parameters were fixed beforehand. All rules are pure
+functions of totals; none opens a file.
 """
 
 import itertools
@@ -24,31 +24,33 @@ from skdp.accounting._laws import gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_delta, check_privacy_parameters, check_real
 
-# Orders of a bound that is quick to add up; any of them is valid for a schedule.
+# Renyi orders of a bound that is quick to add up. Every order is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
 
-# A claim that the usual grid misses by less than this, relatively, is tried on finer grids.
-NEARLY = 1e-3
-FINE = (1e-6, 1e-9)
+# A claim that the default tolerance misses by a smaller relative error is tried with finer ones.
+NEAR_MISS = 1e-3
+FINE_TOLERANCES = (1e-6, 1e-9)
 
-# More choices of one part from each partition than this are not looked through.
-MOST_CHOICES = 1000
+# Schedules with more combinations of parts, one from each partition, are refused.
+MAX_CHOICES = 1000
 
 
 @lru_cache(maxsize=4096)
 def exact(number):
-    """Return the fraction that a float's shortest decimal text denotes: 0.1 is 1/10."""
+    """Return the fraction of a float's shortest decimal text: 1/10 for 0.1."""
     return Fraction(repr(float(number)))
 
 
 def _floor(fraction):
+    """Return a float that is at most the fraction, by its shortest decimal text."""
     value = float(fraction)
     return math.nextafter(value, 0.0) if exact(value) > fraction else value
 
 
-def _ceil(fraction, read=Fraction):
+def _ceil(fraction, to_fraction=Fraction):
+    """Return a float that is at least the fraction; `to_fraction` interprets the float."""
     value = float(fraction)
-    return math.nextafter(value, math.inf) if read(value) < fraction else value
+    return math.nextafter(value, math.inf) if to_fraction(value) < fraction else value
 
 
 @lru_cache(maxsize=1024)
@@ -60,41 +62,46 @@ def _rdp_at_quick_orders(event, **neighbors):
 def is_proved(event, epsilon, delta, relation):
     """Return True if a release is proved to be (epsilon, delta)-DP for one row.
 
-    A bound on delta and one on epsilon are each a proof by itself: they are rounded up apart from
-    each other.
+    A bound on delta and a bound on epsilon are separate proofs, because they are rounded up
+    independently.
     """
-    # At delta = 0 a bound on delta that has underflowed proves nothing.
+    # At delta = 0, a bound on delta may have underflowed to 0 and proves nothing.
     if delta > 0.0 and get_delta(event, epsilon, relation=relation) <= delta:
         return True
-    found = get_epsilon(event, delta, relation=relation)
-    if epsilon < found <= epsilon * (1.0 + NEARLY):
-        # A finer grid may prove what the usual one leaves open by less than its tolerance.
-        fine = (get_epsilon(event, delta, relation=relation, tolerance=t) for t in FINE)
-        return any(bound <= epsilon for bound in fine)
-    return found <= epsilon
+    bound = get_epsilon(event, delta, relation=relation)
+    if epsilon < bound <= epsilon * (1.0 + NEAR_MISS):
+        # The default tolerance may be too coarse for a tight claim; try finer ones.
+        for tolerance in FINE_TOLERANCES:
+            if get_epsilon(event, delta, relation=relation, tolerance=tolerance) <= epsilon:
+                return True
+        return False
+    return bound <= epsilon
 
 
 def claimed_price(event, epsilon, delta, relation):
-    """Return the (epsilon, delta) that a release was calibrated to, once it is proved.
+    """Check the (epsilon, delta) to which a release was calibrated, and return them as floats.
 
     Raises
     ------
     ValueError
-        If no bound proves that the event costs no more.
+        If they are out of range, or no bound proves that the event satisfies them.
     """
-    # A release may cost nothing at a large delta, though no budget is 0.
+    # A release may have epsilon = 0 at a large delta, which a budget may not.
     if check_real(epsilon, "epsilon") == 0.0:
         epsilon, delta = 0.0, check_delta(delta)
     else:
         epsilon, delta = check_privacy_parameters(epsilon, delta)
     if not is_proved(event, epsilon, delta, relation):
-        raise ValueError(f"the event is not ({epsilon:g}, {delta:g})-differentially private")
+        raise ValueError(
+            f"the event is not ({epsilon:g}, {delta:g})-differentially private under "
+            f"relation={relation!r}: {event}"
+        )
     return epsilon, delta
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """The cost of some charges together, and the prices of the first two of them."""
+    """The total cost of charges, and the (epsilon, delta) of the first two of them."""
 
     cost: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
@@ -107,35 +114,35 @@ def _single_epsilon(event, delta, relation, group_size):
 
 
 @lru_cache(maxsize=1024)
-def _stated_delta(event, group_size):
-    """Return the sum of the deltas that the parts of an event state themselves.
+def _claimed_delta(event, group_size):
+    """Return the sum of the deltas of all `ApproximateDP` in an event, for a group of rows.
 
-    Several rows of an (epsilon, delta)-DP release have a larger delta than one.
+    A group has a larger delta than a row.
     """
-    parts = leaves(group_event(event, group_size) or Composed(())).items()
-    deltas = [(n, p.delta) for p, n in parts if isinstance(p, ApproximateDP)]
+    counts = leaves(group_event(event, group_size) or Composed(())).items()
+    deltas = [(n, leaf.delta) for leaf, n in counts if isinstance(leaf, ApproximateDP)]
     return min(1.0, sum_up(deltas)) if deltas else 0.0
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """The configuration whose charges add up by a rule, and the cost of an event alone."""
+    """Base class of composition rules; `config` is a `skdp.ledger` configuration."""
 
     config: object
 
     def single_epsilon(self, event, delta):
-        """Return the epsilon of an event by itself."""
+        """Return the epsilon of an event alone, for the unit of the configuration."""
         return _single_epsilon(event, delta, self.config.relation, self.config.max_rows)
 
 
-class _Summed(_Rule):
-    """What filters share, whose totals are sums of exact fractions."""
+class _SumRule(_Rule):
+    """Base class of filters, whose totals are sums of exact fractions."""
 
     zero = _Sum()
 
     def add(self, *totals):
         """Return the sum of totals."""
-        # From the first total on: adding fractions is the larger part of a charge's arithmetic.
+        # Start from the first total: the addition of fractions dominates the time of a charge.
         first, *others = totals
         cost = first.cost
         delta = first.delta
@@ -148,87 +155,90 @@ class _Summed(_Rule):
         return _Sum(cost, delta, prices)
 
     def worst(self, totals, affected):
-        """Return a bound on any `affected` of some totals together."""
-        used = [t for t in totals if t.prices]
-        if len(used) <= affected:
-            return self.add(self.zero, *used)
-        costs = sorted((t.cost for t in used), reverse=True)
-        deltas = sorted((t.delta for t in used), reverse=True)
-        # Two prices stand for several releases: no release's own curve applies.
+        """Return a bound on the sum of any `affected` of the totals."""
+        totals = [total for total in totals if total.prices]
+        if len(totals) <= affected:
+            return self.add(self.zero, *totals)
+        costs = sorted((total.cost for total in totals), reverse=True)
+        deltas = sorted((total.delta for total in totals), reverse=True)
+        # Two prices mark a sum of several releases, so that no privacy profile of a single release
+        # is applied to it.
         return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
 
-class BasicComposition(_Summed):
-    r"""Sums of :math:`\varepsilon_i` and :math:`\delta_i`, kept as exact fractions.
+class BasicComposition(_SumRule):
+    r"""Sums of :math:`\varepsilon_i` and :math:`\delta_i`, as exact fractions.
 
-    Valid when each release is chosen after seeing the ones before it (Rogers, Roth, Ullman and
-    Vadhan 2016). A release whose event has no :math:`\delta` of its own, a Gaussian say, and
-    for which none is stated, is priced at half of the :math:`\delta` that is left, or at all of
-    it if the budget can pay only so.
+    The rule is valid if each release is chosen after seeing the earlier ones (Rogers, Roth, Ullman
+    and Vadhan 2016). If neither the event (such as a Gaussian) nor the charge fixes a
+    :math:`\delta`, the release is charged at half of the remaining :math:`\delta`, or at all of it
+    if the budget suffices only then.
     """
 
     def cost(self, charge):
-        """Return what one charge adds to a total."""
+        """Return the total of one charge."""
         price = charge.epsilon, charge.delta
         return _Sum(exact(charge.epsilon), exact(charge.delta), (price,))
 
     def price(self, event, budgets, delta=None):
-        """Return the (epsilon, delta) at which an event is booked, chosen before its release.
+        """Return the (epsilon, delta) at which an event is charged, chosen before its release.
 
-        Each budget is a total and the limit on it; all must be able to pay.
+        Each budget is a pair of a total and the limit on it.
         """
         if delta is not None:
             price = self.single_epsilon(event, check_delta(delta))
             if price < math.inf or self.config.max_rows == 1:
                 return price, float(delta)
-        delta = _stated_delta(event, self.config.max_rows)
+        delta = _claimed_delta(event, self.config.max_rows)
         price = self.single_epsilon(event, delta)
         if price < math.inf:
             return price, delta
-        left = min(exact(limit[0]) - total.cost for total, limit in budgets)
-        spare = max(min(exact(limit[1]) - total.delta for total, limit in budgets), Fraction(0))
-        for delta in (_floor(spare / 2), _floor(spare)):
+        epsilon_left = min(exact(limit[0]) - total.cost for total, limit in budgets)
+        delta_left = min(exact(limit[1]) - total.delta for total, limit in budgets)
+        delta_left = max(delta_left, Fraction(0))
+        for delta in (_floor(delta_left / 2), _floor(delta_left)):
             price = self.single_epsilon(event, delta)
-            if price < math.inf and exact(price) <= left:
+            if price < math.inf and exact(price) <= epsilon_left:
                 break
         return price, delta
 
     def spent(self, total, limit):
-        """Return the (epsilon, delta) that a total amounts to."""
+        """Return the (epsilon, delta) of a total."""
         return _ceil(total.cost, exact), _ceil(total.delta, exact)
 
-    def left(self, total, limit):
-        """Return what the limit has left."""
-        left = exact(limit[0]) - total.cost, exact(limit[1]) - total.delta
-        return tuple(_floor(max(amount, Fraction(0))) for amount in left)
+    def remaining(self, total, limit):
+        """Return the (epsilon, delta) that remain of the limit."""
+        epsilon = max(exact(limit[0]) - total.cost, Fraction(0))
+        delta = max(exact(limit[1]) - total.delta, Fraction(0))
+        return _floor(epsilon), _floor(delta)
 
-    def within(self, total, limit):
-        """Say whether a total is within the limit."""
+    def is_within(self, total, limit):
+        """Return True if a total is within the limit."""
         return total.cost <= exact(limit[0]) and total.delta <= exact(limit[1])
 
 
-class _PricedAtCap(_Rule):
-    """Base of filters and schedules whose totals are turned into epsilon at the limit's delta."""
+class _PricedAtLimit(_Rule):
+    """Base class of rules whose totals are converted to epsilon at the limit's delta."""
 
     def price(self, event, budgets, delta=None):
         """Return the (epsilon, delta) of an event alone, at the delta of the smallest limit."""
         delta = min(limit[1] for _, limit in budgets) if delta is None else check_delta(delta)
         return self.single_epsilon(event, delta), delta
 
-    def left(self, total, limit):
-        """Return what the limit has left."""
+    def remaining(self, total, limit):
+        """Return the (epsilon, delta) that remain of the limit."""
         return max(limit[0] - self.spent(total, limit)[0], 0.0), limit[1]
 
-    def within(self, total, limit):
-        """Say whether a total is within the limit."""
+    def is_within(self, total, limit):
+        """Return True if a total is within the limit."""
         return self.spent(total, limit)[0] <= limit[0]
 
 
 @lru_cache(maxsize=1024)
 def _additive_cost(event, composition, rdp_order, relation, group_size):
-    """Return what an event adds to the sum of a filter, and to its sum of deltas.
+    """Return the terms of an event in the sum of a filter and in its sum of deltas.
 
-    A charge asks for it three times: as it is decided, as it is written, and as it is read back.
+    It is cached, because a charge needs it when it is decided, written and read back.
     """
     neighbors = {"relation": relation, "group_size": group_size}
     if composition == "zcdp":
@@ -238,19 +248,19 @@ def _additive_cost(event, composition, rdp_order, relation, group_size):
     return gdp(event, **neighbors) ** 2, 0.0
 
 
-class AdditiveFilter(_Summed, _PricedAtCap):
+class AdditiveFilter(_SumRule, _PricedAtLimit):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
-    Valid filters: zero-concentrated differential privacy, also approximate (Whitehouse, Ramdas,
-    Rogers and Wu 2023); Renyi differential privacy at one order fixed beforehand (Feldman and
-    Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022; Koskela, Tobaben and
-    Honkela 2023). A ledger with one release is priced by that release's own curve: which of the
-    two prices lets the first release through is known before any noise is drawn, and a second
-    release is held against the sum alone.
+    These are valid privacy filters: zero-concentrated differential privacy, also approximate
+    (Whitehouse, Ramdas, Rogers and Wu 2023); Renyi differential privacy at one order fixed
+    beforehand (Feldman and Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022;
+    Koskela, Tobaben and Honkela 2023). The cost of a single release is that of its privacy profile
+    if this is smaller. This is valid too: which of the two bounds accepts the first release is
+    known before noise is drawn, and a second release is compared with the sum alone.
     """
 
     def cost(self, charge):
-        """Return what one charge adds to a total."""
+        """Return the total of one charge."""
         config = self.config
         cost, delta = _additive_cost(
             charge.event, config.composition, config.rdp_order, config.relation, config.max_rows
@@ -263,7 +273,7 @@ class AdditiveFilter(_Summed, _PricedAtCap):
         return _Sum(Fraction(cost), Fraction(delta), ((charge.epsilon, charge.delta),))
 
     def spent(self, total, limit):
-        """Return the (epsilon, delta) that a total amounts to; delta is the limit's."""
+        """Return the (epsilon, delta) of a total at the limit's delta."""
         if not total.prices:
             return 0.0, 0.0
         cost = _ceil(total.cost)
@@ -278,8 +288,8 @@ class AdditiveFilter(_Summed, _PricedAtCap):
             epsilon = min(epsilon, total.prices[0][0])
         return epsilon, limit[1]
 
-    def within(self, total, limit):
-        """Return True if a total is within the limit, by a quicker bound where that suffices."""
+    def is_within(self, total, limit):
+        """Return True if a total is within the limit; a quicker bound is tried first."""
         if self.config.composition == "zcdp" and 0.0 < limit[1] < 1.0 and not total.delta:
             # rho + 2 sqrt(rho ln(1 / delta)), Bun and Steinke 2016, Proposition 1.3. The tighter
             # conversion of `spent` minimizes over orders, which takes a third of a charge's time.
@@ -287,89 +297,103 @@ class AdditiveFilter(_Summed, _PricedAtCap):
             quick_epsilon = rho + 2.0 * math.sqrt(-rho * math.log(limit[1]))
             if quick_epsilon * (1.0 + 1e-12) <= limit[0]:
                 return True
-        return super().within(total, limit)
+        return super().is_within(total, limit)
 
 
 @dataclass(frozen=True)
 class _Schedule:
-    """How often each event and each price occur in some charges."""
+    """The counts of events and of (epsilon, delta) pairs in a set of charges."""
 
     events: Counter
     prices: Counter
 
-    # All of it, hashable.
     @property
     def key(self):
+        """A hashable value that is equal for equal schedules."""
         return (frozenset(self.events.items()), frozenset(self.prices.items()))
 
 
-class FixedSchedule(_PricedAtCap):
+class FixedSchedule(_PricedAtLimit):
     """Composition of all events by one method; parameters must have been fixed beforehand.
 
-    Prices are fixed too, so that the least of two bounds holds: by the method, from what the
-    mechanisms do, and from the (epsilon, delta) of each charge as one release, added up or, for
-    "advanced" and "auto", by advanced composition.
+    The (epsilon, delta) of the charges are fixed too, so that the smaller of two bounds holds: the
+    bound of the method on the events, and the bound on the (epsilon, delta) of the charges, by
+    their sum or, for "advanced" and "auto", by advanced composition.
+
+    A total is a tuple of schedules; its cost is the largest cost of one of them.
     """
 
-    # The schedules that a total is the worst of.
     zero = (_Schedule(Counter(), Counter()),)
 
     def cost(self, charge):
-        """Return what one charge adds to a total."""
+        """Return the total of one charge."""
         price = charge.epsilon, charge.delta
         return (_Schedule(Counter(leaves(charge.event)), Counter([price])),)
 
     def add(self, *totals):
         """Return the sum of totals."""
-        if math.prod(map(len, totals)) > MOST_CHOICES:
-            raise ValueError("too many different parts to look through; use a filter")
-        return _distinct(_joined(choice) for choice in itertools.product(*totals))
+        if math.prod(map(len, totals)) > MAX_CHOICES:
+            raise ValueError(
+                f"composition={self.config.composition!r} would compare more than {MAX_CHOICES} "
+                "combinations of parts that were charged differently; use a filter such as "
+                "composition='basic'"
+            )
+        return _distinct(_merge_schedules(choice) for choice in itertools.product(*totals))
 
     def worst(self, totals, affected):
-        """Return the schedules that any `affected` of some totals can have together."""
-        # By how many parts were taken: parts that were charged the same are tried once.
-        taken = {0: self.zero}
+        """Return all distinct sums of `affected` of the totals."""
+        # Maps a number of totals to the sums of so many of the totals that were visited. Equal
+        # sums are kept once, so that parts with equal charges do not multiply them.
+        sums_by_size = {0: self.zero}
         affected = min(affected, len(totals))
-        for left, total in zip(reversed(range(len(totals))), totals, strict=True):
-            following = {}
-            for size, schedules in taken.items():
-                if size + left >= affected:
-                    following[size] = _distinct((*following.get(size, ()), *schedules))
+        for n_left, total in zip(reversed(range(len(totals))), totals, strict=True):
+            next_sums = {}
+            for size, schedules in sums_by_size.items():
+                if size + n_left >= affected:
+                    next_sums[size] = _distinct((*next_sums.get(size, ()), *schedules))
                 if size < affected:
-                    more = (*following.get(size + 1, ()), *self.add(schedules, total))
-                    following[size + 1] = _distinct(more)
-            taken = following
-        return taken[affected]
+                    sums = (*next_sums.get(size + 1, ()), *self.add(schedules, total))
+                    next_sums[size + 1] = _distinct(sums)
+            sums_by_size = next_sums
+        return sums_by_size[affected]
 
     def spent(self, total, limit):
-        """Return the (epsilon, delta) that a total amounts to; delta is the limit's."""
+        """Return the (epsilon, delta) of a total at the limit's delta."""
         if not any(schedule.events for schedule in total):
             return 0.0, 0.0
-        each = (min(self._epsilon_by_method(s, limit[1]), _summed(s, limit[1])) for s in total)
-        return float(max(each)), limit[1]
+        epsilons = []
+        for schedule in total:
+            by_method = self._epsilon_by_method(schedule, limit[1])
+            epsilons.append(min(by_method, _sum_of_prices(schedule, limit[1])))
+        return float(max(epsilons)), limit[1]
 
-    def within(self, total, limit):
-        """Say whether a total is within the limit, by a quicker bound where that suffices."""
-        return all(self._is_within(schedule, limit) for schedule in total)
+    def is_within(self, total, limit):
+        """Return True if a total is within the limit; quicker bounds are tried first."""
+        return all(self._is_schedule_within(schedule, limit) for schedule in total)
 
-    def _is_within(self, schedule, limit):
-        summed = _summed(schedule, limit[1]) <= exact(limit[0])
-        # "pld" refuses an event whose loss distribution is not known, whatever its price.
-        quick = summed and self.config.composition != "pld"
-        quick = quick or self._quick_epsilon(schedule.events, limit[1]) <= limit[0]
-        return quick or self._epsilon_by_method(schedule, limit[1]) <= limit[0] or summed
+    def _is_schedule_within(self, schedule, limit):
+        epsilon, delta = limit
+        is_sum_within = _sum_of_prices(schedule, delta) <= exact(epsilon)
+        # Under "pld" an event without a loss distribution must be refused, whatever its cost.
+        if is_sum_within and self.config.composition != "pld":
+            return True
+        if self._quick_epsilon(schedule.events, delta) <= epsilon:
+            return True
+        return self._epsilon_by_method(schedule, delta) <= epsilon or is_sum_within
 
     def _quick_epsilon(self, counts, delta):
+        """Return a bound on epsilon by RDP at a few orders, infinite where it does not apply."""
         if delta == 0.0 or self.config.composition != "auto":
             return math.inf
         costs = (n * _rdp_at_quick_orders(e, **self.config.options) for e, n in counts.items())
         return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
-        # A release by itself costs what its own curve says.
+        """Return epsilon by the composition of the events, or of the prices if that is smaller."""
+        # The cost of a single release follows from its privacy profile, by any method.
         method = "auto" if schedule.events.total() == 1 else self.config.composition
         events, prices = schedule.key
-        event = Composed(tuple(part * count for part, count in events))
+        event = Composed(tuple(leaf * count for leaf, count in events))
         epsilon = get_epsilon(event, delta, method=method, **self.config.options)
         if self.config.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
@@ -377,23 +401,29 @@ class FixedSchedule(_PricedAtCap):
         return epsilon
 
 
-def _summed(schedule, delta):
-    """Return the sum of the prices' epsilons, infinite where their deltas exceed delta."""
-    prices = schedule.prices.items()
-    epsilons, deltas = (sum(n * exact(price[i]) for price, n in prices) for i in (0, 1))
-    return epsilons if deltas <= exact(delta) else math.inf
+def _sum_of_prices(schedule, delta):
+    """Return the sum of the epsilons of the charges, infinite if their deltas exceed delta."""
+    total_epsilon = 0
+    total_delta = 0
+    for price, count in schedule.prices.items():
+        total_epsilon += count * exact(price[0])
+        total_delta += count * exact(price[1])
+    return total_epsilon if total_delta <= exact(delta) else math.inf
 
 
-def _joined(schedules):
-    events = sum((s.events for s in schedules), Counter())
-    return _Schedule(events, sum((s.prices for s in schedules), Counter()))
+def _merge_schedules(schedules):
+    """Return the schedule of all charges of several schedules."""
+    events = sum((schedule.events for schedule in schedules), Counter())
+    prices = sum((schedule.prices for schedule in schedules), Counter())
+    return _Schedule(events, prices)
 
 
 def _distinct(schedules):
+    """Return a tuple of the schedules without repetitions."""
     return tuple({schedule.key: schedule for schedule in schedules}.values())
 
 
-# The rules by name: filters, and what holds for a schedule that was fixed beforehand.
+# The composition rules by name. Schedules hold only for parameters that were fixed beforehand.
 SCHEDULES = dict.fromkeys(("advanced", "pld", "auto"), FixedSchedule)
 FILTERS = {"basic": BasicComposition} | dict.fromkeys(("zcdp", "rdp", "gdp"), AdditiveFilter)
 RULES = FILTERS | SCHEDULES

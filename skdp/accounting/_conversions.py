@@ -10,9 +10,9 @@ from scipy.optimize import minimize_scalar
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_relation, check_within
 
-# More than the operations of one formula round by, relative to the sum of its terms.
+# A bound on the rounding errors of one formula, relative to the sum of its terms.
 _ROUND_OFF = 2.0**-50
-# Costs are at least 0; what else is asked of some.
+# The ranges of parameters, as arguments of `check_within`. All others are at least 0.
 _RANGES: dict = {"delta": (0.0, 1.0), "rho_delta": (0.0, 1.0), "order": (1.0, math.inf, "()")}
 
 
@@ -33,14 +33,14 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
     rdp : float
         The Renyi divergence.
     order : float
-        Above 1.
+        The order, above 1.
     delta : float
-        In [0, 1].
+        The delta, in [0, 1].
 
     Returns
     -------
     float
-        Never below the truth.
+        An upper bound, rounded up.
 
     Examples
     --------
@@ -53,35 +53,36 @@ def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
 
 
 def converted_epsilon(rdp, order, delta):
-    """As `rdp_to_epsilon`, of numbers that are known to be in range."""
+    """Return `rdp_to_epsilon` without checks of the ranges."""
     if delta >= 1.0:
         return 0.0
     if delta == 0.0:
         return math.inf
-    gain = math.log1p(1.0 / (order - 1.0))
-    least = math.log(order) / (order - 1.0)
-    gap = -math.log(delta) / (order - 1.0)
-    return max(0.0, rdp - gain + gap - least + _ROUND_OFF * (rdp + gain + gap + least))
+    log_ratio = math.log1p(1.0 / (order - 1.0))
+    order_term = math.log(order) / (order - 1.0)
+    delta_term = -math.log(delta) / (order - 1.0)
+    round_off = _ROUND_OFF * (rdp + log_ratio + delta_term + order_term)
+    return max(0.0, rdp - log_ratio + delta_term - order_term + round_off)
 
 
 def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
     """Return delta at epsilon of a release with Renyi divergence `rdp` at one `order`.
 
-    The inverse of `rdp_to_epsilon` at the same order, at most 1.
+    This is the inverse of `rdp_to_epsilon` at the same order, at most 1.
 
     Parameters
     ----------
     rdp : float
         The Renyi divergence.
     order : float
-        Above 1.
+        The order, above 1.
     epsilon : float
-        At least 0.
+        The epsilon, at least 0.
 
     Returns
     -------
     float
-        Never below the truth.
+        An upper bound, rounded up.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
 
 
 def converted_delta(rdp, order, epsilon):
-    """As `rdp_to_delta`, of numbers that are known to be in range."""
+    """Return `rdp_to_delta` without checks of the ranges."""
     if not rdp < math.inf:
         return 1.0
     if epsilon == math.inf:
@@ -105,50 +106,50 @@ def converted_delta(rdp, order, epsilon):
 
 
 def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float:
-    """The least value found of a function over real orders.
+    """Return the minimum of a function over real orders, 1 + low to 1 + high.
 
-    Every order gives a valid bound, so a local minimum would cost tightness only.
+    Every order gives a valid bound, so that a local minimum only loses tightness.
     """
     grid = np.linspace(math.log(low), math.log(high), 29)
 
     def at(log_excess):
         value = function(1.0 + math.exp(log_excess))
-        return value if value == value else math.inf
+        return math.inf if math.isnan(value) else value
 
     values = []
     for point in grid:
         values.append(at(point))
-        last = values[-6:]
-        if len(last) == 6 and last[-1] < math.inf and last == sorted(set(last)):
-            # It has risen for five points on end.
+        recent = values[-6:]
+        if len(recent) == 6 and recent[-1] < math.inf and recent == sorted(set(recent)):
+            # The values have increased at five points in a row.
             break
     best = int(np.argmin(values))
     if values[best] == math.inf:
         return math.inf
     bounds = grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]
-    found = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
-    return float(min(values[best], found.fun))
+    result = minimize_scalar(at, bounds=bounds, method="bounded", options={"xatol": 1e-7})
+    return float(min(values[best], result.fun))
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     """Return epsilon at delta of rho_delta-approximate rho-zCDP.
 
-    The RDP conversion with divergence rho * order, minimized over real orders (Canonne,
+    This is the RDP conversion with divergence rho * order, minimized over real orders (Canonne,
     Kamath and Steinke 2020).
 
     Parameters
     ----------
     rho : float
-        At least 0.
+        The parameter of zCDP, at least 0.
     delta : float
-        In [0, 1].
+        The delta, in [0, 1].
     rho_delta : float, default=0.0
         The delta of approximate zCDP, in [0, 1].
 
     Returns
     -------
     float
-        Never below the truth.
+        An upper bound, rounded up.
 
     Examples
     --------
@@ -161,10 +162,14 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
         return 0.0
     if delta <= rho_delta or not rho < math.inf:
         return math.inf
-    spare = (delta - rho_delta) / (1.0 - rho_delta)
-    excess = max(1e-9, math.sqrt(-math.log(spare)) / math.sqrt(rho))
-    ends = excess * 1e-3, excess * 1e3
-    return minimum_over_orders(lambda a: converted_epsilon(rho * a, a, spare), *ends)
+    delta_left = (delta - rho_delta) / (1.0 - rho_delta)
+    # About the best order minus 1, which the search encloses.
+    excess = max(1e-9, math.sqrt(-math.log(delta_left)) / math.sqrt(rho))
+
+    def epsilon_at(order):
+        return converted_epsilon(rho * order, order, delta_left)
+
+    return minimum_over_orders(epsilon_at, excess * 1e-3, excess * 1e3)
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
@@ -173,16 +178,16 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     Parameters
     ----------
     rho : float
-        At least 0.
+        The parameter of zCDP, at least 0.
     epsilon : float
-        At least 0.
+        The epsilon, at least 0.
     rho_delta : float, default=0.0
         The delta of approximate zCDP, in [0, 1].
 
     Returns
     -------
     float
-        Never below the truth.
+        An upper bound, rounded up.
 
     Examples
     --------
@@ -197,33 +202,36 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
         return 1.0
 
     center = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), 1e150)
-    ends = center * 1e-3, center * 1e3 + 1.0
-    converted = minimum_over_orders(lambda a: converted_delta(rho * a, a, epsilon), *ends)
-    return min(1.0, (rho_delta + (1.0 - rho_delta) * converted) * (1.0 + _ROUND_OFF))
+
+    def delta_at(order):
+        return converted_delta(rho * order, order, epsilon)
+
+    delta = minimum_over_orders(delta_at, center * 1e-3, center * 1e3 + 1.0)
+    return min(1.0, (rho_delta + (1.0 - rho_delta) * delta) * (1.0 + _ROUND_OFF))
 
 
 def convert_relation(epsilon: float, delta: float, source: str, target: str) -> tuple[float, float]:
-    """Return (epsilon, delta) of one relation under the other.
+    """Convert (epsilon, delta) from one relation to the other.
 
-    Add/remove to replace-one: (2 epsilon, (1 + e^epsilon) delta), by a removal and an
-    addition. Replace-one to add/remove: unchanged, because under zero-out a removal is a
-    replacement by the null record.
+    From add/remove to replace-one, the result is (2 epsilon, (1 + e^epsilon) delta), because a
+    replacement is a removal and an addition. From replace-one to add/remove it is unchanged,
+    because a removal is a replacement by the null record.
 
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        The epsilon, at least 0.
     delta : float
-        In [0, 1].
+        The delta, in [0, 1].
     source : {"add_remove", "replace_one"}
         The relation of `epsilon` and `delta`.
     target : {"add_remove", "replace_one"}
-        The relation wanted.
+        The relation of the result.
 
     Returns
     -------
     (float, float)
-        Epsilon and delta under `target`, never below the truth.
+        Epsilon and delta under `target`, rounded up.
 
     Examples
     --------
@@ -245,9 +253,9 @@ def _delta_of_two_steps(epsilon, delta):
     if delta == 0.0 or epsilon == 0.0:
         return min(1.0, 2.0 * delta)
     if epsilon > 750.0:
-        # e^750 times the least positive float is above 1.
+        # e^750 times the smallest positive float is above 1.
         return 1.0
-    # `Decimal.exp` is correctly rounded, so that the next number up is above it.
+    # `Decimal.exp` is correctly rounded, so the next larger number is an upper bound.
     context = Context(prec=60)
     growth = Fraction(context.next_plus(context.exp(Decimal(epsilon))))
     return float_up(min(Fraction(1), (1 + growth) * Fraction(delta)))

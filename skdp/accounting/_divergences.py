@@ -1,4 +1,4 @@
-"""Divergences of common releases in closed form: of one order, and their largest slope rho."""
+"""Renyi divergences of common releases in closed form, and their zCDP parameters rho."""
 
 import math
 
@@ -8,74 +8,77 @@ from scipy.special import ndtri_exp
 from skdp.accounting._pairs import LossPair, discretize, log_moments
 from skdp.utils import _rounding as rounding
 
+# Factor that rounds a logarithm of a moment up.
 UP = 1.0 + 1e-13
-# Round-off of a logarithm of a moment near 1, which a low order would divide by order - 1.
+# Absolute error of the logarithm of a moment near 1; a low order divides it by order - 1.
 ROUND_OFF = 1e-14
-_TINY = 1e-300
+# The smallest positive rho, so that a positive cost does not underflow to 0.
+_MIN_POSITIVE = 1e-300
+# Cells of the grid on which moments of a continuous loss are computed.
 _CELLS = 8192
 
 
 def squared(x: float) -> float:
-    """x^2, which does not round to 0 unless x is 0."""
-    return max(x * x, _TINY) if x != 0.0 else 0.0
+    """Return x^2, which is positive unless x is 0."""
+    return max(x * x, _MIN_POSITIVE) if x != 0.0 else 0.0
 
 
 def pure_rho(epsilon: float) -> float:
-    """rho of an epsilon-DP release: epsilon tanh(epsilon / 2), at most epsilon^2 / 2.
+    """Return rho of an epsilon-DP release: epsilon tanh(epsilon / 2), at most epsilon^2 / 2.
 
-    It is the Renyi divergence of randomized response at order 1, which is where the
-    divergence over the order is largest (Harrison and Manurangsi 2025).
+    It is the Renyi divergence of randomized response at order 1, where the ratio of divergence
+    and order is largest (Harrison and Manurangsi 2025).
     """
     if epsilon == 0.0 or epsilon == math.inf:
         return epsilon
-    return max(epsilon * math.tanh(0.5 * epsilon) * rounding.UP, _TINY)
+    return max(epsilon * math.tanh(0.5 * epsilon) * rounding.UP, _MIN_POSITIVE)
 
 
 def laplace_rho(epsilon: float) -> float:
-    """rho of a Laplace release: epsilon + e^-epsilon - 1 (Harrison and Manurangsi 2025)."""
+    """Return rho of a Laplace release, epsilon + e^-epsilon - 1 (Harrison, Manurangsi 2025)."""
     exact = epsilon + math.expm1(-epsilon) + 2.0**-51 * epsilon
     return min(exact, 0.5 * squared(epsilon)) * rounding.UP
 
 
 def pure_mu(epsilon: float) -> float:
-    """mu with e^epsilon / (1 + e^epsilon) = Phi(mu / 2)."""
+    """Return mu of an epsilon-DP release, with e^epsilon / (1 + e^epsilon) = Phi(mu / 2)."""
     if epsilon < 1e-3:
-        # Phi(mu/2) - 1/2 = tanh(epsilon/2)/2 <= epsilon/4; the cubic term is covered by 1e-6.
+        # Phi(mu/2) - 1/2 = tanh(epsilon/2)/2 <= epsilon/4; the factor covers the cubic term.
         return epsilon * math.sqrt(math.pi / 2.0) * (1.0 + 1e-6)
     return -2.0 * float(ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon))))) * (1.0 + 1e-13)
 
 
 def response_renyi(epsilon, order, num_categories=2):
-    """Randomized response (Mironov 2017, table II), k-ary."""
-    rest = num_categories - 1.0
-    top = -math.log1p(rest * math.exp(-epsilon))
-    terms = [
-        top + (order - 1.0) * epsilon,
-        top - order * epsilon,
-        math.log(num_categories - 2.0) + top - epsilon if num_categories > 2 else -math.inf,
-    ]
+    """Return the Renyi divergence of k-ary randomized response (Mironov 2017, table II)."""
+    # The logarithm of the probability of a true answer.
+    log_p = -math.log1p((num_categories - 1.0) * math.exp(-epsilon))
+    terms = [log_p + (order - 1.0) * epsilon, log_p - order * epsilon]
+    if num_categories > 2:
+        terms.append(math.log(num_categories - 2.0) + log_p - epsilon)
+    else:
+        terms.append(-math.inf)
     peak = max(terms)
     total = peak + math.log(math.fsum(math.exp(term - peak) for term in terms))
-    small = order * pure_rho(epsilon)
-    round_off = ROUND_OFF * (1.0 - top)
-    return min(epsilon, small, (max(0.0, total) * UP + round_off) / (order - 1.0))
+    zcdp_bound = order * pure_rho(epsilon)
+    round_off = ROUND_OFF * (1.0 - log_p)
+    return min(epsilon, zcdp_bound, (max(0.0, total) * UP + round_off) / (order - 1.0))
 
 
 def laplace_renyi(epsilon, order):
-    """Mironov (2017), table II."""
+    """Return the Renyi divergence of Laplace noise (Mironov 2017, table II)."""
     width = 2.0 * order - 1.0
     first = math.log(order / width) + (order - 1.0) * epsilon
     second = math.log((order - 1.0) / width) - order * epsilon
     total = max(first, second) + math.log1p(math.exp(-abs(first - second)))
-    small = order * laplace_rho(epsilon)
-    return min(epsilon, small, (max(0.0, total) * UP + ROUND_OFF) / (order - 1.0))
+    zcdp_bound = order * laplace_rho(epsilon)
+    return min(epsilon, zcdp_bound, (max(0.0, total) * UP + ROUND_OFF) / (order - 1.0))
 
 
 def bounded_range_renyi(epsilon, order):
-    """The largest of the two-point pairs of Dong, Durfee and Rogers (2020), in closed form.
+    """Return the largest Renyi divergence of the two-point pairs of Dong, Durfee and Rogers (2020).
 
-    With x = e^t the moment is x^s (A - x B) / (e^epsilon - 1), s = order - 1,
-    A = e^epsilon - e^(-s epsilon), B = 1 - e^(-s epsilon); it is largest at x = s A / (order B).
+    With x = e^t, the moment is x^s (A - x B) / (e^epsilon - 1), where s = order - 1,
+    A = e^epsilon - e^(-s epsilon) and B = 1 - e^(-s epsilon). It is largest at x = s A / (order B).
     """
     bound = min(order * squared(epsilon) / 8.0 * UP, epsilon)
     s = order - 1.0
@@ -91,9 +94,17 @@ def bounded_range_renyi(epsilon, order):
 
 
 def pair_renyi(pairs: tuple[LossPair, ...], cap):
-    """r(order) from bounded loss distributions: atoms exactly, the rest on a fine grid.
+    """Return the function of orders to Renyi divergences of bounded loss distributions.
 
-    A connect-the-dots grid has no smaller moments than the distribution itself.
+    Atoms are exact, and a continuous part is put on a fine grid. A connect-the-dots grid has no
+    smaller moments than the distribution.
+
+    Parameters
+    ----------
+    pairs : tuple of LossPair
+        One pair per direction; the largest divergence counts.
+    cap : callable
+        A function of orders to known upper bounds.
     """
     tables = []
     for pair in pairs:

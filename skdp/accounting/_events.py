@@ -1,4 +1,4 @@
-"""Privacy events: immutable values that say what was released and with what noise."""
+"""Privacy events: immutable descriptions of mechanisms, for the accountant."""
 
 import functools
 import json
@@ -11,32 +11,36 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
-# Within these limits neither the square of a cost nor its multiples leave the range of floats.
-_LARGEST = 1e100
-_LEAST_NOISE = 1e-50
+# Limits on parameters, so that neither the square of a cost nor its multiples overflow a float.
+_MAX_VALUE = 1e100
+_MIN_NOISE = 1e-50
 _MAX_COUNT = 10**100
 _MAX_SENSITIVITY = 10**40
 _MAX_DEPTH = 100
 _MAX_NODES = 10**7
 
 
-def _number(value, name, low, high=_LARGEST, ends="[]"):
+def _number(value, name, low, high=_MAX_VALUE, ends="[]"):
+    """Return a number in range as a float; the addition turns -0.0 into 0.0."""
     return check_within(value, name, low, high, ends) + 0.0
 
 
 def _integer(value, name, low, high=_MAX_COUNT):
-    whole = isinstance(value, float) and value.is_integer()
-    return check_integer(int(value) if whole else value, name, low, high)
+    """Return an integer in range; a float of integer value is accepted."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return check_integer(value, name, low, high)
 
 
 def check_event(event, name="event"):
-    """Return a privacy event, or raise `ValueError`."""
+    """Return the value if it is a privacy event, else raise `ValueError`."""
     if not isinstance(event, Event):
         raise ValueError(f"{name} must be a privacy event, got {type(event).__name__}")
     return event
 
 
 def _check_sampled(event, name):
+    """Return the event if it can be inside a sampling event, else raise `ValueError`."""
     single = (*ADDITIVE, *PURE, ApproximateDP, NonPrivate)
     for part in leaves(event):
         if not isinstance(part, single):
@@ -46,6 +50,7 @@ def _check_sampled(event, name):
 
 
 def _check_events(events, name):
+    """Return a tuple of events; ValueError unless all are events."""
     try:
         return tuple(check_event(event) for event in events)
     except TypeError:
@@ -53,22 +58,22 @@ def _check_events(events, name):
 
 
 def _cached_hash(event):
-    """The hash, computed once: a part that occurs twice in every level is one of 2^depth."""
+    """Return the hash, computed once: an event can occur 2^depth times in a nested event."""
     if "_hash" not in vars(event):
         vars(event)["_hash"] = hash(event.__reduce__())
     return vars(event)["_hash"]
 
 
 class Event:
-    """What a release is, for the accountant: a privacy event.
+    """Base class of privacy events, which describe a release for the accountant.
 
-    ``a + b`` composes two and ``event * n`` repeats one.
+    ``a + b`` composes two events and ``event * n`` repeats one.
 
-    Events are immutable, hashable values. A plain event (Gaussian, Laplace, pure DP, ...)
-    states its noise relative to the release's sensitivity under the relation in use, so it
-    costs the same under either relation. Inside a sampling event the noise of an additive
-    mechanism is relative to the contribution of one record, which replacing a record can
-    move by twice that amount; the sampling event accounts for it.
+    Events are immutable, hashable values. The noise of an unsampled event (Gaussian, Laplace, pure
+    DP, ...) is relative to the sensitivity of the release under the relation in use, so the event
+    costs the same under both relations. Inside a sampling event, the noise of an additive
+    mechanism is relative to the contribution of one record. A replacement changes a sum by up to
+    twice this contribution, which the sampling event accounts for.
 
     Examples
     --------
@@ -83,15 +88,16 @@ class Event:
         if parts is not None:
             depth = 1 + max((getattr(part, "_depth", 0) for part in parts), default=0)
             if depth > _MAX_DEPTH:
-                raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper")
+                raise ValueError(f"event is nested {depth} deep; at most {_MAX_DEPTH} is allowed")
             nodes = 1 + sum(getattr(part, "_nodes", 1) for part in parts)
             vars(self).update(_depth=depth, _nodes=nodes)
 
     def __add__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        one, two = (e.events if isinstance(e, Composed) else (e,) for e in (self, other))
-        return Composed(one + two)
+        first = self.events if isinstance(self, Composed) else (self,)
+        second = other.events if isinstance(other, Composed) else (other,)
+        return Composed(first + second)
 
     def __mul__(self, count):
         if isinstance(count, Event):
@@ -102,16 +108,16 @@ class Event:
     __rmul__ = __mul__
 
     def __reduce__(self):
-        # By the constructor: a cached hash holds in its own process only.
+        # Unpickling calls the constructor, because a cached hash is only valid in its process.
         return type(self), tuple(getattr(self, one.name) for one in fields(self))
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, no spaces, the type's name inside.
+        """Return the event as canonical JSON, with the name of its type.
 
         Returns
         -------
         str
-            With sorted keys and without spaces, so that equal events have equal texts.
+            JSON with sorted keys and without spaces, so that equal events have equal texts.
 
         Raises
         ------
@@ -119,15 +125,15 @@ class Event:
             If the event has too many parts to be written.
         """
         if getattr(self, "_nodes", 1) > _MAX_NODES:
-            raise ValueError(f"an event of more than {_MAX_NODES:g} events is too long to write")
+            raise ValueError(f"event has more than {_MAX_NODES:g} parts, too long to write")
         return canonical_json(self, _as_dict)
 
 
 @dataclass(frozen=True)
 class _Listed(FrozenValue, Event):
-    """The events of this file, which a ledger can read, in any process.
+    """Base class of the events of this module, which a ledger can read back.
 
-    It cannot read those that a program adds, which are what they say themselves.
+    User-defined events cannot be read back from a ledger.
     """
 
     def __post_init__(self):
@@ -139,13 +145,11 @@ class _Listed(FrozenValue, Event):
 class Gaussian(_Listed):
     """Gaussian noise on a release.
 
-    `noise_multiplier` is its standard deviation over the release's L2 sensitivity (inside a
-    sampling event: over the norm bound of one record).
-
     Parameters
     ----------
     noise_multiplier : float
-        The noise's standard deviation over the sensitivity, positive.
+        The standard deviation of the noise over the L2 sensitivity (inside a sampling event: over
+        the L2 norm bound of one record), positive.
 
     Examples
     --------
@@ -154,19 +158,18 @@ class Gaussian(_Listed):
     Composed(events=(Gaussian(noise_multiplier=1.0), Gaussian(noise_multiplier=2.0)))
     """
 
-    noise_multiplier: float = checked(_number, low=_LEAST_NOISE)
+    noise_multiplier: float = checked(_number, low=_MIN_NOISE)
 
 
 @dataclass(frozen=True)
 class Laplace(_Listed):
     """Laplace noise of scale sensitivity / epsilon.
 
-    The sensitivity is that in L1 (inside a sampling event: the L1 norm bound of one record).
-
     Parameters
     ----------
     epsilon : float
-        The sensitivity over the noise's scale, positive.
+        The L1 sensitivity (inside a sampling event: the L1 norm bound of one record) over the
+        scale of the noise, positive.
 
     Examples
     --------
@@ -188,9 +191,9 @@ class DiscreteGaussian(_Listed):
     Parameters
     ----------
     sigma : float
-        In units of the lattice, positive.
+        The parameter sigma of the noise, positive.
     sensitivity : int, default=1
-        How far the integer can move.
+        The sensitivity of the integer.
 
     Examples
     --------
@@ -199,7 +202,7 @@ class DiscreteGaussian(_Listed):
     4.38
     """
 
-    sigma: float = checked(_number, low=_LEAST_NOISE)
+    sigma: float = checked(_number, low=_MIN_NOISE)
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
@@ -212,9 +215,9 @@ class DiscreteLaplace(_Listed):
     Parameters
     ----------
     scale : float
-        In units of the lattice, positive.
+        The scale of the noise, positive.
     sensitivity : int, default=1
-        How far the integer can move.
+        The sensitivity of the integer.
 
     Examples
     --------
@@ -223,26 +226,26 @@ class DiscreteLaplace(_Listed):
     0.5
     """
 
-    scale: float = checked(_number, low=_LEAST_NOISE)
+    scale: float = checked(_number, low=_MIN_NOISE)
     sensitivity: int = checked(_integer, default=1, low=1, high=_MAX_SENSITIVITY)
 
 
 @dataclass(frozen=True)
 class RandomizedResponse(_Listed):
-    """K-ary randomized response: each row tells the truth with a certain probability.
+    """K-ary randomized response, which reports the true category with some probability.
 
     The true one of `num_categories` categories is reported with probability
-    e^epsilon / (num_categories - 1 + e^epsilon), each other one equally often.
+    e^epsilon / (num_categories - 1 + e^epsilon), and all others with equal probability.
 
-    The pair of two different answers is used under both relations; it dominates that of an
-    answer and a null record, which reports uniformly.
+    The pair of two different true categories is used under both relations. It dominates the pair
+    of a category and a null record, which reports uniformly.
 
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        The epsilon of the release, at least 0.
     num_categories : int, default=2
-        How many answers there are, at least 2.
+        Number of categories, at least 2.
 
     Examples
     --------
@@ -257,16 +260,16 @@ class RandomizedResponse(_Listed):
 
 @dataclass(frozen=True)
 class ExponentialMechanism(_Listed):
-    """A choice whose log-likelihood ratio has range at most `epsilon`.
+    """A choice whose log-likelihood ratio has a range of at most `epsilon`.
 
-    That is bounded range (Durfee and Rogers 2019), as of the exponential mechanism
-    exp(epsilon u / (2 sensitivity)) and of Gumbel noisy max. Permute-and-flip and noisy max with
-    Laplace or exponential noise are not: charge those as `PureDP`.
+    This is the bounded range property (Durfee and Rogers 2019). The exponential mechanism
+    exp(epsilon u / (2 sensitivity)) and Gumbel noisy max have it. Permute-and-flip, and noisy max
+    with Laplace or exponential noise, do not: charge them as `PureDP`.
 
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        The range, at least 0.
 
     Examples
     --------
@@ -285,7 +288,7 @@ class PureDP(_Listed):
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        The epsilon, at least 0.
 
     Examples
     --------
@@ -304,9 +307,9 @@ class ApproximateDP(_Listed):
     Parameters
     ----------
     epsilon : float
-        At least 0.
+        The epsilon, at least 0.
     delta : float
-        In [0, 1].
+        The delta, in [0, 1].
 
     Examples
     --------
@@ -326,9 +329,9 @@ class ZCDP(_Listed):
     Parameters
     ----------
     rho : float
-        At least 0.
+        The rho, at least 0.
     delta : float, default=0.0
-        In [0, 1]; 0 is zCDP proper.
+        The delta of approximate zCDP, in [0, 1]; 0 is zCDP.
 
     Examples
     --------
@@ -343,7 +346,7 @@ class ZCDP(_Listed):
 
 @dataclass(frozen=True)
 class NonPrivate(_Listed):
-    """A release without any privacy: infinite cost.
+    """A release without any privacy, of infinite cost.
 
     Examples
     --------
@@ -355,20 +358,21 @@ class NonPrivate(_Listed):
 
 @dataclass(frozen=True)
 class PoissonSampled(_Listed):
-    """`event` run on a sample that holds each record independently with `sampling_rate`.
+    """A mechanism that runs on a Poisson sample of the records.
 
-    `event` is one additive-noise, pure, approximate-DP, randomized-response or
-    exponential-mechanism event, or a composition of Gaussians alone or of pure events alone.
-    The noise of additive mechanisms is relative to the contribution of one record: under
-    replace-one the inner release moves by two of them. Other inner events must hold for one
-    record of the sample changed in the way of the relation in use, or made null.
+    `event` is an additive-noise, pure, approximate-DP, randomized-response or
+    exponential-mechanism event, or a composition of only Gaussians or of only pure events. The
+    noise of additive mechanisms is relative to the contribution of one record: under replace-one,
+    the release on the sample changes by up to two contributions. Other inner events must hold for
+    a change of one record of the sample according to the relation in use, and for a replacement by
+    a null record.
 
     Parameters
     ----------
     sampling_rate : float
-        The probability that a record is in the sample, in [0, 1].
+        The probability, in [0, 1], with which each record is independently in the sample.
     event : Event
-        What is run on the sample.
+        The event of the mechanism on the sample.
 
     Examples
     --------
@@ -383,23 +387,21 @@ class PoissonSampled(_Listed):
 
 @dataclass(frozen=True)
 class SampledWithoutReplacement(_Listed):
-    """`event` run on a sample drawn without replacement.
+    """A mechanism that runs on a sample drawn uniformly without replacement.
 
-    The `sample_size` of `population_size` records are drawn uniformly.
-
-    Inner events as in `PoissonSampled`. The inner release is always taken to move by two
-    records' contributions (one leaves the sample, another enters), also under add/remove,
-    which is read as zero-out here: the population size is public and fixed. What holds for one
-    record made null, `PureDP` say, is used twice there.
+    Inner events are as in `PoissonSampled`. The release on the sample is always assumed to change
+    by the contributions of two records (one leaves the sample, another one enters). This also
+    holds under add/remove, which here means a replacement by a null record: the population size is
+    public and fixed. A guarantee for one null record, such as `PureDP`, is applied twice.
 
     Parameters
     ----------
     population_size : int
-        The number of records.
+        Number of records.
     sample_size : int
-        The number of records in the sample.
+        Number of records in the sample.
     event : Event
-        What is run on the sample.
+        The event of the mechanism on the sample.
 
     Examples
     --------
@@ -424,22 +426,20 @@ class SampledWithoutReplacement(_Listed):
 
 @dataclass(frozen=True)
 class RandomStopping(_Listed):
-    """The best of a random number of runs of `event`.
+    """The best result of a random number of runs.
 
-    Only the best is released, and the number stays secret (Papernot and Steinke 2022).
-
-    The number of runs follows the truncated negative binomial distribution of `shape`
-    (eta > -1; 1 is geometric, 0 logarithmic) or, for ``shape=inf``, the Poisson distribution;
-    `mean` is its mean (at least 1 for a truncated negative binomial).
+    Only the best result is released, and the number stays secret (Papernot and Steinke 2022). The
+    number of runs follows the truncated negative binomial distribution (1 is geometric, 0
+    logarithmic) or, for ``shape=inf``, the Poisson distribution.
 
     Parameters
     ----------
     event : Event
-        One run. It must have no delta of its own.
+        The event of one run, without a delta.
     mean : float
-        The mean number of runs.
+        The mean number of runs, at least 1 for a truncated negative binomial distribution.
     shape : float, default=1.0
-        Of the distribution of the number of runs, above -1 or inf.
+        The shape eta of the distribution of the number of runs, above -1 or inf.
 
     Examples
     --------
@@ -462,7 +462,10 @@ class RandomStopping(_Listed):
         for part in leaves(self.event):
             inner = merged(part.event) if is_sampled(part) else part
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
-                raise ValueError("the base of RandomStopping must have a Renyi bound: no delta")
+                raise ValueError(
+                    "event of RandomStopping must have a Renyi bound, so no delta, got "
+                    f"{type(part).__name__}"
+                )
 
 
 @dataclass(frozen=True)
@@ -488,14 +491,14 @@ class Composed(_Listed):
 
 @dataclass(frozen=True)
 class Repeated(_Listed):
-    """`event` repeated `count` times, each with fresh randomness.
+    """Independent repetitions of an event.
 
     Parameters
     ----------
     event : Event
-        What is repeated.
+        The event of one repetition.
     count : int
-        How often, at least 0.
+        Number of repetitions, at least 0.
 
     Examples
     --------
@@ -510,19 +513,19 @@ class Repeated(_Listed):
     __hash__ = _cached_hash
 
 
-_KINDS = {kind.__name__: kind for kind in _Listed.__subclasses__()}
+_CLASSES = {cls.__name__: cls for cls in _Listed.__subclasses__()}
 
 
 @dataclass(frozen=True)
 class SampledGroup(FrozenValue, Event):
     """A Poisson-sampled event for a group of records that change together.
 
-    It exists to be priced and is never written to a ledger, which keeps the event of one record.
+    It only serves to compute costs. A ledger stores the event of one record.
 
     Parameters
     ----------
     event : PoissonSampled
-        Gaussian or Laplace noise relative to the contribution of one record.
+        Sampled Gaussian or Laplace noise, relative to the contribution of one record.
     size : int
         The largest number of records of the group.
     """
@@ -536,95 +539,110 @@ PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, Pure
 
 
 def is_sampled(event: Event) -> bool:
+    """Return True for a Poisson-sampled event and one sampled without replacement."""
     return isinstance(event, (PoissonSampled, SampledWithoutReplacement))
 
 
 def _parts(event):
-    """The events that an event is made of, None for one that cannot be made of others."""
+    """Return the events inside an event, None if its class has none."""
     if isinstance(event, Composed):
         return event.events
     return (event.event,) if hasattr(event, "event") else None
 
 
 def leaves(event: Event) -> dict[Event, int]:
-    """Distinct uncomposed events and how often each occurs, in a canonical order.
+    """Return the distinct uncomposed events and their numbers, in a canonical order.
 
-    A part that is the same object in several places is counted once, then multiplied.
+    An object that occurs in several places is counted once and then multiplied.
     """
     counts = _counts(event, {})
     if any(count > _MAX_COUNT for count in counts.values()):
-        raise ValueError(f"an event may be repeated {float(_MAX_COUNT):g} times, not more often")
+        raise ValueError(f"event is repeated more than {float(_MAX_COUNT):g} times")
     if len(counts) < 2:
         return dict(counts)
     return dict(sorted(counts.items(), key=lambda pair: _sort_key(pair[0])))
 
 
-def _counts(event, known):
+def _counts(event, cache):
+    """Return the numbers of uncomposed events; `cache` maps ids of visited events to theirs."""
     if not isinstance(event, (Composed, Repeated)):
         return {check_event(event): 1}
-    if id(event) not in known:
-        known[id(event)] = counts = {}
+    if id(event) not in cache:
+        counts = {}
+        cache[id(event)] = counts
         times = event.count if isinstance(event, Repeated) else 1
         for part in _parts(event) if times else ():
-            for leaf, count in _counts(part, known).items():
+            for leaf, count in _counts(part, cache).items():
                 counts[leaf] = counts.get(leaf, 0) + times * count
-    return known[id(event)]
+    return cache[id(event)]
 
 
 def _sort_key(event):
+    """Return a key that orders events by class, then by parameters or JSON."""
     values = vars(event).values()
-    plain = all(isinstance(value, (int, float)) for value in values)
-    return (type(event).__name__, plain, tuple(values) if plain else event.to_json())
+    has_only_numbers = all(isinstance(value, (int, float)) for value in values)
+    parameters = tuple(values) if has_only_numbers else event.to_json()
+    return (type(event).__name__, has_only_numbers, parameters)
 
 
-def gaussian_mu(parts: dict[Event, int]) -> float | None:
-    """mu of Gaussians that are composed (Dong, Roth and Su 2022, corollary 3.3), None of others.
+def gaussian_mu(counts: dict[Event, int]) -> float | None:
+    """Return mu of a composition of Gaussians, rounded up; None if there are other events.
 
-    That of several is rounded up."""
-    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+    See Dong, Roth and Su 2022, corollary 3.3. A single mu is not rounded.
+    """
+    if not counts or not all(isinstance(event, Gaussian) for event in counts):
         return None
-    if sum(parts.values()) == 1:
-        return 1.0 / next(iter(parts)).noise_multiplier
-    precision = math.fsum(n / part.noise_multiplier**2 for part, n in parts.items())
+    if sum(counts.values()) == 1:
+        return 1.0 / next(iter(counts)).noise_multiplier
+    precision = math.fsum(n / event.noise_multiplier**2 for event, n in counts.items())
     return math.sqrt(precision) * (1.0 + 2.0**-50)
 
 
 def merged(event: Event) -> Event:
-    """A composition of Gaussians alone, or of pure events alone, as one event."""
-    parts = leaves(event)
-    if len(parts) == 1 and next(iter(parts.values())) == 1:
-        return next(iter(parts))
-    mu = gaussian_mu(parts)
+    """Return a composition of only Gaussians or only pure events as one event.
+
+    ValueError for other compositions.
+    """
+    counts = leaves(event)
+    if len(counts) == 1 and next(iter(counts.values())) == 1:
+        return next(iter(counts))
+    mu = gaussian_mu(counts)
     if mu is not None:
         return Gaussian(1.0 / mu)
-    if all(isinstance(part, PURE) for part in parts):
-        return Composed(tuple(part * count for part, count in parts.items()))
+    if all(isinstance(leaf, PURE) for leaf in counts):
+        return Composed(tuple(leaf * count for leaf, count in counts.items()))
     raise ValueError(
         "a sampled composition must be of Gaussian events alone or of pure events alone, got "
-        + ", ".join(sorted({type(part).__name__ for part in parts}))
+        + ", ".join(sorted({type(leaf).__name__ for leaf in counts}))
     )
 
 
 def _as_dict(event):
-    values = {one.name: getattr(event, one.name) for one in fields(event)}
-    finite = {name: "inf" if value == math.inf else value for name, value in values.items()}
-    return {"type": type(event).__name__, **finite}
+    """Return the JSON object of an event; "inf" replaces infinity, which JSON does not have."""
+    values = {"type": type(event).__name__}
+    for one in fields(event):
+        value = getattr(event, one.name)
+        values[one.name] = "inf" if value == math.inf else value
+    return values
 
 
-def _event_of(pairs):
-    """The event of a JSON object, whose own events have been read before it."""
+def _event_from_pairs(pairs):
+    """Return the event of a JSON object; its inner events have been read before."""
     values = dict(pairs)
-    kind = values.pop("type", None)
-    if kind not in _KINDS:
-        raise ValueError(f"unknown event type {kind!r}")
-    names = [one.name for one in fields(_KINDS[kind])]
+    class_name = values.pop("type", None)
+    if class_name not in _CLASSES:
+        raise ValueError(f"unknown event type {class_name!r}")
+    names = [one.name for one in fields(_CLASSES[class_name])]
     if sorted(name for name, _ in pairs) != sorted([*names, "type"]):
-        raise ValueError(f"wrong fields for {kind}: {sorted(values)}")
-    return _KINDS[kind](**{name: math.inf if v == "inf" else v for name, v in values.items()})
+        raise ValueError(f"wrong fields for {class_name}: {sorted(values)}")
+    for name, value in values.items():
+        if value == "inf":
+            values[name] = math.inf
+    return _CLASSES[class_name](**values)
 
 
 def event_from_json(text: str) -> Event:
-    """The event that `Event.to_json` wrote.
+    """Return the event of a text that `Event.to_json` wrote.
 
     Parameters
     ----------
@@ -638,7 +656,7 @@ def event_from_json(text: str) -> Event:
     Raises
     ------
     ValueError
-        If the text is no event, or one whose parameters are out of range.
+        If the text is not the JSON of an event, or a parameter is out of range.
 
     Examples
     --------
@@ -647,24 +665,24 @@ def event_from_json(text: str) -> Event:
     Repeated(event=Gaussian(noise_multiplier=1.5), count=3)
     """
     try:
-        return check_event(json.loads(text, object_pairs_hook=_event_of), "the text")
+        return check_event(json.loads(text, object_pairs_hook=_event_from_pairs), "text")
     except (TypeError, json.JSONDecodeError) as error:
         raise ValueError(f"not the JSON of an event: {error}") from None
     except RecursionError:
-        raise ValueError(f"events may be nested {_MAX_DEPTH} deep, not deeper") from None
+        raise ValueError(f"event is nested more than {_MAX_DEPTH} deep") from None
 
 
-# Equal texts are read as equal events, which cannot be changed.
+# A cache is safe, because equal texts give equal events and events are immutable.
 cached_event_from_json = functools.lru_cache(maxsize=4096)(event_from_json)
 
 
 def readable_json(event):
-    """Return the JSON of an event, as long as a ledger reads it as the same event.
+    """Return the JSON of an event, after a check that a ledger reads it back as an equal event.
 
     Raises
     ------
     ValueError
-        For a subclass of an event, and one whose values were changed after it was made.
+        For a user-defined event, or one whose attributes were changed after construction.
     """
     if not isinstance(event, Event):
         check_event(event)
@@ -674,7 +692,8 @@ def readable_json(event):
         raise ValueError(f"a ledger could not read this event: {error}") from error
 
 
-# Equal events have equal texts. A charge asks for the text as it is checked and as it is written.
+# A cache is safe, because equal events have equal texts. A charge needs the text twice: to check
+# the event and to write the record.
 @functools.lru_cache(maxsize=4096)
 def _readable_json(event):
     text = event.to_json()
@@ -683,5 +702,5 @@ def _readable_json(event):
     except ValueError as error:
         raise ValueError(f"a ledger could not read this event: {error}") from error
     if read != event:
-        raise ValueError(f"a ledger would read this event as another one: {read}")
+        raise ValueError(f"a ledger would read this event back as another one: {read}")
     return text

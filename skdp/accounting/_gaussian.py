@@ -1,4 +1,4 @@
-"""The Gaussian mechanism's exact privacy curve (Balle and Wang 2018), without cancellation."""
+"""The exact privacy profile of the Gaussian mechanism, without cancellation (Balle, Wang 2018)."""
 
 import math
 from functools import lru_cache
@@ -10,10 +10,13 @@ from scipy.special import erfcx, ndtr
 from skdp.utils._validation import check_positive, check_within
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+# exp overflows a little above this.
 _MAX_EXPONENT = 700.0
+# The Gaussian tail beyond so many standard deviations underflows to 0.
 _UNDERFLOW = 40.0
+# Half a unit in the last place, relative.
 _UNIT = 2.0**-53
-# Where the tangents of `mean_delta` touch, over the farthest.
+# Points of the tangents in `mean_delta`, relative to the farthest one.
 _TANGENTS = np.geomspace(2.0**-12, 1.0, 64)
 
 
@@ -28,12 +31,12 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     mu : float
         The parameter of Gaussian DP, at least 0: 1 over the noise multiplier.
     epsilon : float
-        Any, or infinite.
+        The epsilon, of any sign; it may be infinite.
 
     Returns
     -------
     float
-        In [0, 1].
+        The delta, in [0, 1].
 
     Examples
     --------
@@ -47,12 +50,12 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
 
 
 def delta_of_mu(mu, epsilon):
-    """As `gdp_to_delta`, of numbers that are known to be in range; never below the truth.
+    """Return `gdp_to_delta` without checks of the ranges, rounded up.
 
     With a = epsilon / mu - mu / 2, b = a + mu and Mills' ratio M, delta is phi(a) (M(a) - M(b)).
-    First a is lowered by more than roundings can have moved it, that of `mu` included. Then delta
-    is raised by more than it is off if erfcx is within 4 units in the last place, a multiple of
-    2^-53 that grows with the cancellation in its differences.
+    First, a is lowered by a bound on its rounding errors, including that of `mu`. Then delta is
+    raised by a bound on its relative error, on the assumption that erfcx is within 4 units in the
+    last place. This bound is a multiple of 2^-53 that grows with the cancellation.
     """
     if epsilon < 0.0:
         rest = math.exp(epsilon) * delta_of_mu(mu, -epsilon)
@@ -79,26 +82,27 @@ def delta_of_mu(mu, epsilon):
         units = a * a + 24.0 * (a + 2.0)
     else:
         x = low + 0.5 * width * (1.0 + _NODES)
-        slope = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
-        delta = scale * width * slope
+        # The derivative of -erfcx, integrated by Gauss-Legendre quadrature.
+        mean_derivative = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
+        delta = scale * width * mean_derivative
         units = 18.0 * (a * a + 2.0)
     return min(1.0, delta * (1.0 + units * _UNIT))
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
-    """Return the least epsilon >= 0 with `gdp_to_delta(mu, epsilon) <= delta`.
+    """Return the smallest epsilon >= 0 with `gdp_to_delta(mu, epsilon) <= delta`.
 
     Parameters
     ----------
     mu : float
         The parameter of Gaussian DP, at least 0: 1 over the noise multiplier.
     delta : float
-        In [0, 1].
+        The delta, in [0, 1].
 
     Returns
     -------
     float
-        Rounded up; infinite where there is none.
+        The epsilon, rounded up; infinite if there is none.
 
     Examples
     --------
@@ -117,11 +121,11 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
         low, high = high, high * (1.0 + 1e-9)
         if not math.isfinite(high):
             return math.inf
-    return least_epsilon(lambda e: delta_of_mu(mu, e), delta, high, low)
+    return smallest_epsilon(lambda e: delta_of_mu(mu, e), delta, high, low)
 
 
-def least_epsilon(curve, delta, high, low=0.0):
-    """The least epsilon in [low, high], rounded up, at which a curve is at most delta."""
+def smallest_epsilon(curve, delta, high, low=0.0):
+    """Return the smallest epsilon in [low, high] with curve(epsilon) <= delta, rounded up."""
     if curve(low) <= delta:
         return low
     root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
@@ -129,7 +133,7 @@ def least_epsilon(curve, delta, high, low=0.0):
 
 
 def _decreasing_root(function, target, low, high):
-    """x in [low, high] with function(x) close to target, on the logarithms."""
+    """Return x in [low, high] with function(x) close to the target, by a root of the logarithm."""
 
     def gap(x):
         value = function(x)
@@ -139,7 +143,7 @@ def _decreasing_root(function, target, low, high):
 
 
 def round_to_safe(is_safe, value, step=2.0**-52):
-    """The value, or the first one a little further in the direction of a step that is safe."""
+    """Return a value if it is safe, else the first safe one in the direction of growing steps."""
     while not is_safe(value):
         value += max(abs(value), 1e-20) * step
         step *= 2.0
@@ -154,12 +158,12 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
     noise_multiplier : float > 0
         Standard deviation of the noise over the L2 sensitivity.
     epsilon : float >= 0
-        At which delta is wanted.
+        The epsilon.
 
     Returns
     -------
     float
-        The least delta for which the release is (epsilon, delta)-DP.
+        The smallest delta for which the release is (epsilon, delta)-DP.
 
     Examples
     --------
@@ -173,21 +177,22 @@ def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
 
 
 def gaussian_noise_multiplier(epsilon: float, delta: float) -> float:
-    """The least noise multiplier whose Gaussian release is (epsilon, delta)-DP.
+    """Return the smallest noise multiplier of an (epsilon, delta)-DP Gaussian release.
 
-    Balle and Wang (2018), valid for every epsilon; good from 1e-6 to 1e12.
+    This is the analytic Gaussian mechanism (Balle and Wang 2018). It is valid for every epsilon,
+    and accurate from 1e-6 to 1e12.
 
     Parameters
     ----------
     epsilon : float > 0
-        Of the budget.
+        The epsilon of the budget.
     delta : float in (0, 1)
-        Of the budget.
+        The delta of the budget.
 
     Returns
     -------
     float
-        On the safe side: both ``gaussian_delta(z, epsilon) <= delta`` and
+        A noise multiplier z on the safe side: both ``gaussian_delta(z, epsilon) <= delta`` and
         ``get_epsilon(Gaussian(z), delta) <= epsilon`` hold in floating point.
 
     Raises
@@ -215,56 +220,69 @@ def _noise_multiplier(epsilon, delta):
 
 
 def sum_of_deltas(curves, multiplier):
-    """Return the sum of Gaussian curves."""
-    return sum(weight * delta_of_mu(moved / multiplier, eps) for weight, moved, eps in curves)
-
-
-def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
-    """The least noise multiplier, rounded up, at which a sum of Gaussian curves is at most delta.
+    """Return the weighted sum of the deltas of Gaussian releases.
 
     Parameters
     ----------
     curves : sequence of tuple of (float, float, float)
-        (weight, distance, epsilon) adds weight times `gdp_to_delta` at mu = distance over the
-        noise multiplier.
+        As for `summed_noise_multiplier`.
+    multiplier : float
+        The noise multiplier.
+    """
+    return sum(weight * delta_of_mu(distance / multiplier, eps) for weight, distance, eps in curves)
+
+
+def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
+    """Return the smallest noise multiplier at which a sum of Gaussian deltas is at most delta.
+
+    Parameters
+    ----------
+    curves : sequence of tuple of (float, float, float)
+        The terms (weight, distance, epsilon). Each is weight times `gdp_to_delta` at epsilon, with
+        mu = distance over the noise multiplier.
     delta : float in (0, 1)
+        The largest sum.
     summed : callable, default=sum_of_deltas
-        Of curves and a noise multiplier; `mean_delta` is another.
+        The function of the curves and a noise multiplier to bound: this one or `mean_delta`.
 
     Returns
     -------
     float
-        On the safe side: the computed sum is at most `delta` there.
+        A noise multiplier on the safe side: the computed sum is at most `delta`.
     """
     root = _multiplier_root(curves, delta, summed)
     return round_to_safe(lambda z: summed(curves, z) <= delta, root)
 
 
 def mean_delta(curves, multiplier):
-    """Bound the delta of a mean of privacy losses, each the largest of 0 and of Gaussians'.
+    """Return a bound on delta of a mean of privacy losses, each the positive part of a Gaussian's.
 
-    Delta's integrand is not convex in the loss, a tangent's positive part above it is; see
-    ``docs/objective_perturbation.md``, section 7.
+    The integrand of delta is not convex in the loss, but the positive part of a tangent is a
+    convex upper bound; see ``docs/objective_perturbation.md``, section 7.
 
     Parameters
     ----------
     curves : sequence of tuple of (float, float, float)
-        As `summed_noise_multiplier` takes them, all of one epsilon.
+        As for `summed_noise_multiplier`, all with the same epsilon.
     multiplier : float
+        The noise multiplier.
     """
     epsilon = curves[0][2]
-    above = 0.0
+    expected_excess = 0.0
     u = math.log1p(epsilon) * _TANGENTS
-    for weight, moved, _ in curves:
-        mu = moved / multiplier
+    for weight, distance, _ in curves:
+        mu = distance / multiplier
         t = (epsilon + u - np.expm1(u)) / mu - 0.5 * mu
-        bell = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
-        above = above + weight * mu * np.maximum(bell - t * ndtr(-t), 0.0)
-    # More than what cancels.
-    return float(np.min(np.exp(-u) * above)) * (1.0 + 1e-9)
+        density = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
+        excess = np.maximum(density - t * ndtr(-t), 0.0)
+        expected_excess = expected_excess + weight * mu * excess
+    # The factor exceeds the error by cancellation.
+    return float(np.min(np.exp(-u) * expected_excess)) * (1.0 + 1e-9)
 
 
 def _multiplier_root(curves, delta, summed=sum_of_deltas):
+    """Return a noise multiplier at which the sum of deltas is close to delta."""
+
     def delta_at(log_z):
         return summed(curves, math.exp(log_z))
 

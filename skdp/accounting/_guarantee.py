@@ -1,4 +1,4 @@
-"""The guarantee of a release: epsilon and delta, and which tables are neighbors."""
+"""The guarantee of a release: epsilon, delta, and the relation between neighboring tables."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ UNITS = ("row", "person", "group")
 
 @dataclass(frozen=True)
 class PrivacyParams(FrozenValue):
-    """An epsilon and a delta that a budget can be made of."""
+    """A valid pair of epsilon and delta."""
 
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta)
@@ -24,28 +24,30 @@ class PrivacyParams(FrozenValue):
 
     @property
     def event(self) -> Event:
-        """That of anything that costs no more."""
-        return ApproximateDP(self.epsilon, self.delta) if self.delta else PureDP(self.epsilon)
+        """The event of any release that is (epsilon, delta)-DP."""
+        if self.delta:
+            return ApproximateDP(self.epsilon, self.delta)
+        return PureDP(self.epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Neighbors(FrozenValue):
-    """Which two tables are neighbors: who may change, and how.
+    """The relation between neighboring tables and the privacy unit.
 
     Parameters
     ----------
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        Whether a row is there or counts nowhere, or has other values.
+        The change of a row: it is there or counts nowhere, or it has other values.
     unit : {"row", "person", "group"}, default="row"
-        Whose rows change: a row by itself; all rows of a person, however many they are, which
-        count together as one; or at most `max_rows` rows that count one each.
+        The rows that change: one row; all rows of a person, whose weights add up to that of one
+        row; or at most `max_rows` rows of weight 1.
     max_rows : int, default=1
-        How many rows of a unit a table holds at most.
+        The largest number of rows of a group; 1 for other units.
 
     Raises
     ------
     ValueError
-        If a parameter is not as described, or another unit than a group has a `max_rows`.
+        If a parameter is invalid, or `max_rows` is given for another unit than "group".
 
     Examples
     --------
@@ -61,36 +63,39 @@ class Neighbors(FrozenValue):
     def __post_init__(self):
         super().__post_init__()
         if self.unit != "group" and self.max_rows != 1:
-            raise ValueError("max_rows goes with unit='group'")
+            raise ValueError(f"max_rows={self.max_rows} needs unit='group', got unit={self.unit!r}")
 
     @property
     def sensitivity_factor(self) -> int:
-        """By how many rows' contributions a sum moves where a row, or a person, changes: 1 or 2."""
+        """The factor of sensitivity: 1 under "add_remove", 2 under "replace_one".
+
+        A sum changes by at most so many rows' contributions if one row, or person, changes.
+        """
         return 1 if self.relation == "add_remove" else 2
 
     @property
     def options(self) -> dict:
-        """What functions of events take of it: the relation, and how many rows change together."""
+        """The arguments `relation` and `group_size` of the functions of events."""
         return {"relation": self.relation, "group_size": self.max_rows}
 
     @property
     def per_row(self) -> "Neighbors":
-        """Those of a row alone, where these are of a group of rows."""
+        """The neighbors for a single row if the unit is a group, else unchanged."""
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee(FrozenValue):
-    """What a plan must meet.
+    """The guarantee that a plan must satisfy.
 
     Parameters
     ----------
     epsilon : float
-        At least 1e-100.
+        The epsilon, at least 1e-100.
     delta : float, default=0.0
-        0, or from 1e-100 to below 1.
+        The delta: 0, or at least 1e-100 and below 1.
     neighbors : Neighbors, default=Neighbors()
-        Under which tables.
+        The relation between neighboring tables and the privacy unit.
 
     Raises
     ------
@@ -115,21 +120,23 @@ class Guarantee(FrozenValue):
 
     @property
     def relation(self) -> str:
-        """The relation of its neighbors."""
+        """The relation between neighboring tables."""
         return self.neighbors.relation
 
     @property
     def per_row(self) -> "Guarantee":
-        """What a plan for one row must meet, whatever it does, to meet this for a group of rows.
+        """The guarantee for one row that implies this guarantee for a group of rows.
 
-        Of k rows (epsilon / k, d) becomes (epsilon, d (e^epsilon - 1) / (e^(epsilon / k) - 1)).
+        For k rows, (epsilon / k, d) implies (epsilon, d (e^epsilon - 1) / (e^(epsilon / k) - 1)).
         """
         epsilon = self.epsilon
         delta = self.delta
         k = self.neighbors.max_rows
         if k > 1:
-            # Of a larger epsilon of the group a row's delta would hardly be a number.
-            epsilon = math.nextafter(min(epsilon, 200.0 if delta else math.inf) / k, 0.0)
-            one, all_ = (math.expm1(min(each, 200.0)) for each in (epsilon, k * epsilon))
-            delta *= one / all_ * (1.0 - 1e-12)
+            # With a larger epsilon of the group, the delta of a row would underflow.
+            max_epsilon = 200.0 if delta else math.inf
+            epsilon = math.nextafter(min(epsilon, max_epsilon) / k, 0.0)
+            row_growth = math.expm1(min(epsilon, 200.0))
+            group_growth = math.expm1(min(k * epsilon, 200.0))
+            delta *= row_growth / group_growth * (1.0 - 1e-12)
         return Guarantee(epsilon=epsilon, delta=delta, neighbors=self.neighbors.per_row)

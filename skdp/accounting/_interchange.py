@@ -1,4 +1,4 @@
-"""Events to and from dp-accounting's `dp_event`, so that another library can check a ledger."""
+"""Conversion of events to and from dp-accounting, so that another library can check a ledger."""
 
 import math
 
@@ -7,21 +7,23 @@ from skdp.accounting._laws import scaled
 
 
 def to_dp_accounting(event: ev.Event) -> object:
-    """The event of the dp-accounting library that states the same releases.
+    """Convert an event to the equivalent event of the dp-accounting library.
 
-    Noise of additive mechanisms inside sampling without replacement is there relative to the
-    replacement sensitivity, here to the contribution of one record; it is converted.
+    Inside sampling without replacement, dp-accounting states the noise of additive mechanisms
+    relative to the sensitivity under replacement, and skdp relative to the contribution of one
+    record. The noise is converted.
 
-    Events carry no relation. A plain event here states its noise over the release's
-    sensitivity under the relation in use and costs the same under both; the `PLDAccountant`
-    there prices a plain Gaussian under REPLACE_ONE at half its noise multiplier and refuses a
-    plain Laplace. Give plain events to an accountant for ADD_OR_REMOVE_ONE, whatever the
-    relation here, and events of Poisson sampling to one for the same relation.
+    Events do not contain the relation. In skdp, the noise of an unsampled event is relative to
+    the sensitivity under the relation in use, so it costs the same under both relations. The
+    `PLDAccountant` of dp-accounting prices an unsampled Gaussian under REPLACE_ONE at half its
+    noise multiplier and refuses an unsampled Laplace. Pass unsampled events to an accountant for
+    ADD_OR_REMOVE_ONE, whatever the relation in skdp, and Poisson-sampled events to one for the
+    same relation.
 
     Parameters
     ----------
     event : Event
-        To translate.
+        The event to convert.
 
     Returns
     -------
@@ -30,7 +32,7 @@ def to_dp_accounting(event: ev.Event) -> object:
     Raises
     ------
     ValueError
-        For events without a counterpart there: `PureDP`, `ApproximateDP`,
+        For events without a counterpart in dp-accounting: `PureDP`, `ApproximateDP`,
         `ExponentialMechanism`, `DiscreteGaussian`, approximate zCDP.
     ImportError
         If dp-accounting is not installed.
@@ -43,8 +45,8 @@ def to_dp_accounting(event: ev.Event) -> object:
     """
     from dp_accounting import dp_event as dp
 
-    there = to_dp_accounting
-    kinds = {
+    convert = to_dp_accounting
+    converters = {
         ev.Gaussian: lambda e: dp.GaussianDpEvent(e.noise_multiplier),
         ev.Laplace: lambda e: dp.LaplaceDpEvent(1.0 / e.epsilon),
         ev.DiscreteLaplace: lambda e: dp.DiscreteLaplaceDpEvent(1.0 / e.scale, e.sensitivity),
@@ -53,31 +55,32 @@ def to_dp_accounting(event: ev.Event) -> object:
         ),
         ev.ZCDP: lambda e: dp.ZCDpEvent(e.rho),
         ev.NonPrivate: lambda e: dp.NonPrivateDpEvent(),
-        ev.Composed: lambda e: dp.ComposedDpEvent([there(part) for part in e.events]),
-        ev.Repeated: lambda e: dp.SelfComposedDpEvent(there(e.event), e.count),
-        ev.PoissonSampled: lambda e: dp.PoissonSampledDpEvent(e.sampling_rate, there(e.event)),
+        ev.Composed: lambda e: dp.ComposedDpEvent([convert(part) for part in e.events]),
+        ev.Repeated: lambda e: dp.SelfComposedDpEvent(convert(e.event), e.count),
+        ev.PoissonSampled: lambda e: dp.PoissonSampledDpEvent(e.sampling_rate, convert(e.event)),
         ev.SampledWithoutReplacement: lambda e: dp.SampledWithoutReplacementDpEvent(
-            e.population_size, e.sample_size, there(scaled(e.event, 2))
+            e.population_size, e.sample_size, convert(scaled(e.event, 2))
         ),
-        ev.RandomStopping: lambda e: dp.RepeatAndSelectDpEvent(there(e.event), e.mean, e.shape),
+        ev.RandomStopping: lambda e: dp.RepeatAndSelectDpEvent(convert(e.event), e.mean, e.shape),
     }
     if isinstance(event, ev.Repeated) and event.count == 0:
         return dp.NoOpDpEvent()
-    if type(event) not in kinds or (isinstance(event, ev.ZCDP) and event.delta > 0.0):
+    if type(event) not in converters or (isinstance(event, ev.ZCDP) and event.delta > 0.0):
         raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
-    return kinds[type(event)](event)
+    return converters[type(event)](event)
 
 
 def from_dp_accounting(event: object) -> ev.Event:
-    """The event that states the same releases as one of the dp-accounting library.
+    """Convert an event of the dp-accounting library to the equivalent event.
 
-    Events carry no relation. A plain Gaussian of which the `PLDAccountant` there says what it
-    costs under REPLACE_ONE has half the noise multiplier here: halve it yourself.
+    Events do not contain the relation. The `PLDAccountant` of dp-accounting prices an unsampled
+    Gaussian under REPLACE_ONE at half its noise multiplier: halve the noise multiplier of such an
+    event yourself.
 
     Parameters
     ----------
     event : dp_accounting.dp_event.DpEvent
-        To translate.
+        The event to convert.
 
     Returns
     -------
@@ -86,7 +89,7 @@ def from_dp_accounting(event: object) -> ev.Event:
     Raises
     ------
     ValueError
-        For events without a counterpart here.
+        For events without a counterpart in skdp.
     ImportError
         If dp-accounting is not installed.
 
@@ -98,8 +101,8 @@ def from_dp_accounting(event: object) -> ev.Event:
     """
     from dp_accounting import dp_event as dp
 
-    here = from_dp_accounting
-    kinds = {
+    convert = from_dp_accounting
+    converters = {
         dp.NoOpDpEvent: lambda e: ev.Composed(()),
         dp.NonPrivateDpEvent: lambda e: ev.NonPrivate(),
         dp.GaussianDpEvent: lambda e: ev.Gaussian(e.noise_multiplier),
@@ -111,17 +114,20 @@ def from_dp_accounting(event: object) -> ev.Event:
             math.log1p((1.0 - e.noise_parameter) * e.num_buckets / e.noise_parameter), e.num_buckets
         ),
         dp.ZCDpEvent: lambda e: ev.ZCDP(e.rho),
-        dp.ComposedDpEvent: lambda e: ev.Composed(tuple(here(part) for part in e.events)),
-        dp.SelfComposedDpEvent: lambda e: ev.Repeated(here(e.event), e.count),
+        dp.ComposedDpEvent: lambda e: ev.Composed(tuple(convert(part) for part in e.events)),
+        dp.SelfComposedDpEvent: lambda e: ev.Repeated(convert(e.event), e.count),
         dp.PoissonSampledDpEvent: lambda e: ev.PoissonSampled(
-            e.sampling_probability, here(e.event)
+            e.sampling_probability, convert(e.event)
         ),
         dp.SampledWithoutReplacementDpEvent: lambda e: ev.SampledWithoutReplacement(
-            e.source_dataset_size, e.sample_size, scaled(here(e.event), 0.5)
+            e.source_dataset_size, e.sample_size, scaled(convert(e.event), 0.5)
         ),
-        dp.RepeatAndSelectDpEvent: lambda e: ev.RandomStopping(here(e.event), e.mean, e.shape),
+        dp.RepeatAndSelectDpEvent: lambda e: ev.RandomStopping(convert(e.event), e.mean, e.shape),
     }
-    if type(event) not in kinds or (isinstance(event, dp.ZCDpEvent) and event.xi != 0.0):
-        raise ValueError(f"{type(event).__name__} has no counterpart here")
+    if type(event) not in converters or (isinstance(event, dp.ZCDpEvent) and event.xi != 0.0):
+        raise ValueError(f"{type(event).__name__} has no counterpart in skdp")
     name = "noise_parameter" if type(event) is dp.RandomizedResponseDpEvent else "noise_multiplier"
-    return ev.NonPrivate() if getattr(event, name, None) == 0.0 else kinds[type(event)](event)
+    if getattr(event, name, None) == 0.0:
+        # A release without noise.
+        return ev.NonPrivate()
+    return converters[type(event)](event)

@@ -1,8 +1,8 @@
-"""The privacy of each class of event alone: an `EventPrivacy` for each class.
+"""The privacy of single events: an `EventPrivacy` for each class of events.
 
-`privacy_of(event, relation)` is the only place that asks for the class of an uncomposed event. To
-add an event, write its class, with the checks and the JSON of its fields, and a function here, or
-in another file as `_sampled`, that is registered for that class.
+Only `privacy_of(event, relation)` dispatches on the class of an uncomposed event. To add an event,
+write its class in `_events`, with the checks of its fields, and register a function for this class
+by `event_privacy.register`, here or in another module such as `_sampled`.
 """
 
 import math
@@ -17,43 +17,46 @@ from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
 from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
-from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, least_epsilon
+from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, smallest_epsilon
 from skdp.utils._rounding import DOWN, UP, float_up, sum_up
 from skdp.utils._validation import check_integer, check_relation, check_within
 from skdp.utils._values import FrozenValue
 
-# More than the sums of a discrete law are off by, relatively.
+# Factor above the relative error of a sum over a discrete distribution.
 ROUND_OFF = 1.0 + 5e-13
-_LARGEST_SIGMA = 5e4
-_LARGEST_SENSITIVITY = 10**6
+# Discrete Gaussians with larger parameters have too many atoms; they are priced as zCDP.
+_MAX_SIGMA = 5e4
+_MAX_SENSITIVITY = 10**6
+# Discrete Laplace noise with a larger sensitivity uses the Renyi divergence of its epsilon.
+_MAX_LAPLACE_SENSITIVITY = 100_000
 _MAX_GROUP_SIZE = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EventPrivacy(FrozenValue):
-    """The privacy of one event; by default nothing is known about it.
+    """The privacy of one event; by default no bound is known.
 
     Parameters
     ----------
     epsilon, delta : float
-        The release is (epsilon, delta)-DP. No epsilon makes `delta` smaller, so that epsilon is
-        the least one where delta is 0.
+        The release is (epsilon, delta)-DP. No larger epsilon has a smaller `delta`. If delta is 0,
+        epsilon is the smallest one.
     rho : float
-        It is delta-approximate rho-zCDP.
+        The release is delta-approximate rho-zCDP.
     grouped : callable
-        k to an event for a group of k records that costs no less, or to None if none is known. Of
-        additive noise it is the event whose release moves by k times as much.
-    pairs : callable
-        Returns a tuple of `LossPair`, one for each direction or a single symmetric one; None
-        where no privacy loss distribution is known.
+        A function of k that returns an event for a group of k records that costs no less, or None
+        if none is known. For additive noise it is the event with k times the sensitivity.
+    pairs : callable or None
+        Returns a tuple of `LossPair`, one for each order of the tables or a single symmetric one.
+        None if no privacy loss distribution is known.
     renyi : callable
-        Returns the function of orders to Renyi divergences, `delta` set aside.
-    curve : callable
-        Returns the function of epsilons to the least known delta, exact where `pairs` is known.
-    inverse : callable
-        delta to the least epsilon, where that has a closed form.
+        Returns the function of orders to Renyi divergences, which hold up to probability `delta`.
+    privacy_profile : callable
+        Returns the function of epsilons to the smallest known delta, exact if `pairs` is known.
+    inverse : callable or None
+        The function of deltas to the smallest epsilon, if it has a closed form.
     start : float
-        Where the search that inverts `curve` begins: no epsilon above a stated one gains anything.
+        The first epsilon of the search that inverts `privacy_profile`.
     """
 
     epsilon: float = math.inf
@@ -62,39 +65,39 @@ class EventPrivacy(FrozenValue):
     grouped: Callable = lambda k: None
     pairs: Callable | None = None
     renyi: Callable = lambda: lambda order: math.inf
-    curve: Callable = lambda: lambda epsilon: 1.0
+    privacy_profile: Callable = lambda: lambda epsilon: 1.0
     inverse: Callable | None = None
     start: float = 1.0
 
     @property
     def pure(self):
-        """The smallest known epsilon with delta = 0."""
+        """The smallest known epsilon with delta = 0, infinite if there is none."""
         return self.epsilon if self.delta == 0.0 else math.inf
 
     @cached_property
     def divergence(self):
-        """Order -> Renyi divergence, `delta` set aside."""
+        """The function of orders to Renyi divergences, which hold up to probability `delta`."""
         return self.renyi()
 
     def epsilon_at(self, delta):
-        """The least known epsilon at delta; exact where a loss distribution is known."""
+        """Return the smallest known epsilon at delta; exact if a loss distribution is known."""
         if self.inverse is not None:
             return self.inverse(delta)
         if delta == 0.0:
             return self.pure
-        curve = self.curve()
+        delta_at = self.privacy_profile()
         low = 0.0
         high = min(self.pure, self.start)
-        if curve(math.inf) > delta:
+        if delta_at(math.inf) > delta:
             return math.inf
-        while curve(high) > delta:
+        while delta_at(high) > delta:
             low, high = high, min(self.pure, 2.0 * high)
-        return min(self.pure, least_epsilon(curve, delta, high, low))
+        return min(self.pure, smallest_epsilon(delta_at, delta, high, low))
 
 
 @singledispatch
 def event_privacy(event: ev.Event, relation: str) -> EventPrivacy:
-    """Registry behind `privacy_of`, with a function for each class but `NonPrivate`."""
+    """Return the privacy of an event; functions for the classes of events are registered here."""
     return EventPrivacy()
 
 
@@ -102,15 +105,15 @@ privacy_of = lru_cache(maxsize=1024)(event_privacy)
 
 
 def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> EventPrivacy:
-    """The privacy of any (epsilon, delta)-DP release, which randomized response attains."""
+    """Return the privacy of any (epsilon, delta)-DP release, which randomized response attains."""
 
     def grouped(k):
-        together = sum_up([(k, epsilon)])
+        group_epsilon = sum_up([(k, epsilon)])
         if delta == 0.0:
-            return ev.PureDP(together)
-        return ev.ApproximateDP(together, group_delta(epsilon, delta, k))
+            return ev.PureDP(group_epsilon)
+        return ev.ApproximateDP(group_epsilon, group_delta(epsilon, delta, k))
 
-    def curve(at):
+    def delta_at(at):
         if at >= epsilon:
             return delta
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
@@ -123,18 +126,24 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
         grouped=grouped,
         pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
         renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
-        curve=lambda: curve,
+        privacy_profile=lambda: delta_at,
         start=epsilon,
     )
 
 
-def up_to(pure: float, curve: Callable) -> Callable:
-    """A curve of an event whose least epsilon with delta = 0 is known, rounded up."""
-    return lambda at: min(1.0, curve(at) * UP) if at < pure or pure == math.inf else 0.0
+def up_to(pure: float, profile: Callable) -> Callable:
+    """Return a privacy profile, rounded up below an epsilon `pure` and 0 from there on."""
+
+    def delta_at(epsilon):
+        if epsilon < pure or pure == math.inf:
+            return min(1.0, profile(epsilon) * UP)
+        return 0.0
+
+    return delta_at
 
 
 @event_privacy.register
-def _stated(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
+def _claimed_event(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
     return claimed(**vars(e))
 
 
@@ -146,7 +155,7 @@ def _gaussian(e: ev.Gaussian, relation):
         grouped=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
         pairs=lambda: (_pairs.gaussian(1.0 / z),),
         renyi=lambda: lambda order: 0.5 * order / z**2,
-        curve=lambda: partial(delta_of_mu, 1.0 / z),
+        privacy_profile=lambda: partial(delta_of_mu, 1.0 / z),
         inverse=partial(gdp_to_epsilon, 1.0 / z),
     )
 
@@ -159,26 +168,26 @@ def _laplace(e: ev.Laplace, relation):
         grouped=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
         pairs=lambda: (_pairs.laplace(e.epsilon),),
         renyi=lambda: partial(div.laplace_renyi, e.epsilon),
-        curve=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
+        privacy_profile=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
     )
 
 
 @event_privacy.register
 def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
-    whole = claimed(epsilon)
+    pure = claimed(epsilon)
 
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
-        return div.pair_renyi((pair(),), whole.renyi())
+        return div.pair_renyi((pair(),), pure.renyi())
 
     return replace(
-        whole,
+        pure,
         grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
         pairs=lambda: (pair(),),
-        renyi=renyi if e.sensitivity < 100_000 else whole.renyi,
-        curve=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
+        renyi=renyi if e.sensitivity < _MAX_LAPLACE_SENSITIVITY else pure.renyi,
+        privacy_profile=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
         start=1.0,
     )
 
@@ -186,18 +195,18 @@ def _discrete_laplace(e: ev.DiscreteLaplace, relation):
 @event_privacy.register
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
-    whole = _concentrated(
+    concentrated = _concentrated(
         rho * UP,
         grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
         renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
     )
-    if e.sigma > _LARGEST_SIGMA or e.sensitivity > _LARGEST_SENSITIVITY:
-        return whole
+    if e.sigma > _MAX_SIGMA or e.sensitivity > _MAX_SENSITIVITY:
+        return concentrated
     pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
     return replace(
-        whole,
+        concentrated,
         pairs=lambda: (pair(),),
-        curve=lambda: up_to(math.inf, partial(_atoms_delta, pair())),
+        privacy_profile=lambda: up_to(math.inf, partial(_atoms_delta, pair())),
         inverse=None,
     )
 
@@ -207,7 +216,7 @@ def _exponential(e: ev.ExponentialMechanism, relation):
     pure = claimed(e.epsilon)
 
     def delta(at):
-        # The largest of the two-point curves of Dong, Durfee and Rogers (2020).
+        # The largest privacy profile of the two-point pairs of Dong, Durfee and Rogers (2020).
         gap = math.expm1(0.5 * (at - e.epsilon))
         return gap * (gap / -math.expm1(-e.epsilon))
 
@@ -217,18 +226,19 @@ def _exponential(e: ev.ExponentialMechanism, relation):
         grouped=lambda k: ev.ExponentialMechanism(sum_up([(k, e.epsilon)])),
         pairs=(lambda: (_pairs.bounded_range(e.epsilon),)) if e.epsilon > 0.0 else pure.pairs,
         renyi=lambda: partial(div.bounded_range_renyi, e.epsilon),
-        curve=lambda: up_to(e.epsilon, delta),
+        privacy_profile=lambda: up_to(e.epsilon, delta),
     )
 
 
-def _concentrated(rho, delta=0.0, **known):
-    """The privacy of a release that is only known to be zCDP."""
+def _concentrated(rho, delta=0.0, *, grouped, renyi):
+    """Return the privacy of a release that is only known to be delta-approximate rho-zCDP."""
     return EventPrivacy(
         delta=delta,
         rho=rho,
-        curve=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
+        grouped=grouped,
+        renyi=renyi,
+        privacy_profile=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
         inverse=lambda at: zcdp_to_epsilon(rho, at, delta) if at > 0.0 else math.inf,
-        **known,
     )
 
 
@@ -246,7 +256,7 @@ def _zcdp(e: ev.ZCDP, relation):
 
 @event_privacy.register
 def _composed(e: ev.Composed | ev.Repeated, relation):
-    """Of pure events alone a release that is stated to be as pure as all together."""
+    """Return the privacy of a composition; if all events are pure, that of their total epsilon."""
     parts = ev.leaves(e)
     pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
     rho, delta = composed_zcdp(parts, relation)
@@ -259,39 +269,46 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
 
 
 def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
-    """Sums of the events' (rho, delta) for a group of k records."""
+    """Return the sums of the events' (rho, delta) for a group of k records."""
     if k > 1 and may_fail_with_others(parts):
         return math.inf, 1.0
     costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
-    rho, delta = (sum_up((count, cost[i]) for count, cost in costs) for i in (0, 1))
+    rho = sum_up((count, cost[0]) for count, cost in costs)
+    delta = sum_up((count, cost[1]) for count, cost in costs)
     return rho, min(1.0, delta)
 
 
 def _group_zcdp(part, relation, k):
+    """Return (rho, delta) of one event for a group of k records."""
     grouped = group_event(part, k)
-    own = privacy_of(part if grouped is None else grouped, relation)
     if grouped is not None:
-        return own.rho, own.delta
-    return (k * k * own.rho, 0.0) if own.delta == 0.0 else (math.inf, 1.0)
+        privacy = privacy_of(grouped, relation)
+        return privacy.rho, privacy.delta
+    privacy = privacy_of(part, relation)
+    if privacy.delta == 0.0:
+        # rho grows with the square of the group (Bun and Steinke 2016).
+        return k * k * privacy.rho, 0.0
+    return math.inf, 1.0
 
 
 def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
-    """Sum of the events' Renyi divergences at one order."""
+    """Return the sum of the events' Renyi divergences at one order."""
     return math.fsum(n * privacy_of(part, relation).divergence(order) for part, n in parts.items())
 
 
 def may_fail_with_others(parts):
-    """Say whether a failure stands beside other events, of whose noise it may be a part.
+    """Return True if a composition has an `ApproximateDP` with epsilon = 0 and other events.
 
-    A threshold hides what one record alone has but with a probability, which grows for a group by
-    the noise on the counts.
+    Such an event is the failure probability of a threshold on noisy counts, which hides a value
+    that only one record has. For a group, this probability also depends on the noise of the
+    other events.
     """
     failure = any(isinstance(p, ev.ApproximateDP) and p.epsilon == 0.0 for p in parts)
     return failure and len(parts) > 1
 
 
 def scaled(event: ev.Event, k: float) -> ev.Event:
-    """An additive-noise event whose release moves by k times as much; others unchanged."""
+    """Return an additive-noise event with k times the sensitivity; other events unchanged."""
     if isinstance(event, ev.Composed):
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
@@ -300,11 +317,11 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
 
 
 def group_event(event, k):
-    """An event for a group of k records that costs no less; None where none is known.
+    """Return an event for a group of k records that costs no less, or None if none is known.
 
-    Additive noise moves by k times as much; pure DP and bounded range add up along the path
-    of k changes; zCDP with delta = 0 grows by k^2 (Bun and Steinke 2016); (epsilon, delta)
-    becomes (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)); Poisson-sampled noise becomes
+    Additive noise has k times the sensitivity. Pure DP and bounded range add up along the path of
+    k changes. zCDP with delta = 0 grows by k^2 (Bun and Steinke 2016). (epsilon, delta) becomes
+    (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). Poisson-sampled noise becomes
     mixtures of shifted noise (`_mixtures`).
     """
     if k == 1:
@@ -318,9 +335,9 @@ def group_event(event, k):
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:
-    """delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
+    """Return delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
 
-    Of a positive delta and a finite epsilon.
+    The delta must be positive and epsilon finite. The result is rounded up.
     """
     if epsilon < 1e-12 and k * epsilon < 1.0:
         return min(1.0, k * delta * math.exp(k * epsilon) * UP)
@@ -331,7 +348,8 @@ def group_delta(epsilon: float, delta: float, k: int) -> float:
 
 
 def _atoms_delta(pair, epsilon):
-    # A computed loss can be below the one it stands for, and epsilon between them.
+    """Return delta at epsilon of a loss distribution with atoms only, rounded up."""
+    # A computed loss can be below the exact one, with epsilon between the two.
     epsilon *= DOWN
     index = int(np.searchsorted(pair.losses, epsilon, side="right"))
     tail = float(pair.p[index:] @ -np.expm1(epsilon - pair.losses[index:]))
@@ -339,7 +357,7 @@ def _atoms_delta(pair, epsilon):
 
 
 def check_neighbors(relation: str, group_size: int) -> None:
-    """Refuse what is no relation and no number of records that are protected together."""
+    """Raise ValueError unless the relation and the group size are valid."""
     check_relation(relation)
     check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
 
@@ -347,25 +365,26 @@ def check_neighbors(relation: str, group_size: int) -> None:
 def zcdp(
     event: ev.Event, *, relation: str = "add_remove", group_size: int = 1
 ) -> tuple[float, float]:
-    """Cost in approximate zero-concentrated differential privacy.
+    """Return the cost in approximate zero-concentrated differential privacy.
 
-    Costs add up, also for parameters chosen after seeing earlier results (Whitehouse et al.
+    Costs add up, also if parameters are chosen after seeing earlier results (Whitehouse et al.
     2023).
 
     Parameters
     ----------
     event : Event
-        What was released.
+        The event of the mechanism.
     relation : {"add_remove", "replace_one"}, default="add_remove"
+        The relation between neighboring tables.
     group_size : int, default=1
-        The number of records protected together; rho grows with its square.
+        Number of records protected together; rho grows with its square.
 
     Returns
     -------
     rho, delta : float
-        The release is delta-approximate rho-zCDP (Bun and Steinke 2016). `rho` is infinite
-        where no bound is known. A sampled event costs what it costs without sampling, which
-        does not fit zCDP, or what its amplified (epsilon, delta) does where that is less.
+        The release is delta-approximate rho-zCDP (Bun and Steinke 2016). `rho` is infinite if no
+        bound is known. zCDP has no amplification by sampling: the cost of a sampled event is that
+        without sampling, or that of its amplified (epsilon, delta) if it is smaller.
 
     Examples
     --------
@@ -381,26 +400,27 @@ def zcdp(
 def rdp(
     event: ev.Event, order: float, *, relation: str = "add_remove", group_size: int = 1
 ) -> float:
-    """Renyi differential privacy of an event at one order.
+    """Return the Renyi differential privacy of an event at one order.
 
-    Costs at one fixed order add up, also for parameters chosen after seeing earlier results
+    Costs at one fixed order add up, also if parameters are chosen after seeing earlier results
     (Feldman and Zrnic 2021).
 
     Parameters
     ----------
     event : Event
-        What was released.
+        The event of the mechanism.
     order : float > 1
-        At which the divergence is wanted.
+        The Renyi order.
     relation : {"add_remove", "replace_one"}, default="add_remove"
+        The relation between neighboring tables.
     group_size : int, default=1
-        The number of records protected together.
+        Number of records protected together.
 
     Returns
     -------
     float
-        An upper bound on the Renyi divergence of this order, in nats; infinite where none is
-        finite (an event with a delta of its own, such as `ApproximateDP`).
+        An upper bound on the Renyi divergence of this order, in nats. It is infinite for events
+        with a delta, such as `ApproximateDP`.
 
     Examples
     --------
@@ -416,6 +436,7 @@ def rdp(
 
 
 def _group_rdp(part, order, relation, k):
+    """Return the Renyi divergence of one event for a group of k records."""
     grouped = group_event(part, k)
     if privacy_of(grouped or part, relation).delta > 0.0:
         return math.inf
@@ -425,7 +446,7 @@ def _group_rdp(part, order, relation, k):
 
 
 def general_group_renyi(divergence, order, k):
-    """Renyi divergence of a group of k records from that of one (Mironov 2017, proposition 2).
+    """Return the Renyi divergence of a group of k records (Mironov 2017, proposition 2).
 
     A group of 2^c at an order a >= 2 costs 3^c r(2^c a).
     """
@@ -434,27 +455,28 @@ def general_group_renyi(divergence, order, k):
 
 
 def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:
-    """Cost in Gaussian differential privacy, for a filter on the sum of mu^2.
+    """Return the cost in Gaussian differential privacy, for a filter on the sum of mu^2.
 
     Parameters
     ----------
     event : Event
-        Composed of Gaussian and of pure events.
+        A composition of Gaussian and pure events.
     relation : {"add_remove", "replace_one"}, default="add_remove"
+        The relation between neighboring tables.
     group_size : int, default=1
-        The number of records protected together.
+        Number of records protected together.
 
     Returns
     -------
     float
-        mu: 1 / noise_multiplier for a Gaussian release, 2 Phi^-1(e^epsilon / (1 + e^epsilon))
-        for an epsilon-DP one (Dong, Roth and Su 2022), the root of the sum of squares for
-        several.
+        The parameter mu: 1 / noise_multiplier for a Gaussian release,
+        2 Phi^-1(e^epsilon / (1 + e^epsilon)) for an epsilon-DP release (Dong, Roth and Su 2022),
+        and the root of the sum of squares for several releases.
 
     Raises
     ------
     ValueError
-        For events that are neither; no central-limit approximation is made.
+        For other events; no central-limit approximation is used.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loss distributions of a group of records under Poisson sampling: mixtures of shifted noise.
+"""Loss distributions of groups of records under Poisson sampling: mixtures of shifted noise.
 
 The proof that these pairs dominate, and its sources, are in ``docs/accounting.md``, section
 "Groups of sampled records".
@@ -16,80 +16,81 @@ from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._pairs import LossPair
 from skdp.utils._values import FrozenValue
 
-# Larger groups, and noise or sampling rates beyond these, keep the general bound on groups.
+# Larger groups, and noise or sampling rates out of these ranges, use the general bound on groups.
 _MAX_GROUP = 32
 _NOISE_RANGE = 1e-2, 1e5
-_LEAST_RATE = 1e-12
-# Positions at which the loss is tabulated, to start the search for the position of a loss.
+_MIN_RATE = 1e-12
+# Number of tabulated losses, from which the search for the position of a loss starts.
 _TABLE = 4097
-# Numbers of a block of positions times shifts.
+# Largest number of positions times shifts in one block.
 _BLOCK = 1 << 20
-# More than a loss is off by, relatively: the logarithm of a weight, down to that of the least rate
-# to the largest group, and the ratio that makes up for it each have some hundred times 2^-52.
+# Factor below the relative error of a loss: the logarithm of a weight (at least that of the
+# smallest rate to the power of the largest group) and the ratio that cancels it each have an error
+# of some hundred times 2^-52.
 _LOSS_DOWN = 1.0 - 2.0**-43
-# More than a sum of deltas is off by, relatively, of which each has the same logarithms.
+# Factor above the relative error of a sum of deltas with the same logarithms.
 _SUM_UP = 1.0 + 2.0**-40
-# Positions of an integral on either side of 0, beyond which it is not computed.
+# Integrals with more positions on either side of 0 are not computed.
 _MAX_POSITIONS = 1 << 15
-# ln of the relative error of the trapezoidal rule.
+# Logarithm of the relative error of the trapezoidal rule.
 _LOG_QUADRATURE_ERROR = -36.0
 
 
 @dataclass(frozen=True)
 class GaussianShifts(FrozenValue):
-    """Gaussian noise of standard deviation `sigma`, shifted by whole numbers."""
+    """Gaussian noise of standard deviation `sigma`, shifted by integers."""
 
     sigma: float
 
     def log_ratio(self, shifts, x):
-        """ln of the density shifted by each number over the density of no shift."""
+        """Return ln of the ratio of the shifted density and the unshifted one."""
         return shifts * (x - 0.5 * shifts) / self.sigma**2
 
-    def slope(self, shifts, x):
-        """Derivative of `log_ratio` in x."""
+    def log_ratio_derivative(self, shifts, x):
+        """Return the derivative of `log_ratio` in x."""
         return shifts / self.sigma**2 + 0.0 * x
 
     def interval_mass(self, low, high):
-        """Probability of unshifted noise in an interval of which one end is infinite."""
+        """Return the probability of unshifted noise in an interval with one infinite end."""
         z = np.where(np.isneginf(low), high, -low) / self.sigma
         return ndtr(z)
 
     def log_delta(self, shift, epsilon):
-        """ln of the hockey-stick divergence of the shifted noise from the unshifted one."""
+        """Return ln of the hockey-stick divergence of the shifted noise from the unshifted one."""
         mu = shift / self.sigma
         delta = delta_of_mu(mu, epsilon)
         if delta > 1e-290:
             return math.log(delta)
-        # delta is at most Phi(-a), and that at most the density over a.
+        # delta is at most Phi(-a), which is at most the normal density at a divided by a.
         a = epsilon / mu - 0.5 * mu
         return -0.5 * a * a * (1.0 - 2.0**-50) - math.log(a * math.sqrt(2.0 * math.pi))
 
     def ends(self, gained, lost):
-        """Positions between which the loss changes."""
+        """Return the positions between which the loss changes."""
         return -math.inf, math.inf
 
-    def reach(self, largest, loss):
-        """Position beyond which all losses up to this one are located."""
+    def max_position(self, largest, loss):
+        """Return a position beyond which all losses are larger than this one."""
         return largest + 45.0 * self.sigma + self.sigma**2 * (1.0 + loss)
 
 
 @dataclass(frozen=True)
 class LaplaceShifts(FrozenValue):
-    """Laplace noise of scale 1 / `epsilon`, shifted by whole numbers."""
+    """Laplace noise of scale 1 / `epsilon`, shifted by integers."""
 
     epsilon: float
 
     def log_ratio(self, shifts, x):
-        """ln of the density shifted by each number over the density of no shift."""
+        """Return ln of the ratio of the shifted density and the unshifted one."""
         return self.epsilon * (2.0 * np.clip(x, 0.0, shifts) - shifts)
 
-    def slope(self, shifts, x):
-        """Derivative of `log_ratio` in x."""
+    def log_ratio_derivative(self, shifts, x):
+        """Return the derivative of `log_ratio` in x."""
         return np.where((x > 0.0) & (x < shifts), 2.0 * self.epsilon, 0.0)
 
     def interval_mass(self, low, high):
-        """Probability of unshifted noise in an interval, relatively accurate."""
-        # The parts below and above 0, each from its distances to 0.
+        """Return the probability of unshifted noise in an interval, with a small relative error."""
+        # The parts of the interval below and above 0, by their distances from 0.
         below = np.maximum(-high, 0.0), np.maximum(-low, 0.0)
         above = np.maximum(low, 0.0), np.maximum(high, 0.0)
         total = 0.0
@@ -100,7 +101,7 @@ class LaplaceShifts(FrozenValue):
         return total
 
     def log_delta(self, shift, epsilon):
-        """ln of the hockey-stick divergence of the shifted noise from the unshifted one."""
+        """Return ln of the hockey-stick divergence of the shifted noise from the unshifted one."""
         largest = shift * self.epsilon
         if epsilon >= largest:
             return -math.inf
@@ -108,7 +109,7 @@ class LaplaceShifts(FrozenValue):
         return math.log(-math.expm1(gap))
 
     def ends(self, gained, lost):
-        """Positions between which the loss changes."""
+        """Return the positions between which the loss changes."""
         return -float(lost), float(gained)
 
 
@@ -118,15 +119,15 @@ def has_mixture(event, size):
         return False
     noise = next(iter(vars(event.event).values()))
     in_range = _NOISE_RANGE[0] <= noise <= _NOISE_RANGE[1]
-    return in_range and size <= _MAX_GROUP and _LEAST_RATE <= event.sampling_rate < 1.0
+    return in_range and size <= _MAX_GROUP and _MIN_RATE <= event.sampling_rate < 1.0
 
 
 def mixtures(event, size, relation):
     """Return a `Mixture` for each way in which a group of records can change.
 
-    Under replace-one all records have other values. Under add/remove the first table has the
-    records that the second lacks, and conversely, of any numbers that add up to the size. Each
-    way holds for a whole composition, and the list contains both orders of each.
+    Under replace-one, all records of the group have other values. Under add/remove, each table has
+    some of the records that the other one lacks; the two numbers add up to the size. The same
+    change applies to all events of a composition. The list contains both orders of each change.
     """
     inner = event.event
     if isinstance(inner, ev.Gaussian):
@@ -137,32 +138,32 @@ def mixtures(event, size, relation):
         numbers = [(size, size)]
     else:
         numbers = [(gained, size - gained) for gained in range(size, -1, -1)]
-    return tuple(Mixture(noise, event.sampling_rate, *each) for each in numbers)
+    return tuple(Mixture(noise, event.sampling_rate, gained, lost) for gained, lost in numbers)
 
 
 @lru_cache(maxsize=256)
 def _log_weights(size, rate):
-    """Logarithms of the binomial probabilities of the sampled number of records."""
+    """Return the logarithms of the binomial probabilities of the number of sampled records."""
     i = np.arange(size + 1)
-    log_choices = np.log([float(math.comb(size, each)) for each in i])
+    log_choices = np.log([float(math.comb(size, number)) for number in i])
     return log_choices + i * math.log(rate) + (size - i) * math.log1p(-rate)
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture(FrozenValue):
-    """Pair of mixtures of noise: shifted up by the sampled records of one table, or down.
+    """A pair (P, Q) of mixtures of noise that is shifted by the number of sampled records.
 
-    P is the noise shifted by i, where i of `gained` records are sampled, and Q the noise
-    shifted by -j, where j of `lost` records are.
+    P is the noise shifted by i if i of the `gained` records are sampled, and Q is the noise
+    shifted by -j if j of the `lost` records are sampled.
 
     Parameters
     ----------
     noise : GaussianShifts or LaplaceShifts
-        In units of the contribution of one record.
+        The noise, in units of the contribution of one record.
     rate : float in (0, 1)
         The sampling rate.
     gained, lost : int
-        Numbers of records.
+        Numbers of records that only the first table and only the second table have.
     """
 
     noise: object
@@ -171,17 +172,17 @@ class Mixture(FrozenValue):
     lost: int
 
     def loss(self, x):
-        """Privacy loss at positions and its derivative."""
-        up, up_slope = self._log_mixture(x, self.gained)
-        down, down_slope = self._log_mixture(-x, self.lost)
-        return up - down, up_slope + down_slope
+        """Return the privacy loss at positions x, and its derivative."""
+        up, up_derivative = self._log_mixture(x, self.gained)
+        down, down_derivative = self._log_mixture(-x, self.lost)
+        return up - down, up_derivative + down_derivative
 
     def _log_mixture(self, x, size):
-        """ln of the mixture of positive shifts over the density of no shift, and its slope."""
+        """Return ln of the ratio of the mixture and the unshifted density, and its derivative."""
         value = np.zeros(x.shape)
-        slope = np.zeros(x.shape)
+        derivative = np.zeros(x.shape)
         if size == 0:
-            return value, slope
+            return value, derivative
         log_weights = _log_weights(size, self.rate)[:, None]
         weights = np.exp(log_weights)
         shifts = np.arange(size + 1.0)[:, None]
@@ -193,52 +194,53 @@ class Mixture(FrozenValue):
             top = terms.max(axis=0)
             terms = np.exp(terms - top)
             total = terms.sum(axis=0)
-            # The logarithm of a sum near 1 would lose the digits of a small loss.
+            # Near 1, the logarithm of the sum would lose digits of a small loss; use log1p.
             gain = (weights * np.expm1(np.minimum(ratios, 700.0))).sum(axis=0)
             near = np.log1p(np.clip(gain, -0.5, 1.0))
             is_near = (gain > -0.5) & (gain < 1.0)
             value[start : start + block] = np.where(is_near, near, top + np.log(total))
-            slopes = self.noise.slope(shifts, part)
-            slope[start : start + block] = (terms * slopes).sum(axis=0) / total
-        return value, slope
+            derivatives = self.noise.log_ratio_derivative(shifts, part)
+            derivative[start : start + block] = (terms * derivatives).sum(axis=0) / total
+        return value, derivative
 
     def position(self, losses):
-        """Position of each loss; an infinite one, or an end, for a loss that is out of reach.
+        """Return the position of each loss, by Newton's method within a bracket.
 
-        By Newton's method within a bracket. The loss at the position found is the one wanted, up
-        to round-off. The position itself is ill-conditioned where the loss hardly changes.
+        A loss out of the range has the position of an end, which may be infinite. The loss at the
+        result is the argument up to round-off. The position is ill-conditioned where the loss
+        hardly changes.
         """
         losses = np.asarray(losses, dtype=float)
         finite = np.abs(losses[np.isfinite(losses)])
-        table, known = _table_of(self, math.ceil(math.log2(1.0 + finite.max(initial=0.0))))
+        table, table_losses = _loss_table(self, math.ceil(math.log2(1.0 + finite.max(initial=0.0))))
         first, last = self.noise.ends(self.gained, self.lost)
-        index = np.searchsorted(known, losses)
+        index = np.searchsorted(table_losses, losses)
         lower = table[np.clip(index - 1, 0, len(table) - 1)]
         upper = table[np.clip(index, 0, len(table) - 1)]
         x = 0.5 * (lower + upper)
-        wanted = np.flatnonzero((index > 0) & (index < len(table)))
+        pending = np.flatnonzero((index > 0) & (index < len(table)))
         for _ in range(80):
-            if not len(wanted):
+            if not len(pending):
                 break
-            value, slope = self.loss(x[wanted])
-            miss = value - losses[wanted]
-            upper[wanted] = np.where(miss > 0.0, x[wanted], upper[wanted])
-            lower[wanted] = np.where(miss > 0.0, lower[wanted], x[wanted])
+            value, derivative = self.loss(x[pending])
+            residual = value - losses[pending]
+            upper[pending] = np.where(residual > 0.0, x[pending], upper[pending])
+            lower[pending] = np.where(residual > 0.0, lower[pending], x[pending])
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                step = x[wanted] - miss / slope
-            is_inside = (step > lower[wanted]) & (step < upper[wanted])
-            moved = np.where(is_inside, step, 0.5 * (lower[wanted] + upper[wanted]))
-            # Small losses are relative to the sampling rate.
-            is_open = np.abs(miss) > 1e-22 * self.rate + 4e-16 * np.abs(losses[wanted])
-            is_open &= moved != x[wanted]
-            x[wanted] = np.where(is_open, moved, x[wanted])
-            wanted = wanted[is_open]
+                newton = x[pending] - residual / derivative
+            is_inside = (newton > lower[pending]) & (newton < upper[pending])
+            new_x = np.where(is_inside, newton, 0.5 * (lower[pending] + upper[pending]))
+            # The tolerance scales with the sampling rate, as small losses do.
+            is_pending = np.abs(residual) > 1e-22 * self.rate + 4e-16 * np.abs(losses[pending])
+            is_pending &= new_x != x[pending]
+            x[pending] = np.where(is_pending, new_x, x[pending])
+            pending = pending[is_pending]
         x[index == 0] = first
         x[index == len(table)] = last
         return x
 
     def _masses(self, low, high, size, sign):
-        """Probability of intervals where a number of records shifts the noise up or down."""
+        """Return probabilities of intervals; sampled records shift noise up (1) or down (-1)."""
         total = 0.0
         for i, log_weight in enumerate(_log_weights(size, self.rate)):
             mass = self.noise.interval_mass(low - sign * i, high - sign * i)
@@ -246,7 +248,7 @@ class Mixture(FrozenValue):
         return total
 
     def pair(self):
-        """`LossPair` of the two mixtures."""
+        """Return the `LossPair` of the two mixtures."""
         first, last = self.noise.ends(self.gained, self.lost)
 
         def masses(low, high):
@@ -254,7 +256,8 @@ class Mixture(FrozenValue):
 
         def tails(loss):
             x = self.position(loss)
-            (p_cdf, q_cdf), (p_sf, q_sf) = masses(first, x), masses(x, last)
+            p_cdf, q_cdf = masses(first, x)
+            p_sf, q_sf = masses(x, last)
             return p_cdf, p_sf, q_cdf, q_sf
 
         if math.isinf(last):
@@ -262,17 +265,17 @@ class Mixture(FrozenValue):
             low = -math.inf if self.lost else self.gained * unsampled
             high = math.inf if self.gained else -self.lost * unsampled
             return LossPair(tails, low, high)
-        # The loss of Laplace noise is constant beyond its ends: two atoms.
+        # The loss of Laplace noise is constant beyond its ends, which gives two atoms.
         losses = self.loss(np.array([first, last]))[0]
         p, q = masses(np.array([-math.inf, last]), np.array([first, math.inf]))
         return LossPair(tails, float(losses[0]), float(losses[1]), losses, p, q)
 
     def delta(self, epsilon):
-        """delta of one release at epsilon >= 0, without cancellation.
+        """Return delta of one release at epsilon >= 0, without cancellation.
 
-        At the position whose loss is epsilon, all terms of P - e^epsilon Q change their sign, so
-        that the hockey-stick divergence is the weighted sum of those of the terms, each from the
-        density of no shift and at its own ratio there.
+        At the position whose loss is epsilon, all terms of P - e^epsilon Q change their sign. So
+        the hockey-stick divergence is the weighted sum of those of the terms, each from the
+        unshifted density and at the log ratio of the term at this position.
         """
         if epsilon == math.inf:
             return 0.0
@@ -280,7 +283,7 @@ class Mixture(FrozenValue):
         epsilon *= _LOSS_DOWN
         x = float(self.position(np.array([epsilon]))[0])
         if math.isinf(x):
-            # Beyond the least upper bound of the losses, or of the table.
+            # epsilon is beyond the supremum of the losses, or beyond the table.
             return 1.0 if self.gained else 0.0
         total = 0.0
         for size, sign in ((self.gained, 1.0), (self.lost, -1.0)):
@@ -294,15 +297,15 @@ class Mixture(FrozenValue):
 
 
 @lru_cache(maxsize=128)
-def _table_of(mixture, log_loss):
-    """Positions and losses, increasing, that reach up to the loss 2^log_loss either way."""
+def _loss_table(mixture, log_loss):
+    """Return increasing positions and losses that cover losses from -2^log_loss to 2^log_loss."""
     low, high = mixture.noise.ends(mixture.gained, mixture.lost)
     size = max(mixture.gained, mixture.lost)
     if math.isinf(high):
         largest = 2.0 ** min(log_loss, 40) - size * math.log(mixture.rate)
-        high = mixture.noise.reach(size, largest)
-        # Most of the mass is near 0, however far the largest loss asked for.
-        near = min(high, mixture.noise.reach(size, 50.0))
+        high = mixture.noise.max_position(size, largest)
+        # Most of the mass is near 0, so a finer table covers this region.
+        near = min(high, mixture.noise.max_position(size, 50.0))
         table = np.concatenate((np.linspace(-high, high, _TABLE), np.linspace(-near, near, _TABLE)))
         table = np.unique(table)
     else:
@@ -311,21 +314,24 @@ def _table_of(mixture, log_loss):
 
 
 def gaussian_renyi(group, cap):
-    """Function of orders: the largest Renyi divergence of mixtures of one noise, at most `cap`.
+    """Return the function of orders to the largest Renyi divergence of mixtures, at most `cap`.
 
-    By the trapezoidal rule with a step h. The density of an outcome at x + iy is at most
+    This uses the trapezoidal rule with a step h. The density of an outcome at x + iy is at most
     e^(y^2 / (2 sigma^2)) cos(k y / sigma^2)^(1 - order) times that at x, so that the relative
     error is at most twice that times e^(-2 pi y / h), for every y < sigma^2 pi / (2 k) (Trefethen
     and Weideman 2014, theorem 5.1).
     """
     sigma = group[0].noise.sigma
     rate = group[0].rate
-    size = max(max(each.gained, each.lost) for each in group)
-    spread = max(each.gained + each.lost for each in group)
-    sizes = sorted({number for each in group for number in (each.gained, each.lost)})
+    size = max(max(mixture.gained, mixture.lost) for mixture in group)
+    spread = max(mixture.gained + mixture.lost for mixture in group)
+    sizes = set()
+    for mixture in group:
+        sizes |= {mixture.gained, mixture.lost}
+    sizes = sorted(sizes)
 
     def step_of(level):
-        # (order - 1) -ln cos(angle) is at most 13 up to the order 1 + 20 * 4^level.
+        # -(order - 1) ln cos(angle) is at most 13 up to the order 1 + 20 * 4^level.
         angle = 2.0**-level
         y = min(angle * sigma**2 / size, 4.0 * sigma)
         return 2.0 * math.pi * y / (14.0 - _LOG_QUADRATURE_ERROR + 0.5 * (y / sigma) ** 2)
@@ -346,19 +352,19 @@ def gaussian_renyi(group, cap):
 
     def curve(order):
         level = max(0, math.ceil(0.5 * math.log2((order - 1.0) / 20.0)))
-        # The integrand is a mixture, or below one, of normal densities with means up to this.
+        # The integrand is at most a mixture of normal densities with means up to order * spread.
         count = math.ceil((order * spread + 12.0 * sigma) / step_of(level))
         count = 1 << (count - 1).bit_length()
         if count > _MAX_POSITIONS:
             return cap(order)
         log_density, ratios = tabulated(level, count)
         log_moment = 0.0
-        for each in group:
-            exponents = log_density + order * ratios[each.gained]
-            exponents = exponents + (1.0 - order) * ratios[each.lost][::-1]
+        for mixture in group:
+            exponents = log_density + order * ratios[mixture.gained]
+            exponents = exponents + (1.0 - order) * ratios[mixture.lost][::-1]
             peak = float(exponents.max())
             log_moment = max(log_moment, peak + math.log(float(np.exp(exponents - peak).sum())))
-        # Round-off of exponents of this size, which a low order would divide by order - 1.
+        # The round-off of exponents of this size, which is divided by order - 1.
         round_off = 1e-13 * (1.0 + abs(log_moment))
         return min(cap(order), (log_moment + round_off) / (order - 1.0))
 

@@ -1,8 +1,8 @@
-"""Distributions of the privacy loss: dominating pairs of single events, and their grids.
+"""Privacy loss distributions: dominating pairs of single events, and their discretization.
 
-A pair (P, Q) is kept as what P and Q say about the loss L = ln(dP/dQ) (Sommer, Meiser and
-Mohammadi 2019; Zhu, Dong and Wang 2022), so that sampling is a change of variable. On a grid it is
-put by connect-the-dots (Doroshenko et al. 2022).
+A pair (P, Q) is represented by the distributions of the loss L = ln(dP/dQ) under P and Q (Sommer,
+Meiser and Mohammadi 2019; Zhu, Dong and Wang 2022), so that sampling is a change of variable. The
+discretization is connect-the-dots (Doroshenko et al. 2022).
 """
 
 import math
@@ -14,17 +14,29 @@ from scipy.special import ndtr
 
 from skdp.utils._values import FrozenValue
 
+# Discrete Laplace noise with more atoms is replaced by randomized response of the same epsilon.
 _MAX_ATOMS = 4_000_000
+# Absolute values at which a tail is compared, to enclose a quantile.
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
 @dataclass(frozen=True)
 class LossPair(FrozenValue):
-    """Losses of a pair (P, Q).
+    """The distributions of the privacy loss under P and Q.
 
-    `tails` maps losses l to (P(L <= l), P(L > l), Q(L <= l), Q(L > l)) of the continuous part
-    (None: there is none), whose support is [low, high], each tail accurate where it is the
-    smaller one. `p_inf` is P(L = inf) and `q_inf` is Q(L = -inf).
+    Parameters
+    ----------
+    tails : callable or None
+        Maps losses l to (P(L <= l), P(L > l), Q(L <= l), Q(L > l)) of the continuous part, None if
+        there is none. The smaller one of two tails is accurate.
+    low, high : float
+        The support of the continuous part.
+    losses, p, q : ndarray
+        The losses of the atoms, increasing, and their probabilities under P and Q.
+    p_inf, q_inf : float
+        P(L = inf) and Q(L = -inf).
+    spacing : float or None
+        The spacing of a lattice of the losses, if they have one.
     """
 
     tails: Callable | None = None
@@ -38,7 +50,7 @@ class LossPair(FrozenValue):
     spacing: float | None = None
 
     def reversed(self) -> "LossPair":
-        """The pair (Q, P)."""
+        """Return the pair (Q, P)."""
 
         def tails(loss):
             p_cdf, p_sf, q_cdf, q_sf = self.tails(-loss)
@@ -49,6 +61,8 @@ class LossPair(FrozenValue):
 
 
 def gaussian(mu):
+    """Return the pair of a Gaussian release: N(mu, 1) and N(0, 1)."""
+
     def tails(loss):
         result = []
         for mean in (0.5 * mu, -0.5 * mu):
@@ -63,12 +77,14 @@ def gaussian(mu):
 
 
 def laplace(epsilon):
-    small = 0.5 * math.exp(-epsilon)
+    """Return the pair of a Laplace release: two atoms, and a continuous part between them."""
+    atom = 0.5 * math.exp(-epsilon)
 
     def far(width):
+        # The product would be 0 times infinity for a large epsilon.
         if epsilon > 600.0:
             return 0.5 * (np.exp(width - epsilon) - math.exp(-epsilon))
-        return small * np.expm1(width)
+        return atom * np.expm1(width)
 
     def tails(loss):
         above = np.clip(0.5 * (epsilon - loss), 0.0, epsilon)
@@ -76,17 +92,18 @@ def laplace(epsilon):
         return far(below), -0.5 * np.expm1(-above), -0.5 * np.expm1(-below), far(above)
 
     losses = np.array([-epsilon, epsilon])
-    p = np.array([small, 0.5])
+    p = np.array([atom, 0.5])
     return LossPair(tails, -epsilon, epsilon, losses, p, p[::-1], spacing=epsilon)
 
 
 def bounded_range(epsilon):
-    """The largest of the two-point curves, e^epsilon (1 - e^((l-epsilon)/2))^2 / (e^epsilon - 1).
+    """Return the pair of the largest privacy profile of the two-point pairs of bounded range.
 
-    Dong, Durfee and Rogers (2020) give the two-point pairs; the largest delta over them, in
-    closed form, is itself a privacy curve (Zhu, Dong and Wang 2022).
+    Dong, Durfee and Rogers (2020) derive the two-point pairs. The largest delta over them at l is
+    e^epsilon (1 - e^((l-epsilon)/2))^2 / (e^epsilon - 1), which is a privacy profile too (Zhu,
+    Dong and Wang 2022).
     """
-    whole = -math.expm1(-epsilon)
+    scale = -math.expm1(-epsilon)
 
     def tails(loss):
         loss = np.clip(loss, -epsilon, epsilon)
@@ -94,19 +111,26 @@ def bounded_range(epsilon):
         lower = -np.expm1(-0.5 * (loss + epsilon))
         q_sf = np.exp(-0.5 * (loss + epsilon)) * upper
         p_cdf = np.exp(0.5 * (loss - epsilon)) * lower
-        return p_cdf / whole, upper / whole, lower / whole, q_sf / whole
+        return p_cdf / scale, upper / scale, lower / scale, q_sf / scale
 
     return LossPair(tails, -epsilon, epsilon)
 
 
 def _atoms(losses, p, q, p_inf=0.0, q_inf=0.0, spacing=None):
-    losses, p, q = (np.asarray(values, dtype=float) for values in (losses, p, q))
+    """Return a pair with atoms only, sorted by loss."""
+    losses = np.asarray(losses, dtype=float)
+    p = np.asarray(p, dtype=float)
+    q = np.asarray(q, dtype=float)
     order = np.argsort(losses, kind="stable")
     return LossPair(None, 0.0, 0.0, losses[order], p[order], q[order], p_inf, q_inf, spacing)
 
 
 def response(epsilon, num_categories=2, delta=0.0):
-    """Randomized response; with delta the four-point pair (Kairouz, Oh and Viswanath 2015)."""
+    """Return the pair of randomized response.
+
+    With delta it is the four-point pair of any (epsilon, delta)-DP release (Kairouz, Oh and
+    Viswanath 2015).
+    """
     if epsilon == 0.0:
         return _atoms([0.0], [1.0 - delta], [1.0 - delta], delta, delta)
     others = (num_categories - 1.0) * math.exp(-epsilon)
@@ -118,6 +142,7 @@ def response(epsilon, num_categories=2, delta=0.0):
 
 
 def discrete_laplace(scale, sensitivity):
+    """Return the pair of an integer plus discrete Laplace noise."""
     a = 1.0 / scale
     if sensitivity > _MAX_ATOMS:
         return response(sensitivity * a)
@@ -131,6 +156,7 @@ def discrete_laplace(scale, sensitivity):
 
 
 def discrete_gaussian(sigma, sensitivity):
+    """Return the pair of an integer plus discrete Gaussian noise."""
     reach = math.ceil((38.0 if sigma < 1e4 else 14.0) * sigma) + sensitivity + 1
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
@@ -138,7 +164,7 @@ def discrete_gaussian(sigma, sensitivity):
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total
-    # Beyond 38 sigma there is less than e^-722, and what has underflowed is off by less than this.
+    # Bounds on the omitted mass beyond 38 (or 14) sigma and on the error by underflow.
     tail = 1e-314 if sigma < 1e4 else 1e-40
     keep = (p > 0.0) | (q > 0.0)
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
@@ -146,7 +172,7 @@ def discrete_gaussian(sigma, sensitivity):
 
 @dataclass(frozen=True)
 class GridLoss(FrozenValue):
-    """P-mass `mass[i]` at the loss (first + i) * step, and `infinite` at infinity."""
+    """A loss distribution on a grid under P: `mass[i]` at (first + i) * step, `infinite` at inf."""
 
     step: float
     first: int
@@ -155,16 +181,17 @@ class GridLoss(FrozenValue):
 
     @property
     def losses(self) -> np.ndarray:
+        """The losses of the grid."""
         return self.step * np.arange(self.first, self.first + len(self.mass))
 
     def log_moment(self, tilts: np.ndarray) -> np.ndarray:
-        """ln E_P[e^(t L); L finite] at each tilt t."""
+        """Return ln E_P[e^(t L); L finite] at each tilt t."""
         keep = self.mass > 0.0
         return log_moments(np.log(self.mass[keep]), self.losses[keep], tilts)
 
 
 def log_moments(log_mass: np.ndarray, losses: np.ndarray, tilts: np.ndarray) -> np.ndarray:
-    """ln of the sum of e^(log_mass + t loss) at each tilt t."""
+    """Return ln of the sum of e^(log_mass + t loss) at each tilt t."""
     result = np.empty(len(tilts))
     for i, tilt in enumerate(tilts):
         exponent = log_mass + tilt * losses
@@ -174,7 +201,7 @@ def log_moments(log_mass: np.ndarray, losses: np.ndarray, tilts: np.ndarray) -> 
 
 
 def _quantile(tail, mass):
-    """The least l found, on a fine ladder, beyond which `tail` (decreasing) is <= mass."""
+    """Return a value l with tail(l) <= mass, close to the smallest one; `tail` is decreasing."""
     points = np.concatenate((-_LADDER[::-1], [0.0], _LADDER))
     below = np.nonzero(tail(points) <= mass)[0]
     if len(below) == 0:
@@ -187,7 +214,7 @@ def _quantile(tail, mass):
 
 
 def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
-    """The losses outside of which P has at most `mass` on each side, atoms included."""
+    """Return (low, high) outside of which P has at most `mass` on each side, including atoms."""
     low = float(pair.losses[0]) if len(pair.losses) else math.inf
     high = float(pair.losses[-1]) if len(pair.losses) else -math.inf
     if len(pair.losses) > 100:
@@ -206,11 +233,11 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
 
 
 def discretize(pair: LossPair, step: float, low: float, high: float) -> GridLoss:
-    """The tightest pessimistic distribution on the grid of `step`, losses kept in [low, high].
+    """Return the tightest pessimistic distribution on a grid of losses in [low, high].
 
-    The mass of each cell [g, g + step] is split between its ends so that both P and Q keep
-    theirs: (P - e^g Q) / (1 - e^-step) at g + step and the rest at g. What lies below the
-    lowest point is moved up to it; what lies above the highest is mass at infinity.
+    The mass of a cell [g, g + step] is split between its ends so that its total under both P and Q
+    is preserved: (P - e^g Q) / (1 - e^-step) at g + step and the rest at g. Mass below the lowest
+    point is moved up to it, and mass above the highest point is moved to infinity.
     """
     # One point beyond the highest loss, so that rounding cannot push an atom to infinity.
     first = math.floor(low / step)
@@ -235,12 +262,13 @@ def discretize(pair: LossPair, step: float, low: float, high: float) -> GridLoss
 
 
 def _cells(cdf, sf):
-    """Masses of the cells between edges, by differences of the smaller tail."""
+    """Return the masses of the cells between edges, by differences of the smaller tail."""
     upper = sf[:-1] < cdf[1:]
     return np.maximum(np.where(upper, sf[:-1] - sf[1:], cdf[1:] - cdf[:-1]), 0.0)
 
 
 def _upper_share(p, q, g, step):
+    """Return the mass of each cell [g, g + step] that belongs at its upper end."""
     with np.errstate(over="ignore", invalid="ignore"):
         excess = (p - np.exp(g) * q) / -math.expm1(-step)
     excess[~np.isfinite(excess)] = math.inf
@@ -248,13 +276,14 @@ def _upper_share(p, q, g, step):
 
 
 def _add_atoms(mass, pair, step, first, last):
+    """Add the atoms of a pair to the masses of a grid, and return the mass at infinity."""
     above = pair.losses > last * step
     inside = ~above
     losses = np.maximum(pair.losses[inside], first * step)
     p = pair.p[inside]
     index = np.clip(np.floor(losses / step).astype(np.int64), first, last - 1)
-    share = np.clip(-np.expm1(index * step - losses) / -math.expm1(-step), 0.0, 1.0)
+    upper_fraction = np.clip(-np.expm1(index * step - losses) / -math.expm1(-step), 0.0, 1.0)
     position = index - first
-    np.add.at(mass, position + 1, p * share)
-    np.add.at(mass, position, p * (1.0 - share))
+    np.add.at(mass, position + 1, p * upper_fraction)
+    np.add.at(mass, position, p * (1.0 - upper_fraction))
     return float(pair.p[above].sum())

@@ -13,29 +13,37 @@ from skdp.accounting._pairs import GridLoss, discretize, loss_range
 from skdp.utils._rounding import sum_up
 from skdp.utils._values import FrozenValue
 
+# Largest number of grid cells of one event.
 _MAX_CELLS = 1 << 21
-# Cells of all events together: of many different events each gets fewer.
+# Largest number of cells of all distinct events together.
 _MAX_TOTAL_CELLS = 1 << 24
-# Of a composition by sums of terms, which takes the square of their number.
+# Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13
-# Cells of a price that is asked for at a tolerance as large as this.
+# Bounds with a tolerance of at least this use at most so many cells.
 _ROUGH = 1e-3
 _MAX_ROUGH_CELLS = 1 << 18
+# A lattice of atoms is used unless its spacing is smaller than the step by this factor.
 _LATTICE_CELLS = 16.0
-# Products of masses of such a composition, beyond which a finer grid is not tried.
+# Largest number of products of masses of a composition without a transform.
 _MAX_PRODUCTS = 1 << 31
-# The share of delta that one release, or one convolution, may move to infinity.
+# The fraction of delta that one release, or one convolution, may move to infinity.
 _TRIMMED = 1e-6
+# Half a unit in the last place, relative.
 _UNIT = 2.0**-53
+# Cells of the coarse grids on which tilts are chosen.
 _COARSE_CELLS = 3000
+# Tilts to try; a tilt is a Renyi order minus 1.
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
+# Width of the losses that are kept after a transform; e^-600 is near the smallest float.
 _MAX_WIDTH = 600.0
-# Raising to the power T multiplies round-off by T, which then exceeds what is worth finding.
+# The power T multiplies round-off by T, which is too large beyond this number of releases.
 _MAX_RELEASES = 10**9
 
 
 @dataclass(frozen=True)
 class _Part(FrozenValue):
+    """One distinct event of a composition: its pair, number, loss range and coarse grid."""
+
     pair: object
     count: int
     low: float
@@ -45,10 +53,20 @@ class _Part(FrozenValue):
 
 @dataclass(frozen=True)
 class _Total(FrozenValue):
-    """The total loss of one direction: P-masses on a grid, and what lies beyond it.
+    """The distribution of the total loss for one order of the tables.
 
-    Round-off of one release adds about c e^(-tilt epsilon) to delta, where `log_round_off` is ln c.
-    `width` is that of the window that a transform was made for.
+    Parameters
+    ----------
+    step : float
+        The spacing of the grid.
+    losses, masses : ndarray
+        The losses of the grid, and their probabilities under P.
+    beyond : float
+        The probability of losses beyond the grid, which count as infinite.
+    log_round_off : float
+        The round-off of one release adds about c e^(-tilt epsilon) to delta; this is ln c.
+    width : float
+        The width of the window of the transform.
     """
 
     step: float
@@ -59,74 +77,76 @@ class _Total(FrozenValue):
     width: float = math.inf
 
     def epsilon(self, delta):
-        """The least epsilon at delta, -d delta / d e^epsilon being constant between losses."""
-        # Here, where it is used: scipy.signal would be a twentieth of what importing skdp takes.
+        """Return the smallest epsilon at delta; delta is linear in e^epsilon between losses."""
+        # Imported here, because scipy.signal takes a twentieth of the time of importing skdp.
         from scipy.signal import lfilter
 
         losses = self.losses
-        spare = delta - self.beyond
-        if spare < 0.0 or not len(losses):
+        grid_delta = delta - self.beyond
+        if grid_delta < 0.0 or not len(losses):
             return math.inf
-        # delta at every loss, as a sum of positive terms, and e^loss times the Q-mass from there
-        # up, which no factor e^loss by itself could hold: losses may lie thousands apart.
+        # delta at every loss, as a sum of positive terms, and e^loss times the Q-mass from this
+        # loss up. The factor e^loss alone could overflow, so a recursion computes the product.
         decay = math.nextafter(math.exp(-self.step), 1.0)
         q_above = lfilter([1.0], [1.0, -decay], self.masses[::-1])[::-1]
         pieces = q_above * -math.expm1(-self.step)
-        curve = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
-        index = int(np.argmax(curve <= spare))
+        deltas = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
+        index = int(np.argmax(deltas <= grid_delta))
         if index == 0:
             return max(0.0, float(losses[0]))
-        # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from there up.
-        room = (spare - curve[index]) / q_above[index]
-        if room >= 1.0:
+        # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from this loss up.
+        growth = (grid_delta - deltas[index]) / q_above[index]
+        if growth >= 1.0:
             return max(0.0, float(losses[index - 1]))
-        return max(0.0, float(losses[index]) + math.log1p(-room))
+        return max(0.0, float(losses[index]) + math.log1p(-growth))
 
     def delta(self, epsilon):
-        """Delta at epsilon."""
+        """Return delta at epsilon."""
         above = self.losses > epsilon
-        kept = self.masses[above] @ -np.expm1(epsilon - self.losses[above])
-        return min(1.0, float(kept) + self.beyond)
+        grid_delta = self.masses[above] @ -np.expm1(epsilon - self.losses[above])
+        return min(1.0, float(grid_delta) + self.beyond)
 
-    def slope(self, epsilon, delta):
-        """-d ln delta / d epsilon: what the order less 1 is to a Renyi bound."""
+    def decay_rate(self, epsilon, delta):
+        """Return -d ln delta / d epsilon, the analogue of order - 1 in a Renyi bound."""
         above = self.losses > epsilon
         return float(self.masses[above] @ np.exp(epsilon - self.losses[above])) / delta
 
     def noise(self, releases, tilt, epsilon):
-        """What round-off adds to delta at most, of that many releases and of one transform."""
+        """Return a bound on the round-off of delta by the releases and one transform."""
         log_noise = math.log(releases + 100.0) + self.log_round_off - tilt * epsilon
         return math.exp(min(0.0, log_noise))
 
 
 def _directions(parts, relation):
-    """The pairs of every event, once for each direction."""
+    """Return the (pair, count) of every event, for each order of the two tables."""
     pairs = [(privacy_of(event, relation).pairs(), count) for event, count in parts.items()]
     width = max(len(pair) for pair, _ in pairs)
     return [[(pair[min(i, len(pair) - 1)], count) for pair, count in pairs] for i in range(width)]
 
 
 def _coarse_parts(direction, delta):
+    """Return a `_Part` for every (pair, count), whose loss range is wide enough for delta."""
     total = sum(count for _, count in direction)
     result = []
     for pair, count in direction:
         mass = max(delta, 1e-290) * 1e-9 / total
         low, high = loss_range(pair, mass)
-        # Losses that are all beyond the ladder of `loss_range` leave no width.
+        # The range has width 0 if all losses are beyond the ladder of `loss_range`.
         step = max(high - low, 1e-12 * abs(high), 1e-300) / _COARSE_CELLS
         result.append(_Part(pair, count, low, high, discretize(pair, step, low, high)))
     return result
 
 
 def _log_moment(parts, tilts):
+    """Return the logarithms of the moments E_P[e^(tilt L)] of the total loss, on coarse grids."""
     with np.errstate(over="ignore"):
         return sum(part.count * part.coarse.log_moment(tilts) for part in parts)
 
 
 def _least_over_tilts(bound):
-    """(tilt, value) at the least value found of a function of tilts, on nested grids.
+    """Return (tilt, value) at the minimum of a function of tilts, on nested grids.
 
-    A tilt is a Renyi order less 1; any of them gives a bound.
+    A tilt is a Renyi order minus 1; every tilt gives a valid bound.
     """
     tilts = _TILTS[1:]
     for _ in range(2):
@@ -139,7 +159,7 @@ def _least_over_tilts(bound):
 
 
 def _rdp_tilt(parts, delta):
-    """(tilt, epsilon) of the best Renyi order of the coarse distributions."""
+    """Return (tilt, epsilon) of the best Renyi order of the coarse distributions."""
 
     def bound(tilts):
         orders = 1.0 + tilts
@@ -150,7 +170,7 @@ def _rdp_tilt(parts, delta):
 
 
 def _delta_tilt(parts, epsilon):
-    """(tilt, delta) of the best Renyi order for a given epsilon."""
+    """Return (tilt, delta) of the best Renyi order at an epsilon."""
 
     def log_delta(tilts):
         orders = 1.0 + tilts
@@ -162,42 +182,41 @@ def _delta_tilt(parts, epsilon):
 
 
 def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
-    """Grid step for an error in epsilon of about tolerance * min(1, epsilon).
+    """Return a grid step for an error in epsilon of about tolerance * min(1, epsilon).
 
-    Each release adds at most about step^2 / 12 to the variance of the total loss, which
-    moves epsilon by about (tilt + 1) / 2 times as much; the factor below was checked against
-    finer grids. Where epsilon is far below 1 / tilt, delta hardly depends on it, and the error
-    is about tolerance * 0.01 / tilt. A lattice common to all atoms is met exactly where there is
-    one.
+    Each release adds at most about step^2 / 12 to the variance of the total loss, which changes
+    epsilon by about (tilt + 1) / 2 times as much. The factor below was checked against finer
+    grids. If epsilon is far below 1 / tilt, delta hardly depends on it, and the error is about
+    tolerance * 0.01 / tilt. If all atoms are on a common lattice, the grid contains it.
     """
     total = sum(part.count for part in parts)
-    slope = max(1.0, tilt + 1.0)
-    wanted = tolerance * min(1.0, max(epsilon, 1e-2 / slope))
-    step = math.sqrt(6.0 * wanted / (slope * (total + 6.0)))
+    order = max(1.0, tilt + 1.0)
+    max_error = tolerance * min(1.0, max(epsilon, 1e-2 / order))
+    step = math.sqrt(6.0 * max_error / (order * (total + 6.0)))
     max_cells = min(max_cells, max(_MAX_TOTAL_CELLS // len(parts), _COARSE_CELLS))
     if tolerance >= _ROUGH:
         max_cells = min(max_cells, _MAX_ROUGH_CELLS)
-    longest = max(width, *(part.high - part.low for part in parts))
-    step = max(step, longest / max_cells)
+    max_width = max(width, *(part.high - part.low for part in parts))
+    step = max(step, max_width / max_cells)
     spacings = {part.pair.spacing for part in parts} - {None}
-    # A lattice far finer than the step would ask for more cells than it is worth.
+    # A lattice far finer than the step would need too many cells.
     if len(spacings) == 1 and min(spacings) > step / _LATTICE_CELLS:
         spacing = spacings.pop()
         if all(part.pair.spacing and part.pair.tails is None for part in parts):
-            # Atoms lie at halves of it.
+            # The losses of atoms are multiples of half the spacing.
             step = max(step, 0.5 * spacing)
         step = spacing / max(1, math.ceil(spacing / step))
-        step = max(step, longest / (2.0 * max_cells))
+        step = max(step, max_width / (2.0 * max_cells))
     return step
 
 
 def _window(parts, tilt, epsilon, delta):
-    """The ends of a window of the total loss, and ln P(loss > its upper end).
+    """Return the ends of a window of the total loss, and ln P(loss > its upper end).
 
-    Above it P has at most delta * 1e-9. What leaves the window on one side comes back on the
-    other: on the lower side that is 1e-12 of the tilted mass; on the upper side the window
-    is long enough that all but 1e-12 of the tilted mass comes back below epsilon, where it
-    does not count.
+    P has at most delta * 1e-9 above the window. The transform is periodic, so mass beyond one end
+    of the window reappears at the other end. Below the window there is 1e-12 of the tilted mass.
+    The window is long enough that all but 1e-12 of the tilted mass above it reappears below
+    epsilon, where it does not count.
     """
     tilts = np.unique(np.concatenate((_TILTS[1:], max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
     moments = _log_moment(parts, tilts)
@@ -205,17 +224,19 @@ def _window(parts, tilt, epsilon, delta):
     high = float(np.min((moments - log_tail) / tilts))
     here = float(_log_moment(parts, np.array([tilt]))[0])
     spread = np.geomspace(1e-2, 1e4, 25)
-    lower, upper = (_log_moment(parts, tilt + sign * spread) for sign in (-1.0, 1.0))
-    least = math.fsum(part.count * part.low for part in parts)
-    most = math.fsum(part.count * part.high for part in parts)
-    low = min(epsilon, most, max(least, float(np.max((here - lower - 28.0) / spread))))
-    returned = min(most, float(np.min((upper - here + 28.0) / spread)))
-    high = min(max(high, low, low + returned - 0.5 * (low + epsilon)), most)
-    log_tail = float(np.min(moments - tilts * high)) if high < most else -math.inf
+    lower = _log_moment(parts, tilt - spread)
+    upper = _log_moment(parts, tilt + spread)
+    min_loss = math.fsum(part.count * part.low for part in parts)
+    max_loss = math.fsum(part.count * part.high for part in parts)
+    low = min(epsilon, max_loss, max(min_loss, float(np.max((here - lower - 28.0) / spread))))
+    tilted_end = min(max_loss, float(np.min((upper - here + 28.0) / spread)))
+    high = min(max(high, low, low + tilted_end - 0.5 * (low + epsilon)), max_loss)
+    log_tail = float(np.min(moments - tilts * high)) if high < max_loss else -math.inf
     return low, high, log_tail
 
 
 def _power(values, count):
+    """Return values**count by repeated squaring."""
     result = 1.0
     while count:
         if count & 1:
@@ -227,26 +248,27 @@ def _power(values, count):
 
 
 def _compose(parts, tilt, epsilon, delta, tolerance, order):
-    """The total loss inside a window, by a transform; far above epsilon it is as good as infinite.
+    """Return the total loss inside a window, by a Fourier transform.
 
-    The grid is as fine as the tolerance asks for at a Renyi order.
+    Losses far above epsilon count as infinite. The tolerance and the Renyi order determine the
+    grid step.
     """
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
     step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
     grids = [discretize(part.pair, step, part.low, part.high) for part in parts]
-    # The grid reaches below the least loss by up to one step a release, mostly far less.
+    # The grid may extend below the smallest loss by up to one step per release, mostly far less.
     total = sum(part.count for part in parts)
     start = math.floor(low / step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
     stop = math.ceil(high / step) + 2
     if log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
     if stop - start >= _MAX_TOTAL_CELLS:
-        # Losses of this size are left to the other bounds of a price.
+        # For losses of this size other bounds are used.
         return _Total(step, np.zeros(0), np.zeros(0), 1.0)
     length = next_fast_len(stop - start + 1, real=True)
     log_total = 0.0
     offset = 0
-    log_kept = 0.0
+    log_finite = 0.0
     product = 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, tilt)
@@ -254,102 +276,117 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
         product = product * _power(rfft(folded, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
-        log_kept += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
+        log_finite += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
     density = np.roll(irfft(product, length), -((start - offset) % length))
     losses = step * np.arange(start, start + length)
     log_weight = log_total - tilt * losses
     with np.errstate(over="ignore"):
         masses = np.maximum(density, 0.0) * np.exp(np.minimum(log_weight, 700.0))
-    # Round-off far below the tilted mean is blown up; a probability is at most 1.
+    # Far below the tilted mean the weight magnifies round-off; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
-    beyond = -math.expm1(log_kept) + math.exp(min(0.0, log_tail))
+    beyond = -math.expm1(log_finite) + math.exp(min(0.0, log_tail))
     round_off = math.exp(1e-14 * (total + 1e4))
-    reach = min(high - low, 1.0 / max(tilt, 1e-300)) / step + 1.0
-    noise = math.log(2.0**-52 * float(density.max()) * reach)
+    n_cells = min(high - low, 1.0 / max(tilt, 1e-300)) / step + 1.0
+    noise = math.log(2.0**-52 * float(density.max()) * n_cells)
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
-    kept = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
+    is_near = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     beyond += float(masses[losses > cut].sum())
-    losses = losses[kept]
-    masses = masses[kept] * round_off
+    losses = losses[is_near]
+    masses = masses[is_near] * round_off
     beyond = beyond * round_off
     return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
 
 
 def _compose_directly(parts, step, delta):
-    """The total loss without a transform, never below it; None if it would take too long.
+    """Return an upper bound on the total loss without a transform; None if it would be too slow.
 
-    A transform's round-off is a share of the largest tilted mass. Where rare samples carry all of
-    delta, no tilt brings that below delta; a convolution summed term by term errs relatively in
-    every mass, however small.
+    The round-off of a transform is relative to the largest tilted mass. If delta consists of rare
+    samples only, it exceeds delta for every tilt. A convolution that is summed term by term has a
+    small relative error in every mass, however small.
 
-    What is trimmed off the upper end, no more than about 1e-5 of delta, is mass at infinity;
-    what is trimmed off the lower end moves up to the lowest loss kept.
+    Mass trimmed at the upper end, at most about 1e-5 of delta, is moved to infinity. Mass trimmed
+    at the lower end is moved up to the lowest remaining loss.
     """
     total = sum(part.count for part in parts)
-    share = _TRIMMED * delta / total
+    trimmed_mass = _TRIMMED * delta / total
     result = None
     cells = 0
     products = 0
     for part in parts:
-        grid = discretize(part.pair, step, *loss_range(part.pair, share))
+        grid = discretize(part.pair, step, *loss_range(part.pair, trimmed_mass))
         count = part.count
         releases = 1
         while count:
             if count & 1:
                 products += len(result.mass) * len(grid.mass) if result else 0
-                result = grid if result is None else _sum_of(result, grid, share * total)
+                if result is None:
+                    result = grid
+                else:
+                    result = _convolve(result, grid, trimmed_mass * total)
             count >>= 1
             if count:
                 releases *= 2
                 products += len(grid.mass) ** 2
-                grid = _sum_of(grid, grid, share * releases)
+                grid = _convolve(grid, grid, trimmed_mass * releases)
             cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
             if cells > 4 * _DIRECT_CELLS or products > _MAX_PRODUCTS:
                 return None
-    # A mass of n releases is a sum of at most as many products as there are cells, n times over;
-    # what underflows on the way is added.
+    # A mass of n releases is, n times over, a sum of at most as many products as there are cells.
+    # The last term covers underflows.
     round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
     beyond = min(1.0, result.infinite * round_off + 1e-300 * total)
     return _Total(step, _raised(result.losses, parts), result.mass * round_off, beyond)
 
 
-def _sum_of(one: GridLoss, two: GridLoss, share: float) -> GridLoss:
-    mass = np.convolve(one.mass, two.mass)
-    infinite = one.infinite + two.infinite
+def _convolve(first: GridLoss, second: GridLoss, trimmed_mass: float) -> GridLoss:
+    """Return the distribution of the sum of two losses, trimmed by at most a mass at each end."""
+    mass = np.convolve(first.mass, second.mass)
+    infinite = first.infinite + second.infinite
     above = np.cumsum(mass[::-1])
     below = np.cumsum(mass)
-    cut = int(np.searchsorted(above, share, side="right"))
-    low = min(int(np.searchsorted(below, share, side="right")), len(mass) - cut - 1)
+    cut = int(np.searchsorted(above, trimmed_mass, side="right"))
+    low = min(int(np.searchsorted(below, trimmed_mass, side="right")), len(mass) - cut - 1)
     if cut:
         infinite += float(above[cut - 1])
         mass = mass[:-cut]
     if low > 0:
         mass = mass[low:].copy()
         mass[0] += float(below[low - 1])
-    return GridLoss(one.step, one.first + two.first + max(low, 0), mass, infinite)
+    return GridLoss(first.step, first.first + second.first + max(low, 0), mass, infinite)
 
 
 def _tilted(grid, tilt):
-    """Masses tilted by e^(tilt L), normalized, and the logarithm of what they summed to."""
+    """Return the masses tilted by e^(tilt L) and normalized, and the logarithm of their sum."""
     if tilt == 0.0:
         return grid.mass, 0.0
-    kept = np.flatnonzero(grid.mass)
-    exponent = np.log(grid.mass[kept]) + tilt * (grid.step * (grid.first + kept))
+    nonzero = np.flatnonzero(grid.mass)
+    exponent = np.log(grid.mass[nonzero]) + tilt * (grid.step * (grid.first + nonzero))
     top = float(exponent.max())
     tilted = np.zeros(len(grid.mass))
-    tilted[kept] = np.exp(exponent - top)
+    tilted[nonzero] = np.exp(exponent - top)
     total = float(tilted.sum())
     return tilted / total, top + math.log(total)
 
 
 def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
-    """Upper bound on epsilon at a delta above 0 of the composition of all events.
+    """Return an upper bound on epsilon of a composition at a delta above 0.
 
-    Each direction is composed for itself; the larger epsilon counts. A direction whose Renyi
-    bound is no larger than what another one costs needs no transform.
+    Each direction (order of the two tables) is composed separately, and the largest epsilon
+    counts. A direction needs no transform if its Renyi bound is at most the epsilon of another.
+
+    Parameters
+    ----------
+    parts : dict
+        From events to their numbers, as `leaves` returns it.
+    delta : float
+        The delta.
+    relation : {"add_remove", "replace_one"}
+        The relation between neighboring tables.
+    tolerance : float
+        The accuracy, relative to min(1, epsilon).
     """
     directions = _directions(parts, relation)
-    pure = max(_most(direction) for direction in directions)
+    pure = max(_max_total_loss(direction) for direction in directions)
     if pure == 0.0:
         return pure
     if sum(parts.values()) > _MAX_RELEASES:
@@ -361,154 +398,173 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
             return math.inf
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
-        prepared.append((epsilon, _most(direction), tilt, coarse, infinite))
+        prepared.append((epsilon, _max_total_loss(direction), tilt, coarse, infinite))
     result = 0.0
-    for epsilon, most, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
-        if most <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
+    for epsilon, max_loss, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
+        if max_loss <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
     return min(result, pure)
 
 
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
-    """epsilon of one direction; the tilt is lowered while the window lies above the answer, and
-    the step while it is too coarse for the answer."""
+    """Return epsilon of one direction.
+
+    The tilt is reduced while the window is above the result, and the step while it is too coarse.
+    """
     best = math.inf
     order = 1.0 + tilt
     last_noise = math.inf
     total = sum(part.count for part in coarse)
-    # Round-off is far below a large delta also without the whole tilt, and the window shorter.
+    # For a large delta, a smaller tilt suffices against round-off and gives a shorter window.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(8):
-        found = _compose(coarse, tilt, epsilon, delta, tolerance, order)
-        bare = found.epsilon(delta)
-        if bare == math.inf:
-            # Too much lies beyond the window, or of huge losses none is left within it.
+        composed = _compose(coarse, tilt, epsilon, delta, tolerance, order)
+        # The epsilon without a correction for round-off.
+        raw_epsilon = composed.epsilon(delta)
+        if raw_epsilon == math.inf:
+            # Too much mass is beyond the window, or huge losses leave none within it.
             return best
-        noise = found.noise(total, tilt, bare)
-        best = min(best, found.epsilon(delta - noise))
+        noise = composed.noise(total, tilt, raw_epsilon)
+        best = min(best, composed.epsilon(delta - noise))
         if best == 0.0:
             return best
-        if 0.0 < bare <= found.losses[0] + found.step:
+        if 0.0 < raw_epsilon <= composed.losses[0] + composed.step:
             tilt = 0.25 * tilt
             epsilon = 0.0
         elif 1e-5 * delta < noise < last_noise and tilt > 0.01:
             tilt = 0.5 * tilt
-            epsilon = 0.5 * bare
+            epsilon = 0.5 * raw_epsilon
             last_noise = noise
         elif noise > 1e-4 * delta:
             break
         else:
-            order = 1.0 + found.slope(bare, delta)
-            if found.step <= 1.5 * _step(coarse, order - 1.0, bare, tolerance, found.width):
+            order = 1.0 + composed.decay_rate(raw_epsilon, delta)
+            max_step = 1.5 * _step(coarse, order - 1.0, raw_epsilon, tolerance, composed.width)
+            if composed.step <= max_step:
                 return best
-            epsilon = bare
+            epsilon = raw_epsilon
     return min(best, _direct_epsilon(coarse, delta, tolerance))
 
 
 def _direct_epsilon(coarse, delta, tolerance):
-    """epsilon of one direction without a transform, on grids that grow finer."""
+    """Return epsilon of one direction without a transform, on successively finer grids."""
     best = math.inf
     width = max(part.high - part.low for part in coarse)
     step = width / 256.0
     for _ in range(12):
-        found = _compose_directly(coarse, step, delta)
-        if found is None or found.beyond > delta:
+        composed = _compose_directly(coarse, step, delta)
+        if composed is None or composed.beyond > delta:
             break
-        epsilon = found.epsilon(delta)
+        epsilon = composed.epsilon(delta)
         best = min(best, epsilon)
         if epsilon == 0.0:
             break
-        slope = found.slope(epsilon, delta)
-        wanted = _step(coarse, slope, epsilon, tolerance, width, _DIRECT_CELLS)
-        if step <= 1.5 * wanted:
+        tilt = composed.decay_rate(epsilon, delta)
+        target_step = _step(coarse, tilt, epsilon, tolerance, width, _DIRECT_CELLS)
+        if step <= 1.5 * target_step:
             break
-        step = max(wanted, 0.25 * step)
+        step = max(target_step, 0.25 * step)
     return best
 
 
 def _raised(losses, parts):
-    # Cell masses are off by round-off of a tail, which shifts a loss by as little. Points of a grid
-    # are rounded relatively, as is their sum.
+    """Return the losses, raised by a bound on the round-off of a composition."""
+    # The round-off of a tail in the mass of a cell is equivalent to an equally small change of its
+    # loss. Grid points and their sums have relative errors.
     largest = sum(part.count * max(abs(part.low), abs(part.high)) for part in parts)
     return losses + 1e-14 * (sum(part.count for part in parts) + 10.0) + 2.0**-51 * largest
 
 
-def _most(direction):
-    """The largest total loss of one direction, rounded up."""
+def _max_total_loss(direction):
+    """Return the largest total loss of one direction, rounded up."""
     losses = []
     for pair, count in direction:
-        ends = [*pair.losses[-1:].tolist(), *([pair.high] if pair.tails else [])]
-        losses.append(count * (math.inf if pair.p_inf > 0.0 else max(ends, default=-math.inf)))
+        max_loss = -math.inf
+        if len(pair.losses):
+            max_loss = float(pair.losses[-1])
+        if pair.tails:
+            max_loss = max(max_loss, pair.high)
+        if pair.p_inf > 0.0:
+            max_loss = math.inf
+        losses.append(count * max_loss)
     return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
 def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
-    """Upper bound on delta at epsilon of the composition of all events."""
+    """Return an upper bound on delta of a composition at epsilon; see `pld_epsilon`."""
     if sum(parts.values()) > _MAX_RELEASES:
         return 1.0
     result = 0.0
     for direction in _directions(parts, relation):
-        rough = 1e-12
+        # The delta for which the coarse grids are made, until it is close to the result.
+        grid_delta = 1e-12
         tilt = 0.0
         delta = 1.0
         for _ in range(3):
-            coarse = _coarse_parts(direction, rough)
+            coarse = _coarse_parts(direction, grid_delta)
             if any(part.coarse.infinite >= 1.0 for part in coarse):
                 return 1.0
             tilt, delta = _delta_tilt(coarse, epsilon)
-            if delta >= 0.1 * rough:
+            if delta >= 0.1 * grid_delta:
                 break
-            rough = max(delta, 1e-290)
-        most = sum_up((part.count, part.high) for part in coarse)
-        if epsilon >= most * (1.0 + 2.0**-50):
-            # That some loss is infinite; one release's probability of it is its own.
-            own = [(p.count, p.coarse.infinite) for p in coarse if p.coarse.infinite > 0.0]
-            found = own[0][1] if [count for count, _ in own] == [1] else total_delta(own)
+            grid_delta = max(delta, 1e-290)
+        max_loss = sum_up((part.count, part.high) for part in coarse)
+        if epsilon >= max_loss * (1.0 + 2.0**-50):
+            # Delta is the probability that some loss is infinite.
+            infinite = [(p.count, p.coarse.infinite) for p in coarse if p.coarse.infinite > 0.0]
+            if len(infinite) == 1 and infinite[0][0] == 1:
+                # The probability of a single release needs no rounding.
+                direction_delta = infinite[0][1]
+            else:
+                direction_delta = total_delta(infinite)
         else:
-            found = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
-        result = max(result, found)
+            direction_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+        result = max(result, direction_delta)
     return result
 
 
 def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
-    """delta of one direction; the step is lowered while it is too coarse for the answer."""
+    """Return delta of one direction; the step is reduced while it is too coarse."""
     order = 1.0 + tilt
     total = sum(part.count for part in coarse)
     for _ in range(3):
         composed = _compose(coarse, tilt, epsilon, max(delta * 1e-2, 1e-300), tolerance, order)
         noise = composed.noise(total, tilt, epsilon)
-        found = min(1.0, composed.delta(epsilon) + noise)
+        bound = min(1.0, composed.delta(epsilon) + noise)
         if composed.beyond >= 1.0:
             return 1.0
-        if noise > 1e-4 * found:
-            return _direct_delta(coarse, epsilon, found, tolerance)
-        if found == 0.0:
+        if noise > 1e-4 * bound:
+            return _direct_delta(coarse, epsilon, bound, tolerance)
+        if bound == 0.0:
             break
-        order = 1.0 + composed.slope(epsilon, found)
+        order = 1.0 + composed.decay_rate(epsilon, bound)
         if composed.step <= 1.5 * _step(coarse, order - 1.0, epsilon, tolerance, composed.width):
             break
-    return found
+    return bound
 
 
 def _direct_delta(coarse, epsilon, best, tolerance):
-    """delta of one direction without a transform, on grids that grow finer; at most `best`."""
+    """Return delta of one direction without a transform, on finer and finer grids.
+
+    The result is at most `best`, another upper bound.
+    """
     width = max(part.high - part.low for part in coarse)
     step = width / 256.0
     for _ in range(16):
-        total = _compose_directly(coarse, step, max(best, 1e-290))
-        if total is None:
+        composed = _compose_directly(coarse, step, max(best, 1e-290))
+        if composed is None:
             break
-        found = total.delta(epsilon)
-        if found <= 1e-290:
-            return found
-        # What was trimmed is a share of the last bound on delta.
-        settled = found >= 1e-2 * best
-        best = min(best, found)
-        slope = total.slope(epsilon, found)
-        wanted = _step(coarse, slope, epsilon, tolerance, width, _DIRECT_CELLS)
-        if step > 1.5 * wanted:
-            step = max(wanted, 0.25 * step)
-        elif settled:
+        delta = composed.delta(epsilon)
+        if delta <= 1e-290:
+            return delta
+        # The trimmed mass is a fraction of the last bound, so that must be close to the new one.
+        is_settled = delta >= 1e-2 * best
+        best = min(best, delta)
+        tilt = composed.decay_rate(epsilon, delta)
+        target_step = _step(coarse, tilt, epsilon, tolerance, width, _DIRECT_CELLS)
+        if step > 1.5 * target_step:
+            step = max(target_step, 0.25 * step)
+        elif is_settled:
             break
     return best

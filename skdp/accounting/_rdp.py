@@ -1,4 +1,4 @@
-"""Bounds by Renyi divergences, and the law of a random number of runs, which rests on them."""
+"""Bounds by Renyi divergences, and the privacy of a random number of runs, which uses them."""
 
 import math
 from dataclasses import replace
@@ -23,26 +23,37 @@ from skdp.accounting._laws import (
 from skdp.utils._rounding import sum_up
 
 
-def rdp_epsilon(parts, delta, relation):
-    """epsilon by RDP, minimized over real orders, at what the events' own deltas leave."""
-    deltas = [privacy_of(part, relation).delta for part in parts]
-    spare = _advanced.remaining_delta(deltas, parts.values(), delta)
-    if spare <= 0.0:
+def rdp_epsilon(counts, delta, relation):
+    """Return epsilon by RDP, minimized over real orders.
+
+    Parameters
+    ----------
+    counts : dict
+        From events to their numbers, as `leaves` returns it.
+    delta : float
+        The total, including the deltas of the events.
+    relation : {"add_remove", "replace_one"}
+        The relation between neighboring tables.
+    """
+    deltas = [privacy_of(event, relation).delta for event in counts]
+    delta_left = _advanced.remaining_delta(deltas, counts.values(), delta)
+    if delta_left <= 0.0:
         return math.inf
-    base = partial(composed_rdp, parts, relation)
-    return minimum_over_orders(lambda a: converted_epsilon(base(a), a, spare))
+    divergence = partial(composed_rdp, counts, relation)
+    return minimum_over_orders(lambda a: converted_epsilon(divergence(a), a, delta_left))
 
 
-def rdp_delta(parts, epsilon, relation):
-    """delta by RDP, minimized over real orders, with the events' own deltas."""
-    base = partial(composed_rdp, parts, relation)
-    found = minimum_over_orders(lambda a: converted_delta(base(a), a, epsilon))
-    own = _advanced.total_delta((n, privacy_of(part, relation).delta) for part, n in parts.items())
-    return own + (1.0 - own) * found
+def rdp_delta(counts, epsilon, relation):
+    """Return delta by RDP, minimized over real orders; it includes the deltas of the events."""
+    divergence = partial(composed_rdp, counts, relation)
+    rdp_term = minimum_over_orders(lambda a: converted_delta(divergence(a), a, epsilon))
+    deltas = [(n, privacy_of(event, relation).delta) for event, n in counts.items()]
+    event_delta = _advanced.total_delta(deltas)
+    return event_delta + (1.0 - event_delta) * rdp_term
 
 
 def stopping_gamma(mean: float, shape: float) -> float:
-    """gamma of the truncated negative binomial with this mean (Papernot and Steinke 2022)."""
+    """Return gamma of the truncated negative binomial of a mean (Papernot and Steinke 2022)."""
     if mean == 1.0:
         return 1.0
 
@@ -58,65 +69,71 @@ def stopping_gamma(mean: float, shape: float) -> float:
     while log_mean(low) < 0.0:
         low *= 2.0
         if low < -700.0:
-            raise ValueError(f"mean={mean:g} is out of reach for shape={shape:g}")
+            raise ValueError(f"mean={mean:g} is too large for shape={shape:g}")
     if log_mean(high) > 0.0:
         return math.exp(high)
     return math.exp(brentq(log_mean, low, high, xtol=1e-14)) * (1.0 - 1e-12)
 
 
-def _stopping_curve(event, relation, pure):
-    parts = ev.leaves(event.event)
+def _stopping_renyi(event, relation, pure):
+    """Return the function of orders to Renyi divergences of a random number of runs.
+
+    `pure` is an epsilon with delta = 0 of the event, infinite if there is none.
+    """
+    counts = ev.leaves(event.event)
     mean = event.mean
     shape = event.shape
-    base = partial(composed_rdp, parts, relation)
+    run_divergence = partial(composed_rdp, counts, relation)
     if shape == math.inf:
-        hat = _base_delta(parts, relation)
+        run_delta = _run_privacy_profile(counts, relation)
 
         def poisson(order):
-            # Theorem 6 bounds the moment of what some run released; no run at all, an outcome
-            # of probability e^-mean on both sides, adds just that to it.
+            # Theorem 6 bounds the moment of the outcomes of at least one run. The outcome of no
+            # run has the same probability e^-mean under both tables, which is added.
             s = order - 1.0
-            ran = s * (base(order) + mean * hat(math.log1p(1.0 / s))) + math.log(mean)
-            return (max(0.0, float(np.logaddexp(-mean, ran))) * div.UP + div.ROUND_OFF) / s
+            run_term = run_divergence(order) + mean * run_delta(math.log1p(1.0 / s))
+            log_moment = s * run_term + math.log(mean)
+            return (max(0.0, float(np.logaddexp(-mean, log_moment))) * div.UP + div.ROUND_OFF) / s
 
         return poisson
     log_gamma = math.log(stopping_gamma(mean, shape))
-    penalty = minimum_over_orders(lambda b: (1.0 - 1.0 / b) * base(b) - log_gamma / b)
+    penalty = minimum_over_orders(lambda b: (1.0 - 1.0 / b) * run_divergence(b) - log_gamma / b)
     penalty = min(max(0.0, penalty), -log_gamma)
 
-    def curve(order):
-        value = base(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
+    def negative_binomial(order):
+        value = run_divergence(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
         return min(value, div.response_renyi(pure, order)) if pure < math.inf else value
 
-    return curve
+    return negative_binomial
 
 
-def _base_delta(parts, relation):
-    mu = ev.gaussian_mu(parts)
+def _run_privacy_profile(counts, relation):
+    """Return the function of epsilons to deltas of one run."""
+    mu = ev.gaussian_mu(counts)
     if mu is not None:
         return partial(delta_of_mu, mu)
-    pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
+    pure = sum_up((n, privacy_of(event, relation).pure) for event, n in counts.items())
 
     @lru_cache(maxsize=512)
-    def hat(epsilon):
-        return 0.0 if pure <= epsilon else rdp_delta(parts, epsilon, relation)
+    def delta_at(epsilon):
+        return 0.0 if pure <= epsilon else rdp_delta(counts, epsilon, relation)
 
-    return hat
+    return delta_at
 
 
 @event_privacy.register
 def _stopping(e: ev.RandomStopping, relation):
-    base = privacy_of(e.event, relation).pure
+    run_epsilon = privacy_of(e.event, relation).pure
     # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
-    pure = sum_up([(2, base), (base, e.shape)]) if base > 0.0 else 0.0
+    pure = sum_up([(2, run_epsilon), (run_epsilon, e.shape)]) if run_epsilon > 0.0 else 0.0
 
     def grouped(k):
-        # The number of runs knows no row: it is the best of as many runs of the group's price.
+        # The number of runs does not depend on the data, so a group changes only each run.
         run = group_event(e.event, k)
         return None if run is None else replace(e, event=run)
 
     return replace(
         claimed(pure) if pure < math.inf else EventPrivacy(),
         grouped=grouped,
-        renyi=lambda: _stopping_curve(e, relation, pure),
+        renyi=lambda: _stopping_renyi(e, relation, pure),
     )

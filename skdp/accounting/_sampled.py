@@ -1,8 +1,8 @@
-"""Sampling: what an event costs that runs on a random part of the records.
+"""The privacy of sampled events: amplification by sampling.
 
-Sampling at rate q turns a curve delta(e) into q delta(e') at e = ln(1 + q (exp(e') - 1)) (Balle,
-Barthe and Gaboardi 2018), with equality for the pairs used here. One release needs no grid then,
-and delta may be arbitrarily small.
+Sampling at rate q turns a privacy profile delta(e) into q delta(e') at e = ln(1 + q (exp(e') - 1))
+(Balle, Barthe and Gaboardi 2018), with equality for the pairs used here. So a single release needs
+no grid, and delta may be arbitrarily small.
 """
 
 import math
@@ -30,49 +30,66 @@ from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
+# Quadratures with more nodes are replaced by the divergence without sampling.
 _MAX_NODES = 200_000
 _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def inner_event(event, relation):
-    """The event inside a sampling event, its sensitivity that of the sample's change."""
+    """Return the event inside a sampling event, for the change of the sample that can happen."""
     inner = ev.merged(event.event)
     if relation == "replace_one":
         return scaled(inner, 2)
     if isinstance(event, ev.PoissonSampled):
         return inner
-    # Where the null record would be is another one: that changes two records, and two guarantees
-    # add up; two answers of randomized response are as far apart as they can be.
-    moved = (
-        n * (p if isinstance(p, ev.RandomizedResponse) else group_event(p, 2))
-        for p, n in ev.leaves(inner).items()
-    )
-    return ev.merged(ev.Composed(tuple(moved)))
+    # Without replacement, another record takes the place of the null record. Two records change,
+    # so two guarantees add up. Randomized response needs no second one, because the pair of two
+    # different categories is already the worst case.
+    events = []
+    for leaf, count in ev.leaves(inner).items():
+        if not isinstance(leaf, ev.RandomizedResponse):
+            leaf = group_event(leaf, 2)
+        events.append(count * leaf)
+    return ev.merged(ev.Composed(tuple(events)))
 
 
 def whole_sample(event, relation):
-    """A sampling event of rate 1 as the event that it holds; others unchanged."""
-    whole = ev.is_sampled(event) and event.sampling_rate == 1.0
-    return inner_event(event, relation) if whole else event
+    """Return the inner event of a sampling event of rate 1; other events unchanged."""
+    if ev.is_sampled(event) and event.sampling_rate == 1.0:
+        return inner_event(event, relation)
+    return event
 
 
 def amplified(epsilon, rate):
-    """ln(1 + rate (e^epsilon - 1)), relatively accurate, also for the negative and for arrays."""
+    """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, also for arrays.
+
+    Negative epsilons are allowed.
+    """
     near = np.minimum(epsilon, 700.0)
     with np.errstate(over="ignore", divide="ignore"):
-        moved = rate * np.expm1(near)
-        whole = (1.0 - rate) + rate * np.exp(near)
+        increase = rate * np.expm1(near)
+        mixture = (1.0 - rate) + rate * np.exp(near)
         far = np.log(rate + (1.0 - rate) * np.exp(-np.maximum(epsilon, 0.0))) + epsilon
-        result = np.where(moved > -0.5, np.log1p(moved), np.log(whole))
+        result = np.where(increase > -0.5, np.log1p(increase), np.log(mixture))
     return np.where(epsilon > 700.0, far, result)
 
 
 def sampled_gaussian_renyi(sigma, rate, kind):
-    """r(order) of the sampled Gaussian by Gauss-Legendre panels; exact but for round-off.
+    """Return the function of orders to Renyi divergences of the sampled Gaussian.
 
-    "poisson": E_{N(0)}[R^order], R = 1 - q + q e^((2x-1)/(2 sigma^2)), which is the larger
-    direction (Mironov, Talwar and Zhang 2019). "replaced": the pair with shifts 1 and -1.
-    "without": the pair of Zhu, Dong and Wang (2022), the part below loss 0 mirrored.
+    It uses Gauss-Legendre quadrature and is exact up to round-off.
+
+    Parameters
+    ----------
+    sigma : float
+        The noise multiplier.
+    rate : float
+        The sampling rate q.
+    kind : {"poisson", "replaced", "without"}
+        "poisson" is E_{N(0)}[R^order] with R = 1 - q + q e^((2x-1)/(2 sigma^2)), which is the
+        larger one of the two orders of the tables (Mironov, Talwar and Zhang 2019). "replaced" is
+        the pair with shifts 1 and -1. "without" is the pair of Zhu, Dong and Wang (2022), whose
+        part below loss 0 is mirrored.
     """
     width = 2.0 * min(sigma, sigma * sigma)
     start = 0.5 if kind == "without" else -10.0 * sigma
@@ -92,22 +109,22 @@ def sampled_gaussian_renyi(sigma, rate, kind):
     scale = 0.5 * sigma if kind == "replaced" else sigma
 
     def curve(order):
-        plain = order * 0.5 / scale**2
-        # "replaced": with q near 1 and x far out, R(x)^a R(-x)^(1-a) has its mode at 2a - 1.
+        unsampled = order * 0.5 / scale**2
+        # For "replaced", q near 1 and a large x, R(x)^a R(-x)^(1-a) has its mode at 2a - 1.
         mode = 2.0 * order if kind == "replaced" else order
         panels = math.ceil((mode + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
-            return plain
-        # Sizes are powers of two, so that most orders find what another one made.
-        made = arrays(1 << (panels - 1).bit_length())
-        ratio, density, mirror = (values[: 16 * panels] for values in made)
+            return unsampled
+        # The sizes of cached arrays are powers of two, so that most orders share them.
+        cached = arrays(1 << (panels - 1).bit_length())
+        ratio, density, mirror = (values[: 16 * panels] for values in cached)
         exponent = density + order * ratio
         if kind == "replaced":
             exponent = exponent + (1.0 - order) * mirror
         peak = float(exponent.max())
         if peak > 20.0 or kind == "replaced":
             total = float(np.exp(exponent - peak).sum())
-            # Losses at or below 0 add at most 1, and the mirrored part at most 1.
+            # Losses up to 0 add at most 1, and the mirrored part adds at most 1.
             rest = 2.0 * math.exp(-peak) if kind == "without" else 0.0
             log_moment = peak + math.log(total + rest)
         elif kind == "poisson":
@@ -118,13 +135,13 @@ def sampled_gaussian_renyi(sigma, rate, kind):
             both = np.exp(exponent) + np.exp(density + (1.0 - order) * ratio)
             zero = (1.0 - rate) * (1.0 - 2.0 * float(ndtr(-0.5 / sigma)))
             log_moment = math.log(float(both.sum()) + zero)
-        return min(plain, (max(0.0, log_moment) * div.UP + 1e-15) / (order - 1.0))
+        return min(unsampled, (max(0.0, log_moment) * div.UP + 1e-15) / (order - 1.0))
 
     return curve
 
 
 def _mixed(pair: LossPair, rate: float) -> LossPair:
-    """((1 - rate) Q + rate P, Q): a record in the Poisson sample against none."""
+    """Return the pair ((1 - rate) Q + rate P, Q) of a Poisson sample with and without a record."""
 
     def inverse(loss):
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -151,11 +168,11 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
 
 
 def _replace_curve(pair: LossPair, rate: float) -> LossPair:
-    """Sampling under replace-one: the curve of Zhu, Dong and Wang (2022).
+    """Return the pair of sampling under replace-one (Zhu, Dong and Wang 2022).
 
-    delta of the mixture against Q for losses above 0 and, mirrored, below; the mass that is
-    left has loss 0. `pair` dominates every two of: one record's value in the sample, another
-    value, none.
+    Its distribution is that of the mixture and Q for losses above 0 and, mirrored, below 0. The
+    remaining mass has loss 0. `pair` must dominate every two of: a sample with a value of the
+    record, with another value, and without it.
     """
     mix = _mixed(pair, rate)
 
@@ -187,48 +204,58 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
 
 
 def replaced_gaussian_position(sigma: float, rate: float, loss: np.ndarray) -> np.ndarray:
-    """Where (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1) has a loss, in units of sigma.
+    """Return the position x / sigma of a loss of the pair of a replaced record.
 
-    With t = x / sigma^2: t = L/2 + asinh(r sinh(L/2)), r = (1-q) / (q e^(-1/(2 sigma^2))).
+    The pair is (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1). With t = x / sigma^2,
+    t = L/2 + asinh(r sinh(L/2)), where r = (1-q) / (q e^(-1/(2 sigma^2))).
     """
     log_ratio = math.log1p(-rate) - math.log(rate) + 0.5 / sigma**2
     half = 0.5 * np.abs(loss)
     with np.errstate(divide="ignore", over="ignore"):
         log_sinh = half + np.log(-np.expm1(-2.0 * half)) - math.log(2.0) + log_ratio
-        bend = np.arcsinh(np.exp(np.minimum(log_sinh, 300.0)))
-    bend = np.where(log_sinh > 300.0, log_sinh + math.log(2.0), bend)
-    return np.sign(loss) * (half + bend) * sigma
+        arcsinh = np.arcsinh(np.exp(np.minimum(log_sinh, 300.0)))
+    # arcsinh(y) is ln(2 y) for a large y, whose exponential would overflow.
+    arcsinh = np.where(log_sinh > 300.0, log_sinh + math.log(2.0), arcsinh)
+    return np.sign(loss) * (half + arcsinh) * sigma
 
 
 def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
-    """(1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1)."""
+    """Return the pair (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1)."""
 
     def tails(loss):
         z = replaced_gaussian_position(sigma, rate, loss)
-        one = 1.0 / sigma
-        low = ndtr(z)
-        up = ndtr(-z)
-        parts = (low, z - one), (up, one - z), (low, z + one), (up, -z - one)
-        return [(1.0 - rate) * out + rate * ndtr(moved) for out, moved in parts]
+        shift = 1.0 / sigma
+        below = ndtr(z)
+        above = ndtr(-z)
+
+        def mix(unshifted, position):
+            return (1.0 - rate) * unshifted + rate * ndtr(position)
+
+        p_cdf = mix(below, z - shift)
+        p_sf = mix(above, shift - z)
+        q_cdf = mix(below, z + shift)
+        q_sf = mix(above, -z - shift)
+        return [p_cdf, p_sf, q_cdf, q_sf]
 
     return LossPair(tails, -math.inf, math.inf)
 
 
 def _replaced_gaussian_delta(sigma, rate, epsilon):
-    """delta of (1-q) N(0) + q N(1) against (1-q) N(0) + q N(-1), without cancellation.
+    """Return delta of (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1), without cancellation.
 
     At the point t sigma^2 whose loss is epsilon, (1-q)(e^epsilon - 1) equals
-    q (e^(t - c) - e^(epsilon - t - c)), c = 1 / (2 sigma^2). Put into the hockey-stick divergence
-    this leaves a sum of two positive terms, each the curve G of a Gaussian release:
-    q (G(t - c) + e^(epsilon - t - c) G(t + c)).
+    q (e^(t - c) - e^(epsilon - t - c)) with c = 1 / (2 sigma^2). Inserted into the hockey-stick
+    divergence, this gives a sum of two positive terms, each with the privacy profile G of a
+    Gaussian release: q (G(t - c) + e^(epsilon - t - c) G(t + c)).
     """
     mu = 1.0 / sigma
     half = 0.5 / sigma / sigma
     t = float(replaced_gaussian_position(sigma, rate, np.array([epsilon]))[0]) / sigma
-    if not epsilon - t - half <= 600.0:  # The second factor may have underflowed.
+    if not epsilon - t - half <= 600.0:
+        # The second factor may have underflowed, so that the product would be too small.
         return math.inf
     second = math.exp(epsilon - t - half) * delta_of_mu(mu, t + half)
-    # The position of a loss is inexact too, and a tail tells it where delta is tiny.
+    # The factor covers the error of the position, which matters in the tail of a tiny delta.
     return rate * (delta_of_mu(mu, t - half) + second) * (1.0 + 1e-11)
 
 
@@ -243,8 +270,8 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         return replace(inner, grouped=lambda k: None)
     is_poisson = isinstance(e, ev.PoissonSampled)
     is_replaced = is_poisson and relation == "replace_one"
-    # ln(1 + q (e^epsilon - 1)) (Balle, Barthe and Gaboardi 2018); for additive noise under Poisson
-    # sampling and replace-one, the ratio of the two mixtures bounded term by term.
+    # ln(1 + q (e^epsilon - 1)) (Balle, Barthe and Gaboardi 2018). For additive noise under Poisson
+    # sampling and replace-one, the ratio of the two mixtures is also bounded term by term.
     epsilon = amplified(inner.epsilon, rate)
     if is_replaced and all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(inside)):
         one = privacy_of(ev.merged(e.event), relation).epsilon
@@ -254,21 +281,21 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     is_gaussian = isinstance(inside, ev.Gaussian)
     record = ev.merged(e.event)
     one_record = replace(e, event=record) if is_poisson else e
-    # One replaced record is a group of one; Gaussian noise has closed forms of its own below.
+    # A replaced record is a group of one. Gaussian noise has separate closed forms below.
     is_mixture = is_replaced and isinstance(record, ev.Laplace) and has_mixture(one_record, 1)
 
     def grouped(k):
         is_known = is_poisson and has_mixture(one_record, k)
         return ev.SampledGroup(one_record, k) if is_known else None
 
-    # Over the contribution of one record, of which a replacement moves two.
+    # Noise over the contribution of one record; a replacement changes a sum by up to two.
     record_sigma = 2.0 * inside.noise_multiplier if is_gaussian else math.nan
 
     def pairs():
         if is_replaced and is_gaussian:
             return (_poisson_gaussian_replaced(record_sigma, rate),)
         if is_mixture:
-            return tuple(each.pair() for each in mixtures(one_record, 1, relation))
+            return tuple(mixture.pair() for mixture in mixtures(one_record, 1, relation))
         (pair,) = inner.pairs()
         if is_replaced or not is_poisson:
             return (_replace_curve(pair, rate),)
@@ -276,7 +303,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         return mix, mix.reversed()
 
     def renyi():
-        whole = inner.renyi()
+        unsampled = inner.renyi()
         if is_gaussian and is_replaced:
             return sampled_gaussian_renyi(record_sigma, rate, "replaced")
         if is_gaussian:
@@ -285,43 +312,55 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         if isinstance(inside, ev.DiscreteGaussian):
             ratio = inside.sensitivity / inside.sigma
             if inside.sigma >= 1e4 or ratio >= 25.0:
-                return whole
-            near = div.pair_renyi(pairs(), whole)
-            return lambda order: (near if order * ratio < 25.0 else whole)(order)
+                return unsampled
+            on_grid = div.pair_renyi(pairs(), unsampled)
+
+            def discrete_gaussian(order):
+                # The moment's mode is at order * ratio standard deviations, where atoms must not
+                # be cut off.
+                return on_grid(order) if order * ratio < 25.0 else unsampled(order)
+
+            return discrete_gaussian
         if epsilon == math.inf:
             raise ValueError(f"no Renyi bound is known for a sampled {type(inside).__name__}")
         return div.pair_renyi(pairs(), claimed(epsilon).renyi())
 
-    def curve():
-        whole = inner.curve()
+    def privacy_profile():
+        unsampled = inner.privacy_profile()
         if is_mixture:
             return up_to(epsilon, mixtures(one_record, 1, relation)[0].delta)
 
         def sampled(at):
+            # The epsilon that sampling amplifies to `at`.
             if at > 30.0:
-                before = at - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-at))
+                inner_epsilon = at - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-at))
             else:
-                before = math.log1p(math.expm1(at) / rate)
-            bound = rate * whole(before * DOWN) * ROUND_OFF
+                inner_epsilon = math.log1p(math.expm1(at) / rate)
+            bound = rate * unsampled(inner_epsilon * DOWN) * ROUND_OFF
             if is_replaced and is_gaussian:
                 bound = min(bound, _replaced_gaussian_delta(record_sigma, rate, at))
             return bound
 
-        closed = up_to(math.inf, sampled)
+        closed_form = up_to(math.inf, sampled)
         if epsilon == math.inf:
-            return closed
-        amplified_to = claimed(epsilon, delta).curve()
-        return lambda at: min(closed(at), amplified_to(at))
+            return closed_form
+        from_claim = claimed(epsilon, delta).privacy_profile()
+        return lambda at: min(closed_form(at), from_claim(at))
 
     if delta > 0.0:
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
-        known = claimed(epsilon, delta)
+        privacy = claimed(epsilon, delta)
     else:
-        # Sampling does not fit zCDP: what it costs without, or what epsilon does.
-        known = EventPrivacy(
+        # zCDP has no amplification by sampling: rho is that without sampling, or of epsilon.
+        privacy = EventPrivacy(
             epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi
         )
-    return replace(known, grouped=grouped, pairs=inner.pairs and pairs, curve=curve)
+    return replace(
+        privacy,
+        grouped=grouped,
+        pairs=None if inner.pairs is None else pairs,
+        privacy_profile=privacy_profile,
+    )
 
 
 @event_privacy.register
@@ -331,28 +370,28 @@ def _sampled_group(e: ev.SampledGroup, relation):
     epsilon = sum_up([(e.size, one.epsilon)])
 
     def pairs():
-        return tuple(each.pair() for each in group)
+        return tuple(mixture.pair() for mixture in group)
 
     def general(order):
-        # Mironov (2017), proposition 2, which needs no mixture.
+        # Mironov (2017), proposition 2, does not use the mixtures.
         return general_group_renyi(one.divergence, order, e.size)
 
     def renyi():
         if epsilon < math.inf:
-            whole = claimed(epsilon).renyi()
-            return div.pair_renyi(pairs(), lambda order: min(whole(order), general(order)))
+            pure = claimed(epsilon).renyi()
+            return div.pair_renyi(pairs(), lambda order: min(pure(order), general(order)))
         shift = (2 if relation == "replace_one" else 1) * e.size
-        slope = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
-        return gaussian_renyi(group, lambda order: min(slope * order, general(order)))
+        unsampled_rho = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
+        return gaussian_renyi(group, lambda order: min(unsampled_rho * order, general(order)))
 
-    def curve():
-        return up_to(epsilon, lambda at: max(each.delta(at) for each in group))
+    def privacy_profile():
+        return up_to(epsilon, lambda at: max(mixture.delta(at) for mixture in group))
 
     return EventPrivacy(
         epsilon=epsilon,
-        # k^2 times the rho of one record holds for a group (Bun and Steinke 2016).
+        # A group of k records has at most k^2 times the rho of one (Bun and Steinke 2016).
         rho=min(e.size**2 * one.rho * UP, div.pure_rho(epsilon)),
         pairs=pairs,
         renyi=renyi,
-        curve=curve,
+        privacy_profile=privacy_profile,
     )

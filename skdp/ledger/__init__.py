@@ -1,4 +1,4 @@
-"""Ledgers: a privacy budget, its accountant, and the databases that record every charge."""
+"""Privacy budgets: the accountant, and the ledgers that record every charge."""
 
 from skdp.ledger._accountant import PrivacyAccountant
 from skdp.ledger._chain import Record, chain_end, next_record

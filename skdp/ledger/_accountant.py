@@ -1,4 +1,4 @@
-"""The accountant: a handle on one data set's budget in a ledger."""
+"""The accountant, a handle on the budget of one data set in a ledger."""
 
 import atexit
 import functools
@@ -21,16 +21,17 @@ from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part, State
 from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
-# The live handles, and the state that the handles of a data set share.
+# The live handles by (address and data set, part, user, purpose), and the `_SharedState` that the
+# handles of a data set share, by (address, data set).
 _live = weakref.WeakValueDictionary()
 
 
 class PrivacyAccountant(LedgerView):
-    """A privacy budget that estimators share, kept in a ledger.
+    """Privacy budget that estimators share, recorded in a ledger.
 
-    The object is a handle: copies, clones and pickles of it stand for the same budget, and
-    what any of them charges, in whatever process or thread, is in the ledger before noise is
-    drawn. There is one live handle for a ledger's data set, part and user in a process.
+    The object is a handle. Copies, clones and pickles of it refer to the same budget, and
+    every charge, from any process or thread, is in the ledger before noise is drawn. A process
+    has one live handle per ledger, data set, part, user and purpose.
 
     Parameters
     ----------
@@ -39,60 +40,62 @@ class PrivacyAccountant(LedgerView):
     delta : float
         The limit on delta, at least 0 and below 1.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        Which data sets are neighbors. Every estimator that is given this accountant takes
-        its sensitivities from here. Adding or removing a record is read as replacing it by a
+        The relation between neighboring data sets. Every estimator that receives this accountant
+        computes its sensitivities for it. To add or remove a record means to replace it by a
         null record that contributes nothing, so that the number of rows is public.
     composition : str, default="basic"
-        How charges add up. "basic", "zcdp", "rdp" and "gdp" are filters: they stay valid when
-        a release is chosen after seeing the ones before it. "advanced", "pld" and "auto" (the
-        least of all bounds) are tighter and hold for a schedule of releases whose parameters
-        were fixed beforehand; choosing one of them declares that.
+        The composition theorem by which charges add up. "basic", "zcdp", "rdp" and "gdp" are
+        privacy filters: they remain valid when a release is chosen after seeing earlier ones.
+        "advanced", "pld" and "auto" (the smallest of all bounds) are tighter, but hold only for
+        releases whose parameters were fixed beforehand; choosing one of them declares this.
     rdp_order : float, default=None
-        The order at which "rdp" adds up, above 1; fixed for the life of the ledger.
+        The Rényi order of composition="rdp", above 1. It is fixed for the life of the ledger.
     unit : {"row", "person", "group"}, default="row"
-        What is protected: one row; all rows of a person, who are named by ``fit(X, y, groups=)``
-        and count by shares, at the price of a row (``docs/persons.md``); or a group of rows that
-        count one each.
+        The privacy unit. "row" protects one row. "person" protects all rows of a person
+        (user-level differential privacy) at the cost of a row: persons are identified by
+        ``fit(X, y, groups=)``, and each row has weight 1 / rows of its person
+        (``docs/persons.md``). "group" protects a group of rows of weight 1.
     max_rows : int, default=1
-        With unit="group", how many rows of a person can be in a table at most; see
-        `skdp.utils.limit_rows`. Every epsilon is for that many rows, and so is the noise.
+        With unit="group", the largest number of rows of a person in a table; see
+        `skdp.utils.limit_rows`. Every epsilon, and the noise, is for that many rows.
     missing_ids : {"error", "distinct"}, default="error"
-        With unit="person", what a row is whose entry in `groups` is missing: refused, or declared
-        to be the only row of a person of its own. It is part of the statement.
+        With unit="person", the treatment of rows whose entry in `groups` is missing. "error"
+        refuses them. "distinct" declares that each is the only row of a separate person. The
+        privacy statement reports this choice.
     on_raw_data : {"warn", "raise"}, default="warn"
-        What happens where a tool around a private estimator computes from the raw rows what is
-        charged nowhere, as `CalibratedClassifierCV` does: a `RawDataWarning`, or a `ValueError`
-        and no charge. It is kept in the ledger.
+        The reaction to a tool around a private estimator that computes results from the raw rows
+        without a charge, as `CalibratedClassifierCV` does: a `RawDataWarning`, or a `ValueError`
+        without a charge. The ledger stores this setting.
     ledger : str or path-like, default=None
-        A file, created unless it exists, on a local disk; beside it is a lock file, which
-        stays. For analysts on several hosts, ``postgresql://user@host/database`` without a
-        password (it is pickled with every estimator; libpq finds one in its password file); this
-        needs ``skdp[postgres]``. Others by `skdp.ledger.register_ledger`.
-        None is a temporary file that this process removes when it ends.
+        A file on a local disk, which is created unless it exists. A lock file is created beside
+        it and stays. For analysts on several hosts, ``postgresql://user@host/database`` without
+        a password, which needs ``skdp[postgres]``: the address is pickled with every estimator,
+        and libpq reads passwords from its password file. `skdp.ledger.register_ledger` adds
+        other kinds. None creates a temporary file that this process removes when it ends.
     dataset : str, default="default"
-        The data set within the ledger; each has configuration and a limit of its own. Overlapping
-        tables must share one.
+        The data set within the ledger. Each data set has a separate configuration and limit.
+        Tables that overlap must use the same data set.
 
     Attributes
     ----------
     part : Part or None
-        The part of the rows that this handle is for, None for all rows.
+        The part of the rows that this handle covers, None for all rows.
     user, purpose : str
-        Who charges by this handle, and why; see `as_user`.
+        The user who charges through this handle, and the purpose; see `as_user`.
 
     Raises
     ------
     ValueError
         If a parameter is out of range.
     LedgerError
-        If the ledger cannot be used, or holds this data set with another configuration.
+        If the ledger cannot be used, or contains this data set with another configuration.
 
     Notes
     -----
-    The guarantee is that everything charged here together is (`epsilon`, `delta`)-differentially
-    private under `relation`, provided that the rows that went into each release were chosen
-    without looking at them: by index and a public seed. Folds of a stratified splitter depend
-    on labels; under them the sum is no guarantee.
+    All charged releases together are (`epsilon`, `delta`)-differentially private under
+    `relation`, provided that the rows of each release were selected without looking at them: by
+    index and a public seed. Folds of a stratified splitter depend on labels, so the total is no
+    guarantee for them.
 
     Examples
     --------
@@ -121,8 +124,8 @@ class PrivacyAccountant(LedgerView):
         ledger=None,
         dataset="default",
     ):
-        if epsilon is delta is None:
-            # Loaders that know no pickles make an empty object, and then set its state.
+        if epsilon is None and delta is None:
+            # skops and similar loaders create an empty object first and set its state afterwards.
             return object.__new__(cls)
         config = LedgerConfig(
             epsilon=epsilon,
@@ -136,18 +139,20 @@ class PrivacyAccountant(LedgerView):
             on_raw_data=on_raw_data,
         )
         if ledger is None:
-            ledger = _temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
+            ledger = _make_temporary_folder(os.getpid()) / f"{uuid.uuid4().hex}.db"
         user = os.environ.get("SKDP_USER", "")
         purpose = os.environ.get("SKDP_PURPOSE", "")
         handle = attach(normalize_address(ledger), dataset, None, user, purpose)
         handle._open(config)
-        # Charges of a reserved part are by the user who reserved it.
+        # The user who reserved a budget also makes the charges to it.
         owner = handle._parent() or handle
         return attach(handle._address, dataset, None, owner._user, owner._purpose)
 
     def __init__(self, *_, **__):
         if not vars(self):
-            raise TypeError("PrivacyAccountant needs a limit: epsilon and delta")
+            raise TypeError(
+                "epsilon and delta are missing: PrivacyAccountant(epsilon=1.0, delta=0)"
+            )
 
     def _open(self, config, reserved_from=None):
         """Open the data set unless it is open; return True if this call opened it.
@@ -155,16 +160,16 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         config : LedgerConfig
-            What it is opened with. A data set that is open must have the same.
+            The configuration. If the data set is open already, it must have the same one.
         reserved_from : dict, default=None
-            For a reserved part, the `dataset` and the `hash` of the charge that pays for it.
+            For a reserved budget, the `dataset` and the `hash` of the charge that covers it.
         """
-        if self._known.identity is None:
-            # A ledger that this process knows is never begun anew: if it is missing, that is an
-            # error.
+        if self._shared.identity is None:
+            # A ledger that this process has read is never created again: if it is missing, a
+            # later call raises an error.
             self._ledger.create()
-        # By the nonce two ledgers that are otherwise alike have different hashes, so that the
-        # hash of this record identifies the data set of this very ledger.
+        # The nonce gives two otherwise equal ledgers different hashes, so that the hash of this
+        # record identifies the data set of this particular ledger.
         body = asdict(config) | {"nonce": uuid.uuid4().hex}
         if reserved_from is not None:
             body["reserved_from"] = reserved_from
@@ -179,7 +184,7 @@ class PrivacyAccountant(LedgerView):
         if not is_new and reserved_from is None and opened != config:
             raise LedgerError(
                 f"data set {self.dataset!r} was opened with another configuration: {opened}, "
-                f"not {config}; change_limit changes a limit"
+                f"not {config}; to change the limit, call change_limit"
             )
         return is_new
 
@@ -194,20 +199,21 @@ class PrivacyAccountant(LedgerView):
     ) -> Charge:
         """Charge a release before it is made.
 
-        The record is on disk when this returns, and was read back. Nothing is ever refunded.
+        The record is on disk, and was read back, when this returns. Nothing is ever refunded.
 
         Parameters
         ----------
         event : Event
-            What the mechanism will do, from `skdp.accounting`.
+            The event of the mechanism, from `skdp.accounting`.
         label : str, default=""
-            What is released. It is stored in clear: put no data in it.
+            Description of the release. It is stored as plain text and must not contain data.
         epsilon, delta : float, default=None
-            The (epsilon, delta) that the release was calibrated to; the event must satisfy it.
-            Under basic composition this is the price, for the unit; what holds for one row and not
-            for a group of rows is priced. With delta alone the event is priced there. With
-            neither, a Gaussian, which has a whole curve of prices, is charged at half of the delta
-            that is left, or at all of it if the budget can pay only so.
+            The (epsilon, delta) to which the release was calibrated; the event must satisfy it.
+            Under basic composition this is the privacy cost for the unit. If it holds for one row
+            but not for a group of rows, the cost for the group is computed from the event. With
+            delta alone, epsilon is computed from the event at this delta. With neither, an event
+            with a whole privacy profile, such as a Gaussian, is charged at half of the remaining
+            delta, or at all of it if the budget suffices only then.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 
@@ -218,41 +224,41 @@ class PrivacyAccountant(LedgerView):
         Raises
         ------
         BudgetExceededError
-            If the budget or a sub-limit cannot pay; the ledger is unchanged.
+            If the charge exceeds the budget or a sub-limit; the ledger is unchanged.
         LedgerError
-            If the ledger cannot be used, or was edited or cut since it was last used, or the data
-            set was closed.
+            If the ledger cannot be used, was edited or truncated since it was last used, or if
+            the data set was closed.
         ValueError
-            If the event is none that a ledger can read back.
+            If the event cannot be read back from a ledger.
         """
-        request = self._request(event, label, seeded)
+        request = self._make_request(event, label, seeded)
         charge = request
 
         def decide(state):
             nonlocal charge
-            charge = state.priced(request, epsilon, delta)
-            return "charge", _body(charge)
+            charge = state.price_charge(request, epsilon, delta)
+            return "charge", _charge_body(charge)
 
         # One transaction: open, begin, read, decide, append, read back.
         sequence, digest = self._append(decide).position
         return replace(charge, sequence=sequence, hash=digest)
 
     def _charge_step(self, request, epsilon, delta, step, entry):
-        """Charge a run of a reserved plan for a step, unless one is there that it was not in.
+        """Charge a run of a reserved plan for a step, or reuse a run without this step.
 
         Parameters
         ----------
         request : Charge
-            The charge of a whole run, of which (epsilon, delta) is the price.
+            The charge of a whole run, whose cost is (epsilon, delta).
         step : dict
-            The `name` of the reservation, the number of the `step` and how many `steps` it has.
+            The `name` of the reservation, the index of the `step` and the number of `steps`.
         entry : Charge
             The release of the step alone.
 
         Returns
         -------
         Charge
-            With the position of the charge that pays for the step's run.
+            With the sequence and hash of the charge of the step's run.
         """
         charge = None
         run = None
@@ -261,13 +267,13 @@ class PrivacyAccountant(LedgerView):
             nonlocal charge, run
             run = state.plan_runs(step["name"], step["steps"]).first_without(step["step"])
             if run is not None:
-                body = _body(entry)
-                # The run's charge has the price, and says of which part of the rows.
+                body = _charge_body(entry)
+                # The charge of the run records the cost and the part of the rows.
                 for name in ("epsilon", "delta", "part"):
                     del body[name]
                 return "reuse", body | {"reservation": step}
-            charge = state.priced(request, epsilon, delta)
-            return "charge", _body(charge) | {"reservation": step}
+            charge = state.price_charge(request, epsilon, delta)
+            return "charge", _charge_body(charge) | {"reservation": step}
 
         state = self._append(decide)
         sequence, digest = state.position if run is None else run
@@ -275,30 +281,31 @@ class PrivacyAccountant(LedgerView):
 
     def _plan_runs(self, reservation):
         """Return the `PlanRuns` of a reservation."""
-        return self._now().plan_runs(reservation.key, len(reservation.planned))
+        return self._current_state().plan_runs(reservation.key, len(reservation.planned))
 
     def can_afford(
         self, event: Event, *, epsilon: float | None = None, delta: float | None = None
     ) -> bool:
         """Return True if `charge` with the same arguments would be accepted now.
 
+        Another process may charge before this one does.
+
         Parameters
         ----------
         event : Event
-            What would be released.
+            The event of the mechanism, from `skdp.accounting`.
         epsilon, delta : float, default=None
             As in `charge`.
 
         Returns
         -------
         bool
-            Whether it would be accepted. Another process may charge in between.
         """
-        state = self._now()
+        state = self._current_state()
         if state.closed is not None:
             return False
         try:
-            state.priced(self._request(event), epsilon, delta)
+            state.price_charge(self._make_request(event), epsilon, delta)
         except BudgetExceededError:
             return False
         return True
@@ -306,35 +313,35 @@ class PrivacyAccountant(LedgerView):
     def reserve(
         self, epsilon: float, delta: float = 0.0, *, label: str = "reserved"
     ) -> "PrivacyAccountant":
-        """Charge a part of the budget now, and return an accountant that can spend it.
+        """Charge a part of the budget now and return an accountant that can spend it.
 
-        So a planned cross-validation is booked whole: none of its fits is refused because others
-        have spent meanwhile. ``python -m skdp price`` says what one costs. What is left of the
-        part stays charged.
+        Use it for a planned cross-validation: none of its fits is refused because other users
+        charged in the meantime. ``python -m skdp price`` computes the cost of one. An unspent
+        remainder stays charged.
 
         Parameters
         ----------
         epsilon, delta : float
-            The part.
+            The reserved budget.
         label : str, default="reserved"
-            What it is for, for the ledger.
+            Its description in the ledger.
 
         Returns
         -------
         PrivacyAccountant
-            Of a data set of its own in the same ledger; its limit cannot be changed.
+            An accountant of a separate data set in the same ledger. Its limit cannot be changed.
 
         Raises
         ------
         BudgetExceededError
-            If the budget cannot pay; nothing was charged.
+            If the charge exceeds the budget; nothing was charged.
         ValueError
             If `composition` is not "basic", or the unit is a group of rows.
 
         Notes
         -----
-        Both add up by basic composition, so that what the part pays for costs no more, one by
-        one, than what was charged for it.
+        Both accountants use basic composition, so that the charges to the reserved budget never
+        add up to more than was charged for it.
 
         Examples
         --------
@@ -353,45 +360,51 @@ class PrivacyAccountant(LedgerView):
         epsilon, delta = limit.params
         config = self.config
         if config.composition != "basic" or config.max_rows > 1:
-            raise ValueError("reserve needs composition='basic' and no groups of rows")
+            raise ValueError(
+                "reserve needs an accountant with composition='basic' and without groups of rows, "
+                f"got composition={config.composition!r} and max_rows={config.max_rows}"
+            )
         charge = self.charge(limit.event, label=label, epsilon=epsilon, delta=delta)
         config = replace(config, epsilon=epsilon, delta=delta)
         name = f"{self._dataset} (reserved at {charge.sequence})"
         reserved_from = {"dataset": self._dataset, "hash": charge.hash}
-        # The second name is for where an ordinary data set has the first.
-        for part_name in (name, f"{name} {uuid.uuid4().hex}"):
-            part = attach(self._address, part_name, None, self._user, self._purpose)
-            if part._open(config, reserved_from):
-                return part
-        raise LedgerError(f"the ledger opened no data set for {label!r}, which stays charged")
+        # The second name is used if an ordinary data set already has the first one.
+        for dataset in (name, f"{name} {uuid.uuid4().hex}"):
+            reserved = attach(self._address, dataset, None, self._user, self._purpose)
+            if reserved._open(config, reserved_from):
+                return reserved
+        raise LedgerError(
+            f"the ledger could not open a data set for the reserved budget {label!r}; "
+            "the reservation stays charged"
+        )
 
     def as_user(
         self, user: str | None = None, *, purpose: str | None = None
     ) -> "PrivacyAccountant":
-        """Return a handle whose charges say who makes them, and why.
+        """Return a handle whose charges record a user and a purpose.
 
-        Both are stored with each charge in the ledger, in clear, and go with the handle into
-        clones, workers and pickles. Without it they are what the variables ``SKDP_USER`` and
-        ``SKDP_PURPOSE`` of the environment say when ``PrivacyAccountant(...)`` is called. They
-        are not verified: no password is asked for.
+        Both are stored as plain text with every charge in the ledger, and stay with the handle in
+        clones, workers and pickles. The defaults are the environment variables ``SKDP_USER`` and
+        ``SKDP_PURPOSE`` at the time of ``PrivacyAccountant(...)``. They are not verified: no
+        password is required.
 
         Parameters
         ----------
         user : str, default=None
-            Who charges, without blanks around it, in Unicode's form NFC. None keeps what this
-            handle says.
+            The name of the user, without blanks around it, in Unicode's form NFC. None keeps the
+            user of this handle.
         purpose : str, default=None
-            What for. None keeps what this handle says.
+            The purpose of the charges. None keeps the purpose of this handle.
 
         Returns
         -------
         PrivacyAccountant
-            Of the same data set; `epsilon_spent` is that of all users.
+            A handle of the same data set. Its `epsilon_spent` is that of all users.
 
         Raises
         ------
         ValueError
-            If it is no name, or this is a reserved part, which is whose it was reserved.
+            If a name is invalid, or this is a reserved budget, whose user and purpose are fixed.
 
         Examples
         --------
@@ -404,20 +417,23 @@ class PrivacyAccountant(LedgerView):
         ('ann', 'the annual report', 0.25)
         """
         if self._parent():
-            raise ValueError("a reserved part is spent by the user and for the purpose it was for")
+            raise ValueError(
+                "user and purpose of a reserved budget cannot be changed: call as_user before "
+                "reserve"
+            )
         user = self._user if user is None else user
         purpose = self._purpose if purpose is None else purpose
         return self._same_data_set(self._part, user, purpose)
 
     def change_limit(self, epsilon: float, delta: float, *, reason: str) -> None:
-        """Change the limit. The change and its reason are a record of the ledger.
+        """Change the limit, and record the change and its reason in the ledger.
 
         Parameters
         ----------
         epsilon, delta : float
-            The new limit. It may be below what is spent; then nothing more can be charged.
+            The new limit. If it is below the amount spent, nothing more can be charged.
         reason : str
-            Who decided and why, not empty.
+            Who decided and why; not empty.
         """
         epsilon, delta = BudgetLimit(epsilon, delta).params
         self._decide("change_limit", reason, epsilon=epsilon, delta=delta)
@@ -432,27 +448,27 @@ class PrivacyAccountant(LedgerView):
         purposes: Sequence[str] = (),
         reason: str,
     ) -> None:
-        """Set a limit on some users or purposes inside the data set's limit, or change it.
+        """Set or change a limit on some users or purposes within the data set's limit.
 
-        A charge must keep the data set's limit and every sub-limit that it counts towards; all are
-        checked in the transaction that writes it. What was charged before counts too. The total
-        of a sub-limit is that of its charges by the data set's composition.
+        A charge must respect the data set's limit and every sub-limit that it counts towards. All
+        are checked in the transaction that writes the charge. Earlier charges count too. The total
+        of a sub-limit is computed by the data set's composition.
 
-        Only the data set's limit is a guarantee about the data. A sub-limit bounds what its users
-        release themselves, and nothing if they see the results of others.
+        Only the data set's limit is a guarantee about the data. A sub-limit bounds the releases of
+        its users, which is no guarantee if they also see the results of other users.
 
         Parameters
         ----------
         name : str
-            Of the user, team or purpose; the same name again changes the sub-limit.
+            The name of the sub-limit. An existing name changes that sub-limit.
         epsilon, delta : float
-            The sub-limit; one as large as the data set's limit has no effect.
+            The sub-limit. One as large as the data set's limit has no effect.
         users : sequence of str, default=()
-            The users whose charges count, together; by default those of all users.
+            The users whose charges count towards this limit; all users by default.
         purposes : sequence of str, default=()
-            The purposes for which charges count; by default all.
+            The purposes whose charges count; all purposes by default.
         reason : str
-            Who decided and why, not empty.
+            Who decided and why; not empty.
 
         Raises
         ------
@@ -471,64 +487,78 @@ class PrivacyAccountant(LedgerView):
         >>> accountant.epsilon_remaining, accountant.as_user("bob").epsilon_remaining
         (2.25, 0.25)
         """
-        limit = asdict(BudgetLimit(epsilon, delta, check_name(name, "name"), users, purposes))
-        if not limit["users"] + limit["purposes"]:
-            raise ValueError("name users or purposes; change_limit changes the whole limit")
-        named = {what: list(limit[what]) for what in ("users", "purposes")}
-        self._decide("sub_limit", reason, **limit | named)
+        limit = BudgetLimit(epsilon, delta, check_name(name, "name"), users, purposes)
+        if not limit.users and not limit.purposes:
+            raise ValueError(
+                "users and purposes are both empty: name at least one, or call change_limit to "
+                "change the limit of the data set"
+            )
+        body = asdict(limit)
+        # Lists, as JSON reads them back.
+        body["users"] = list(limit.users)
+        body["purposes"] = list(limit.purposes)
+        self._decide("sub_limit", reason, **body)
 
     def close(self, *, reason: str) -> None:
-        """Close the data set for good: it accepts no charge, no draw and no limit any more.
+        """Close the data set permanently: it accepts no charge, reuse or limit any more.
 
-        So where the data are deleted, or their time is over. The record of what was charged
-        stays. The parts that were reserved ask the data set at each charge, and are closed too.
+        Use it when the data are deleted or must no longer be used. The records of the charges
+        stay. Reserved budgets are closed too, because each of their charges checks the data set.
 
         Parameters
         ----------
         reason : str
-            Who decided and why, not empty.
+            Who decided and why; not empty.
         """
         self._decide("close", reason)
 
     def _decide(self, kind, reason, **limit):
-        """Append a decision about the limits, or the closing, which is recorded once."""
+        """Record a change of a limit, or the closing; a second closing is not recorded."""
         if not _check_text(reason, "reason").strip():
-            raise ValueError("reason must say who decided and why")
+            raise ValueError("reason is empty: state who decided and why")
         if limit and self._parent():
-            raise ValueError("a reserved part keeps its limit: reserve another one")
-        body = limit | {"reason": reason, "time": _time()}
-        closing = kind == "close"
-        self._append(lambda now: None if now.closed and closing else (kind, body))
+            raise ValueError(
+                "the limit of a reserved budget cannot be changed: reserve another one"
+            )
+        body = limit | {"reason": reason, "time": _current_time()}
+
+        def decide(state):
+            if kind == "close" and state.closed:
+                return None
+            return kind, body
+
+        self._append(decide)
 
     def disjoint(
         self, name: str, parts: int, *, by_index: bool = False
     ) -> "list[PrivacyAccountant]":
-        """Return handles for disjoint parts of the rows, which compose in parallel.
+        """Return handles for disjoint parts of the rows (parallel composition).
 
-        The worst part counts. Under "replace_one" a row that changes can leave one part and
-        enter another, so that the two largest count, unless its part is fixed by its index.
+        The total is that of the most expensive part. Under "replace_one", a changed row can leave
+        one part and enter another, so that the two most expensive parts add up, unless the part of
+        a row is fixed by its index.
 
-        The number of rows of each part is public, as that of a table is: estimators divide by it,
-        and `privacy_.sensitivity`, `privacy_.noise_scale` and results tell it exactly. With parts
-        by value these numbers are counts of values. If they are not public already, cut the
-        parts by index; fits on parts by value protect what a row says within its part, and not
-        a change that moves it to another one and so changes two of the numbers.
+        The number of rows of each part is public, like that of a table: estimators divide by it,
+        and `privacy_.sensitivity`, `privacy_.noise_scale` and results reveal it exactly. If parts
+        depend on values, these numbers are counts of values. If such counts are not public,
+        define the parts by index. Otherwise fits protect the values of a row within its part, but
+        not a change that moves it to another part and so changes two of the counts.
 
         Parameters
         ----------
         name : str
-            The partition's name; the same name means the same parts.
+            The name of the partition. The same name always means the same parts.
         parts : int
-            How many parts there are, at least 2.
+            Number of parts, at least 2.
         by_index : bool, default=False
-            Declares that a row's part is fixed by its index, whatever its values. If not, the
-            parts' numbers of rows must be public facts.
+            Declares that the part of a row depends on its index only, and not on its values. If
+            False, the numbers of rows of the parts must be public.
 
         Returns
         -------
         list of PrivacyAccountant
-            One handle a part: what it charges must be computed from that part's rows alone.
-            Caps and totals that it shows are those of the whole data set.
+            One handle per part. Its charges must be for releases computed from the rows of that
+            part alone. The limits and totals that it reports are those of the whole data set.
 
         Examples
         --------
@@ -541,7 +571,7 @@ class PrivacyAccountant(LedgerView):
         0.5
         """
         if self._part is not None:
-            raise ValueError("a part cannot be partitioned again")
+            raise ValueError("disjoint cannot be called on a handle of a part: parts do not nest")
         check_name(name, "name")
         parts = check_integer(parts, "parts", 2)
         by_index = check_boolean(by_index, "by_index")
@@ -553,11 +583,11 @@ class PrivacyAccountant(LedgerView):
 
     def _same_data_set(self, part, user, purpose):
         """Return a handle of the same data set of the same ledger."""
-        identity = self._known.identity
-        return _restored(self._address, self._dataset, part, user, purpose, identity)
+        identity = self._shared.identity
+        return _restore_handle(self._address, self._dataset, part, user, purpose, identity)
 
-    def _request(self, event, label="", seeded=False):
-        """Return a charge that has no price yet; ValueError for what a ledger could not read."""
+    def _make_request(self, event, label="", seeded=False):
+        """Return a charge without a cost; ValueError if a ledger could not read it back."""
         _check_text(label, "label")
         readable_json(event)
         return Charge(
@@ -566,25 +596,24 @@ class PrivacyAccountant(LedgerView):
             epsilon=0.0,
             delta=0.0,
             seeded=bool(seeded),
-            time=_time(),
+            time=_current_time(),
             version=__version__,
             part=self._part,
             user=self._user,
             purpose=self._purpose,
         )
 
-    def _read(self):
-        """Read what was appended since this data set was last read, and return the state."""
-        # Threads share what is known, and another one may change `known.state` meanwhile: it is
-        # looked at once. Any state is a true beginning of the ledger, so that it does not matter
-        # whose is kept.
-        before = self._known.state
+    def _read_state(self):
+        """Read the records since the last read, and return the state after them."""
+        # Another thread may replace `state` of the shared state at any time, so it is read once.
+        # Every state is a prefix of the ledger, so it does not matter which thread's is stored.
+        before = self._shared.state
         records = self._ledger.read(self._dataset, before.position)
-        return self._known.learn(before.after(records))
+        return self._shared.store(before.with_records(records))
 
-    def _now(self):
-        """Return the state by one look at the ledger; closed if its parent is closed."""
-        return self._with_parent(self._check_opened(self._read()))
+    def _current_state(self):
+        """Read the ledger once and return the state; it is closed if its parent is closed."""
+        return self._with_parent(self._check_opened(self._read_state()))
 
     def _append(self, decide, *, opening=False):
         """Append the record that `decide` returns for a state, and return the state after it.
@@ -592,94 +621,98 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         decide : callable
-            Called once with the state while nobody else can append. It returns the kind and the
-            body of a record, or None to append nothing; if it raises, nothing is appended.
+            Called once with the state, while no one else can append. It returns the kind and the
+            body of a record, or None to append nothing. If it raises, nothing is appended.
         opening : bool, default=False
-            Whether the data set need not be open yet.
+            True if the data set may be one that was never opened.
         """
         parent_closed = self._parent_closed()
-        known = self._known
-        before = known.state
+        shared = self._shared
+        before = shared.state
 
         def decide_on(records):
-            state = before.after(records)
-            known.check_identity(state.identity)
+            state = before.with_records(records)
+            shared.check_identity(state.identity)
             if state.config is None and not opening:
-                raise self._not_opened()
+                raise self._not_opened_error()
             if parent_closed is not None:
                 state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # A record that cannot be read would close the data set for ever. That the body
-                # is read as it is written, the ledger makes sure.
-                state.after([Record(state.position[0] + 1, self._dataset, *decision, hash="")])
+                # A record that cannot be read would make the data set unusable for good, so it is
+                # applied before it is written. The ledger checks that JSON keeps the body.
+                record = Record(state.position[0] + 1, self._dataset, *decision, hash="")
+                state.with_records([record])
             return decision
 
         records = self._ledger.append(self._dataset, before.position, decide_on)
-        state = known.learn(before.after(records))
-        if parent_closed is None and (closed := self._parent_closed()) is not None:
-            # Asked again: what is released stands in the ledger before any closing.
-            replace(state, closed=closed).check_not_closed()
+        state = shared.store(before.with_records(records))
+        if parent_closed is None:
+            # Check again: a charge of a release must precede any closing in the ledger.
+            parent_closed = self._parent_closed()
+            if parent_closed is not None:
+                replace(state, closed=parent_closed).check_not_closed()
         return state
 
     def _open_config(self):
-        """Return the config, by one look at the ledger, which must not be closed."""
-        state = self._now()
+        """Read the ledger once and return the config; LedgerError if the data set is closed."""
+        state = self._current_state()
         state.check_not_closed()
         return state.config
 
     def _check_opened(self, state):
-        """Return a state; LedgerError if the data set was never opened."""
+        """Return the state unchanged; LedgerError if the data set was never opened."""
         if state.config is None:
-            raise self._not_opened()
+            raise self._not_opened_error()
         return state
 
-    def _not_opened(self):
+    def _not_opened_error(self):
         return LedgerError(f"the ledger holds no data set {self._dataset!r}")
 
     def _with_parent(self, state):
-        """Return a state that is closed if the data set is or if the one that paid for it is."""
+        """Return the state, closed if the data set from which it was reserved is closed."""
         parent_closed = None if state.closed is not None else self._parent_closed()
         return state if parent_closed is None else replace(state, closed=parent_closed)
 
     def _parent_closed(self):
-        """Return why the data set is closed that paid for this reserved part, or None."""
-        state = self._known.state
+        """Return the reason why the parent of a reserved budget is closed, or None."""
+        state = self._shared.state
         if state.config is not None and state.reserved_from is None:
             return None
         parent = self._parent()
-        return None if parent is None else parent._now().closed
+        return None if parent is None else parent._current_state().closed
 
     def _parent(self):
-        """Return the handle by which this data set was reserved, None if it is no reserved part.
+        """Return the handle that reserved this budget, or None if it is not a reserved budget.
 
-        The opening record says so, and never the name.
+        The opening record decides, never the name.
         """
-        known = self._known
-        if known.state.config is None:
-            self._read()
-        reserved_from = known.state.reserved_from
-        if known.parent is None and reserved_from is not None:
+        shared = self._shared
+        if shared.state.config is None:
+            self._read_state()
+        reserved_from = shared.state.reserved_from
+        if shared.parent is None and reserved_from is not None:
             charges = attach(self._address, reserved_from["dataset"]).charges
             charges = [charge for charge in charges if charge.hash == reserved_from["hash"]]
             if not charges:
                 raise LedgerError(
-                    f"the ledger does not hold the charge that pays for {self._dataset!r}"
+                    f"the ledger does not hold the charge that covers {self._dataset!r}"
                 )
-            known.parent = attach(
+            shared.parent = attach(
                 self._address,
                 reserved_from["dataset"],
                 user=charges[0].user,
                 purpose=charges[0].purpose,
             )
-        return known.parent
+        return shared.parent
 
     @property
     def _ledger(self):
-        # Without a lock, which a child that is forked meanwhile would wait for for ever.
-        if self._known.ledger is None:
-            self._known.ledger = open_ledger(self._address)
-        return self._known.ledger
+        """The ledger, created at the first use."""
+        # No lock is used: a child process that is forked meanwhile would wait for it forever.
+        if self._shared.ledger is None:
+            self._shared.ledger = open_ledger(self._address)
+        return self._shared.ledger
 
     def __getstate__(self):
         return (
@@ -688,15 +721,15 @@ class PrivacyAccountant(LedgerView):
             self._part,
             self._user,
             self._purpose,
-            self._known.identity,
+            self._shared.identity,
         )
 
-    def __setstate__(self, known):
-        # Another object than the live handle, of the same state.
-        self.__dict__ = vars(_restored(*known))
+    def __setstate__(self, pickled):
+        # This object is not the live handle, but shares all of its attributes.
+        self.__dict__ = vars(_restore_handle(*pickled))
 
     def __reduce__(self):
-        return _restored, self.__getstate__()
+        return _restore_handle, self.__getstate__()
 
     def __repr__(self):
         part = "" if self._part is None else f", part={self._part.index}"
@@ -710,18 +743,19 @@ class _SharedState:
     Parameters
     ----------
     address, dataset : str
-        Where it is.
+        The address of the ledger and the name of the data set.
     identity : str or None
-        The hash of the data set's opening record, None until it was read. It is pinned: whatever
-        is read later must begin with this record.
+        The hash of the data set's opening record, None until it was read. Once it is known, all
+        later reads must begin with this record.
 
     Attributes
     ----------
     state : State
-        The state when it was last read.
+        The state after the last read.
     ledger : Ledger or None
+        The ledger, None before its first use.
     parent : PrivacyAccountant or None
-        For a reserved part, the handle by which it was reserved.
+        For a reserved budget, the handle that reserved it.
     """
 
     def __init__(self, address, dataset, identity):
@@ -733,20 +767,20 @@ class _SharedState:
         self.parent = None
 
     def check_identity(self, identity):
-        """Raise LedgerError unless an opening record is the one that is known."""
+        """Raise LedgerError unless the identity is the one that was read before."""
         if self.identity is not None and identity != self.identity:
             problem = "begins with another record"
             if identity is None:
                 problem = "holds no such data set"
             raise LedgerError(
-                f"the ledger at {self.address} is not the one that this accountant, or the model "
-                f"that it was loaded with, belongs to: data set {self.dataset!r} began with the "
-                f"record {self.identity}, and the ledger that is there now {problem}. Put the "
-                "right ledger back, or begin a new one at another address"
+                f"the ledger at {self.address} is not the one of this accountant, or of the model "
+                f"that it was loaded with: data set {self.dataset!r} began with the record "
+                f"{self.identity}, and the present ledger {problem}. Put the right ledger back, "
+                "or begin a new one at another address"
             )
 
-    def learn(self, state):
-        """Keep a state that was read, and return it; LedgerError if it is another ledger's."""
+    def store(self, state):
+        """Store a state that was read and return it; LedgerError if it is of another ledger."""
         self.check_identity(state.identity)
         self.identity = state.identity
         self.state = state
@@ -756,43 +790,54 @@ class _SharedState:
 def attach(address, dataset, part=None, user="", purpose=""):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     check_name(dataset, "dataset")
+    # Fails if no kind of ledger is registered for the address.
     open_ledger(address)
-    return _restored(address, dataset, part, user, purpose)
+    return _restore_handle(address, dataset, part, user, purpose)
 
 
-def _restored(address, dataset, part, user="", purpose="", identity=None):
-    # A fitted model loads where the driver of its ledger is missing: the first use tells.
-    names = {"_user": user, "_purpose": purpose}
-    for name, word in names.items():
-        names[name] = word if word == "" else check_name(word, name.removeprefix("_"))
+def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
+    """Return the live handle, as `attach`, without a check that the ledger can be opened.
+
+    So a fitted model can be loaded where the driver of its ledger is missing. The first use of
+    the ledger fails.
+    """
+    if user != "":
+        user = check_name(user, "user")
+    if purpose != "":
+        purpose = check_name(purpose, "purpose")
     key = (address, dataset)
-    known = _live.get(key)
-    if known is not None and identity is not None and known.identity not in (None, identity):
-        # A pickle of a ledger that another one has replaced: what is known of that one is not
-        # known of this one, which is refused when it is used.
+    shared = _live.get(key)
+    if shared is not None and identity is not None and shared.identity not in (None, identity):
+        # The ledger of this pickle was replaced by another one at the same address. The two must
+        # not share a state; the handle of the pickle is refused when it is used.
         key = (address, dataset, identity)
-    known = _live.setdefault(key, _SharedState(address, dataset, identity))
-    if known.identity is None:
-        known.identity = identity
+    shared = _live.setdefault(key, _SharedState(address, dataset, identity))
+    if shared.identity is None:
+        shared.identity = identity
     handle = object.__new__(PrivacyAccountant)
-    vars(handle).update(_address=address, _dataset=dataset, _part=part, _known=known, **names)
-    return _live.setdefault((key, part, *names.values()), handle)
+    handle._address = address
+    handle._dataset = dataset
+    handle._part = part
+    handle._user = user
+    handle._purpose = purpose
+    handle._shared = shared
+    return _live.setdefault((key, part, user, purpose), handle)
 
 
 def _check_text(text, name):
-    """Return a text that a report or an export can write; ValueError for any other value."""
+    """Return the text unchanged; ValueError unless a report or an export can write it."""
     if not isinstance(text, str):
         raise ValueError(f"{name} must be a str, got {text!r}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A lone half of a surrogate pair: no file and no terminal could show the record.
+        # A lone surrogate: no file and no terminal could show the record.
         raise ValueError(f"{name} must be text in Unicode, got {text!r}") from None
     return text
 
 
-def _body(charge):
-    """Return the body of the record of a charge or a draw, without the record's own position."""
+def _charge_body(charge):
+    """Return the body of the record of a charge or a reuse, without its sequence and hash."""
     body = {
         "label": charge.label,
         "event": readable_json(charge.event),
@@ -811,13 +856,14 @@ def _body(charge):
 
 
 def ledger_reports(ledger, dataset=None):
-    """Return a `BudgetReport` for each data set of a ledger, in the order of their opening."""
+    """Return a `BudgetReport` for each data set of a ledger, in the order of opening."""
     names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
     return [attach(normalize_address(ledger), name).report() for name in names]
 
 
 @functools.cache
-def _temporary_folder(process):
+def _make_temporary_folder(process):
+    """Create one folder per process; the process id is the cache's key, as forks copy caches."""
     folder = Path(tempfile.mkdtemp(prefix="skdp-"))
 
     def remove():
@@ -828,5 +874,6 @@ def _temporary_folder(process):
     return folder
 
 
-def _time():
+def _current_time():
+    """Return the time of day in UTC, ISO 8601, in whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""The hash chain of a ledger's records: pure functions, whatever keeps the records."""
+"""The hash chain of a ledger's records, as pure functions that do not depend on the storage."""
 
 import hashlib
 import json
@@ -10,24 +10,24 @@ from skdp.utils._json import canonical_json
 
 FIRST_HASH = "0" * 64
 
-# The position before the first record, as (sequence, hash).
-NOTHING = (0, FIRST_HASH)
+# The position before the first record: (sequence, hash).
+CHAIN_START = (0, FIRST_HASH)
 
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the ledger.
+    """One record of a ledger.
 
     Parameters
     ----------
     sequence : int
         Position in the ledger, from 1.
     dataset : str
-        The data set that the record is about.
+        The data set to which the record belongs.
     kind : str
         ``"open"``, ``"charge"``, ``"reuse"``, ``"change_limit"``, ``"sub_limit"`` or ``"close"``.
     body : dict
-        What was recorded, as JSON values.
+        The recorded values, as JSON values.
     hash : str
         SHA-256 over this record and the hash of the one before it, in hexadecimal.
 
@@ -47,46 +47,51 @@ class Record:
 
     @property
     def row(self) -> tuple[int, str, str, str, str]:
-        """The row of a database: sequence, data set, kind, body as JSON text, and hash."""
+        """The database row: sequence, data set, kind, body as JSON text, and hash."""
         return self.sequence, self.dataset, self.kind, canonical_json(self.body), self.hash
 
     @classmethod
     def from_row(cls, row: tuple) -> "Record":
-        """Return the record that a row holds.
+        """Return the record of a database row.
 
         Parameters
         ----------
         row : tuple
-            As `row`.
+            A row in the form of `row`.
 
         Returns
         -------
         Record
+
+        Raises
+        ------
+        LedgerError
+            If a column is not text, or the body is not JSON.
         """
         sequence, dataset, kind, body, digest = row
         is_text = isinstance(dataset, str) and isinstance(kind, str) and isinstance(body, str)
         if not (is_text and isinstance(digest, str)):
-            raise LedgerError(f"record {sequence} cannot be read: it is not text")
+            raise LedgerError(f"record {sequence} cannot be read: a column is not text")
         try:
             return cls(sequence, dataset, kind, json.loads(body), digest)
         except json.JSONDecodeError as error:
-            raise LedgerError(f"record {sequence} cannot be read: it is no JSON") from error
+            raise LedgerError(f"record {sequence} cannot be read: it is not JSON") from error
 
 
 def chain_hash(previous, sequence, dataset, kind, body):
-    """Return the hash of a record that follows the hash `previous`; `body` is JSON text."""
+    """Return the hash of a record after a record with hash `previous`; `body` is JSON text."""
     text = canonical_json([previous, sequence, dataset, kind, body])
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[int, str]:
-    """Return where a chain ends that goes on from a position.
+def chain_end(rows: Iterable[tuple], start: tuple[int, str] = CHAIN_START) -> tuple[int, str]:
+    """Check the chain of hashes from a position on, and return its last position.
 
     Parameters
     ----------
     rows : iterable of tuple
-        The `row` of each record, in order.
-    start : tuple of (int, str), default=NOTHING
+        The `Record.row` of each record, in order.
+    start : tuple of (int, str), default=CHAIN_START
         The sequence and the hash of the record before the first.
 
     Returns
@@ -117,18 +122,18 @@ def chain_end(rows: Iterable[tuple], start: tuple[int, str] = NOTHING) -> tuple[
 
 
 def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Record:
-    """Return the record that follows the end of a chain, as it will be read.
+    """Return the record that follows the end of a chain, as it will be read back.
 
     Parameters
     ----------
     end : tuple of (int, str)
         The sequence and the hash of the last record.
     dataset : str
-        The data set that the record is about.
+        The data set to which the record belongs.
     kind : str
-        What sort of record it is.
+        The kind of record; see `Record`.
     body : dict
-        What is recorded, of JSON values.
+        The values to record, as JSON values.
 
     Returns
     -------
@@ -137,7 +142,7 @@ def next_record(end: tuple[int, str], dataset: str, kind: str, body: dict) -> Re
     Raises
     ------
     LedgerError
-        If another body would be read than the one that is written.
+        If the body is not JSON, or would be read back as a different one.
 
     Examples
     --------
@@ -157,7 +162,7 @@ def next_row(end, dataset, kind, body):
     except (TypeError, ValueError) as error:
         raise LedgerError(f"a record cannot be written: {error}") from error
     if read != body:
-        raise LedgerError("a record cannot be written: it would be read as another one")
+        raise LedgerError("a record cannot be written: JSON would read it back as another one")
     previous = end[1]
     sequence = end[0] + 1
     return sequence, dataset, kind, text, chain_hash(previous, sequence, dataset, kind, text)

@@ -1,9 +1,9 @@
-"""A lock of skdp's own beside a file: one thread of one process at a time.
+"""A lock file beside a ledger's file, held by one thread of one process at a time.
 
-SQLite locks a file by POSIX locks, and the operating system drops those as soon as any thread of
-the process closes the file, which it does when it has copied it. The lock here is on another file:
-flock(2), and `msvcrt.locking` on Windows. It belongs to one open file: it ends when its holder
-gives it back or dies, and not when another process reads, copies or closes that file.
+SQLite locks a file by POSIX locks. The operating system drops these as soon as any thread of the
+process closes the file, for example after copying it. The lock here is on a separate file, by
+flock(2), or by `msvcrt.locking` on Windows. It belongs to one open file description: it ends when
+its holder releases it or dies, and not when another process reads, copies or closes the file.
 """
 
 import io
@@ -14,7 +14,7 @@ import weakref
 from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._sql import in_use
+from skdp.ledger._sql import hold_connection
 
 try:
     import fcntl
@@ -26,49 +26,50 @@ except ImportError:
     msvcrt = None
 
 LOCK_SUFFIX = ".skdp-lock"
-# Windows forbids reading the bytes that a lock covers: the one byte that is locked is far behind
-# the text of the lock file.
+# Windows forbids reading locked bytes, so the one byte that is locked is far behind the text of
+# the lock file.
 _LOCKED_BYTE = 1 << 30
 
-# A child that is forked holds copies of these, and with them the locks, until it closes them.
-_openings = weakref.WeakSet()
+# A forked child inherits copies of these open files, and with them the locks, until it closes them.
+_open_locks = weakref.WeakSet()
 
 
-def _close_in_child():
-    for opening in _openings:
-        opening.close()
+def _close_locks_in_child():
+    for lock in _open_locks:
+        lock.close()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_in_child)
+    os.register_at_fork(after_in_child=_close_locks_in_child)
 
 
 @contextmanager
-def locked(path, seconds, *, reading=False):
-    """Hold the lock of a file, in a context that gives the `LockFile`.
+def hold_file_lock(path, seconds, *, reading=False):
+    """Hold the lock of a file in a context, which yields the `LockFile`.
 
-    Threads of a process wait for each other; processes ask again and again, after pauses that
-    differ. Nobody has a place in a queue. The lock file stays.
+    Threads of a process wait for each other. Processes poll the lock, with random pauses, and no
+    order among them is guaranteed. The lock file is not removed.
 
     Parameters
     ----------
     path : Path
-        The file that is guarded; the lock is beside it.
+        The guarded file; the lock file is beside it.
     seconds : float
-        For how long the file may stay unchanged before another process is no longer waited for.
+        Give up waiting once the guarded file did not change for so long.
     reading : bool, default=False
-        Whether to go on without a lock file, with None, if it is missing and cannot be made: a
-        user who may not write in a folder can read there.
+        True to yield None, without a lock, if the lock file is missing and cannot be created. So
+        a user without the right to write in a folder can read there.
 
     Raises
     ------
     LedgerError
         If the lock cannot be taken.
     """
-    seen = None
-    since = time.monotonic()
+    last_modified = None
+    # A holder that writes is alive: the time limit counts from the last change of the file.
+    unchanged_since = time.monotonic()
     while True:
-        with in_use(path):
+        with hold_connection(path):
             try:
                 lock = LockFile(path)
             except LedgerError:
@@ -77,32 +78,39 @@ def locked(path, seconds, *, reading=False):
                     return
                 raise
             try:
-                if lock.take():
+                if lock.acquire():
                     yield lock
                     return
             finally:
-                lock.give_back()
+                lock.release()
         with suppress(OSError):
-            if (changed := os.stat(path).st_mtime_ns) != seen:
-                seen = changed
-                since = time.monotonic()
-        if time.monotonic() > since + seconds:
+            modified = os.stat(path).st_mtime_ns
+            if modified != last_modified:
+                last_modified = modified
+                unchanged_since = time.monotonic()
+        if time.monotonic() > unchanged_since + seconds:
             raise LedgerError(
                 f"the ledger {path} is locked: another process or thread has held "
                 f"{path.name}{LOCK_SUFFIX} for {seconds:g} s and charged nothing"
             )
+        # Pauses of 1 to 5 ms that differ, so that two processes do not poll in step.
         time.sleep(0.001 + time.monotonic_ns() % 4001 / 1e6)
 
 
 class LockFile(io.FileIO):
-    """One opening of a lock file.
+    """One open file description of a lock file.
 
-    It also holds one line of text, by which holders tell the next one something.
+    The file also contains one line of text, a note from its last holder to the next one.
 
     Parameters
     ----------
     guarded : Path
-        The file that is guarded.
+        The guarded file; the lock file is beside it.
+
+    Raises
+    ------
+    LedgerError
+        If the lock file cannot be opened, or the system has no file locks.
     """
 
     def __init__(self, guarded):
@@ -113,25 +121,25 @@ class LockFile(io.FileIO):
             )
         path = guarded.with_name(guarded.name + LOCK_SUFFIX)
         try:
-            super().__init__(path, opener=_descriptor)
+            super().__init__(path, opener=_open_descriptor)
         except OSError as error:
             folder = path.parent
-            missing = "" if folder.exists() else f"; there is no folder {folder}, make it first"
+            missing = "" if folder.exists() else f"; create the folder {folder} first"
             raise LedgerError(
                 f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
             ) from error
         self._is_taken = False
-        _openings.add(self)
+        _open_locks.add(self)
         status = os.fstat(self.fileno())
         self.identity = status.st_dev, status.st_ino
         with suppress(OSError):
-            # Who may use the file may use its lock, whatever the umask.
+            # Whoever may use the guarded file may use its lock, whatever the umask is.
             guarded_mode = os.stat(guarded).st_mode
             if hasattr(os, "fchmod") and status.st_mode != guarded_mode:
                 os.fchmod(self.fileno(), stat.S_IMODE(guarded_mode))
 
-    def take(self):
-        """Take the lock unless it is held; return True if it was taken and is still at its path."""
+    def acquire(self):
+        """Try to acquire the lock; return True if it is held and the file is still at its path."""
         try:
             if fcntl is not None:
                 fcntl.flock(self, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -142,11 +150,11 @@ class LockFile(io.FileIO):
         self._is_taken = True
         return self.is_at_its_path()
 
-    def give_back(self):
-        """Give the lock back, if it is held, and close the file."""
+    def release(self):
+        """Release the lock, if it is held, and close the file."""
         if not self.closed:
             try:
-                # Copies of the descriptor, in a child that did not close them, hold nothing then.
+                # Unlock before closing: a child may hold a copy of the descriptor that is open.
                 if fcntl is not None:
                     fcntl.flock(self, fcntl.LOCK_UN)
                 elif self._is_taken:
@@ -154,18 +162,18 @@ class LockFile(io.FileIO):
             finally:
                 self.close()
 
-    def _lock_byte(self, how):
-        # The lock of Windows begins where the file stands.
+    def _lock_byte(self, mode):
+        # Windows locks from the current position of the file.
         self.seek(_LOCKED_BYTE)
-        msvcrt.locking(self.fileno(), how, 1)
+        msvcrt.locking(self.fileno(), mode, 1)
 
     def is_at_its_path(self):
-        """Return whether the file at the lock's path is still this lock."""
+        """Return True if the file at the lock's path is still this file."""
         try:
-            there = os.stat(self.name, follow_symlinks=False)
+            status = os.stat(self.name, follow_symlinks=False)
         except OSError:
             return False
-        return (there.st_dev, there.st_ino) == self.identity
+        return (status.st_dev, status.st_ino) == self.identity
 
     def text(self):
         """Return the line that the last holder wrote."""
@@ -173,21 +181,21 @@ class LockFile(io.FileIO):
         return self.read(4096).decode(errors="replace").partition("\n")[0]
 
     def write_text(self, text):
-        """Leave a line for the next holder; without the right to write, the old line stays."""
+        """Write a line for the next holder; without the right to write, the old line stays."""
         with suppress(OSError):
             self.seek(0)
-            # By the descriptor: the object was made for reading.
+            # This uses the descriptor, because the Python object was opened for reading.
             os.write(self.fileno(), f"{text}\n".encode())
 
 
-def _descriptor(path, flags):
-    """Open a lock file, for reading alone where it cannot be written, or make it."""
-    # Each system has some of these.
+def _open_descriptor(path, flags):
+    """Open a lock file, read-only if it cannot be written, or create it."""
+    # Every system has only some of these flags.
     names = ("O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
     flags = 0
     for name in names:
         flags |= getattr(os, name, 0)
-    for way in (os.O_RDWR, os.O_RDONLY):
+    for access in (os.O_RDWR, os.O_RDONLY):
         with suppress(OSError):
-            return os.open(path, way | flags)
+            return os.open(path, access | flags)
     return os.open(path, os.O_RDWR | os.O_CREAT | flags, 0o666)

@@ -1,8 +1,8 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts.
 
-Its address stands in every pickle of an estimator and in messages, and so can hold no secret.
-libpq has many ways to write a password, and new versions bring new ones; so what is allowed is
-listed, not what is forbidden.
+The address of a ledger is in every pickle of an estimator and in messages, so it must not contain
+a secret. libpq accepts passwords in many places, and new versions add more. The module therefore
+lists what an address may contain, not what is forbidden.
 """
 
 import re
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
-from skdp.ledger._chain import NOTHING
+from skdp.ledger._chain import CHAIN_START
 
 _KEYWORDS = (
     "user host hostaddr dbname service application_name connect_timeout target_session_attrs "
@@ -19,9 +19,9 @@ _KEYWORDS = (
 )
 _SERVER = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?"
 _PAIR = rf"(?:port=[\d,]*|(?:{_KEYWORDS.replace(' ', '|')})=[\w./,+~-]*)"
-# The addresses that can hold no password, without percent signs. libpq takes the text between a
-# colon and an at sign for a password: here no colon is followed by an at sign.
-_HARMLESS = re.compile(
+# Addresses that cannot contain a password, after percent-decoding. libpq reads the text between a
+# colon and an at sign as a password: here no colon is followed by an at sign.
+_ALLOWED_ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
 )
@@ -32,66 +32,69 @@ CREATE SCHEMA skdp;
 CREATE TABLE skdp.schema_version AS SELECT {_sql.SCHEMA_VERSION} AS version;
 {_sql.TABLE.format("skdp.records", "BIGINT")};
 """
-# Any number that everyone who creates the tables agrees on: "skdp" in ASCII.
+# Key of the advisory lock under which tables are created. Any constant works: "skdp" in ASCII.
 _CREATION_LOCK = 0x736B6470
-# Weaker settings of the server or of a role answer before the record is on disk.
+# With these weaker settings of a server or a role, a commit returns before the record is on disk.
 _WAIT_FOR_DISK = """
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
 """
-# The server itself records of each row which transaction wrote it and where it is stored. An edit
-# writes another row.
-_VERSION = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
-_VERSIONS = f"SELECT sum({_VERSION}) FILTER (WHERE sequence <= ?), sum({_VERSION}) FROM records"
+# A hash of a row's position, the transaction that wrote it (xmin) and its place in the table
+# (ctid). Any edit writes a new row, which changes both.
+_ROW_HASH = "hashtextextended(concat_ws(' ', sequence, xmin, ctid), 0)"
+_FINGERPRINTS = (
+    f"SELECT sum({_ROW_HASH}) FILTER (WHERE sequence <= ?), sum({_ROW_HASH}) FROM records"
+)
 
 
 class PostgreSQLLedger(_sql.TableLedger):
-    """A ledger in the schema ``skdp`` of a PostgreSQL database.
+    """Ledger in the schema ``skdp`` of a PostgreSQL database.
 
-    Writers wait for each other on one table lock, in the order of asking; a record is on the
-    server's disk when `append` returns. A connection lives for one call. If it breaks while a
-    record is being committed, `append` raises although the record may be there: charged, and
-    nothing released.
+    Writers wait for each other on one table lock, first come, first served. A record is on the
+    server's disk when `append` returns. Each call opens and closes a connection. If it breaks
+    during the commit of a record, `append` raises although the record may have been written:
+    then it is charged, and nothing is released.
 
     Parameters
     ----------
     address : str
-        ``postgresql://user@host:port/database?keyword=word``, without a password: every pickle of
-        an estimator holds the address. libpq takes the password from its password file, from
-        ``PGPASSWORD`` or from a service file. Nothing is opened before the first call.
+        ``postgresql://user@host:port/database?keyword=word``, without a password, because every
+        pickle of an estimator contains the address. libpq reads the password from its password
+        file, from ``PGPASSWORD`` or from a service file. Nothing is opened before the first call.
 
     Raises
     ------
     ValueError
-        If the address holds a password, or whatever else is not known to be harmless; no part of
-        it is repeated.
+        If the address contains a password, or anything else that is not in the list of allowed
+        parts. The message does not repeat the address.
     """
 
     def __init__(self, address):
-        if not _HARMLESS.fullmatch(unquote(address)):
+        if not _ALLOWED_ADDRESS.fullmatch(unquote(address)):
             raise ValueError(
-                "the address of a ledger must be postgresql://user@host:port/database, with no "
-                "password and nothing that could be one, because it is pickled with every "
-                f"estimator; ?keyword=word may follow, of {_KEYWORDS} port; all else goes into a "
-                "service file, a password file or the variables of libpq (PGPASSWORD)"
+                "ledger must be postgresql://user@host:port/database, with no password, because "
+                "the address is pickled with every estimator; ?keyword=word may follow, where the "
+                f"keyword is one of: {_KEYWORDS} port. Write other settings in a service file, a "
+                "password file or the variables of libpq (PGPASSWORD)"
             )
         self.address = address
-        # Up to where this object has checked the chain.
-        self._checked = NOTHING
-        self._versions = None
+        # The position up to which this object has checked the chain, and the fingerprint of the
+        # rows up to it.
+        self._checked = CHAIN_START
+        self._fingerprint = None
 
     def create(self):
-        """Create the tables unless they are there."""
+        """Create the tables unless they exist."""
         with self._connected() as execute:
             execute("BEGIN")
             execute("SELECT pg_advisory_xact_lock(?)", (_CREATION_LOCK,))
-            if not _exists(execute):
+            if not _has_tables(execute):
                 execute(_CREATE)
             execute("COMMIT")
 
     @contextmanager
     def _transaction(self, reading=False):
-        """Connect and begin; closing the connection rolls back what was not committed."""
+        """Connect and begin; closing the connection rolls back anything uncommitted."""
         with self._connected() as execute:
             _check_server(execute, self.address)
             if reading:
@@ -106,50 +109,52 @@ class PostgreSQLLedger(_sql.TableLedger):
         """Write a row, read it back and commit it."""
         _sql.insert_row(transaction.execute, row)
         _sql.read_back(transaction.execute, row, end)
-        versions = _versions(transaction.execute, end)[1]
+        fingerprint = _fingerprints(transaction.execute, end)[1]
         transaction.execute("COMMIT")
         self._checked = (row[0], row[-1])
-        self._versions = versions
+        self._fingerprint = fingerprint
 
-    def _check(self, transaction, whole=False):
-        """Check what this object has not checked yet, or everything if rows were touched."""
+    def _check(self, transaction, from_start=False):
+        """Check the records that this object has not checked yet, or all if rows were edited."""
         execute = transaction.execute
-        seen = self._checked
-        before, now = _versions(execute, seen)
-        is_new = whole or before != self._versions
-        start = NOTHING if is_new else seen
+        checked = self._checked
+        fingerprint_to_checked, fingerprint = _fingerprints(execute, checked)
+        if from_start or fingerprint_to_checked != self._fingerprint:
+            start = CHAIN_START
+        else:
+            start = checked
         end, rows = _sql.check_chain(execute, start)
-        transaction.seen = start
+        transaction.start = start
         transaction.new_rows = rows
-        _sql.check_position(execute, seen)
+        _sql.check_position(execute, checked)
         self._checked = end
-        self._versions = now
+        self._fingerprint = fingerprint
         return self._checked
 
     @contextmanager
     def _connected(self):
-        """Open a connection for a while, in a context that gives its `execute`."""
+        """Open a connection in a context, which yields its `execute`."""
         try:
             import psycopg
         except ImportError:
-            needs = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
-            raise LedgerError(needs) from None
+            message = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
+            raise LedgerError(message) from None
         settings = {
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "skdp",
-            # How long a server that is no longer reached is waited for.
+            # Milliseconds until an unreachable server is given up.
             "tcp_user_timeout": int(1000 * LOCK_TIMEOUT_SECONDS),
             "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
-            # By another one what was written is read as other text, or as bytes.
+            # With another encoding, text would be read back as other text or as bytes.
             "client_encoding": "utf8",
             "target_session_attrs": "read-write",
         }
 
         def call_driver(function, *arguments, **options):
-            """Call the driver; a `LedgerError` has the words of its errors.
+            """Call the driver, and raise a `LedgerError` with the message of its errors.
 
-            It is not chained to them: they hold the connection, and with it the password.
+            It is not chained to them: they refer to the connection, and so to the password.
             """
             try:
                 return function(*arguments, **options)
@@ -158,11 +163,11 @@ class PostgreSQLLedger(_sql.TableLedger):
             raise LedgerError(f"the ledger {self.address} cannot be used: {problem}")
 
         def execute(statement, parameters=()):
-            # Without parameters the driver sends several statements at once.
+            # The driver accepts several statements in one call only without parameters.
             statement = statement.replace("?", "%s")
             return call_driver(connection.execute, statement, parameters or None)
 
-        with _sql.in_use(self.address):
+        with _sql.hold_connection(self.address):
             connection = call_driver(psycopg.connect, self.address, **settings)
             try:
                 timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
@@ -173,21 +178,23 @@ class PostgreSQLLedger(_sql.TableLedger):
                 connection.close()
 
 
-def _exists(execute):
-    # Name lookups are cached by the session; the catalogue itself is what others have committed.
+def _has_tables(execute):
+    # The session caches lookups of names; the catalog shows what other sessions have committed.
     table = "SELECT 1 FROM pg_tables WHERE schemaname = 'skdp' AND tablename = 'schema_version'"
     return execute(table).fetchone() is not None
 
 
-def _versions(execute, position):
+def _fingerprints(execute, position):
     """Return a fingerprint of the rows up to a position, and one of all rows."""
-    return execute(_VERSIONS, (position[0],)).fetchone()
+    return execute(_FINGERPRINTS, (position[0],)).fetchone()
 
 
 def _check_server(execute, address):
-    if not _exists(execute):
-        raise LedgerError("there is no ledger of skdp in that database")
+    if not _has_tables(execute):
+        raise LedgerError(f"there is no ledger of skdp in the database {address}")
     version = execute("SELECT max(version) FROM schema_version").fetchone()[0]
     _sql.check_version(version, address)
     if execute("SHOW fsync").fetchone()[0] != "on":
-        raise LedgerError("the server runs with fsync=off: a crash would lose charges")
+        raise LedgerError(
+            "the server runs with fsync=off, so a crash would lose charges; set it on"
+        )

@@ -1,8 +1,8 @@
-"""The protocol of ledgers, and the kinds that addresses name.
+"""The protocol of ledgers, and the registry of their kinds by address.
 
-A ledger is an append-only, hash-chained list of records. It stores what it is given and knows no
-theorem. An append decides, on the records that are there at that moment and while no one else can
-append, whether to append at all.
+A ledger is an append-only, hash-chained list of records. It stores records and does no accounting.
+An append is one transaction: while no one else can append, a callback reads the present records
+and decides whether to append at all.
 """
 
 import os
@@ -11,42 +11,44 @@ from collections.abc import Callable
 from typing import Protocol
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._chain import NOTHING
+from skdp.ledger._chain import CHAIN_START
 from skdp.ledger._postgres import PostgreSQLLedger
 from skdp.ledger._sqlite import SQLiteLedger
 
-# A user and a password, or the keywords of an address; a path has a slash before them.
-_LIKE_A_SERVER = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
-# A path of Windows has a colon, and may have an at sign in a folder's name.
-_DRIVE = re.compile(r"[A-Za-z]:[/\\]")
+# An address that may contain a user and a password, or connection keywords. In a path, a slash
+# precedes these characters.
+_SERVER_PATTERN = re.compile(r"[:：][^/\\]*@|^[^/\\]*[:：].*@|(^|[\s;?&])[^/\\]*=")
+# A Windows path contains a colon, and an at sign may be part of a folder's name.
+_WINDOWS_DRIVE = re.compile(r"[A-Za-z]:[/\\]")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_kinds: dict[str, "Callable[[str], Ledger]"] = {
+_factories: dict[str, "Callable[[str], Ledger]"] = {
     "postgres": PostgreSQLLedger,
     "postgresql": PostgreSQLLedger,
 }
-_BUILT_IN = frozenset(_kinds)
+_BUILT_IN = frozenset(_factories)
 
 
 class Ledger(Protocol):
     """The methods that an accountant calls on a ledger.
 
-    Making one opens nothing; the first call does. What is not as described raises LedgerError,
-    and then nothing is released: a ledger that is missing, locked, damaged, or newer than the
-    program. A position is the sequence and the hash of a record, ``(0, "0" * 64)`` before the
-    first. Everything may be called by several threads and processes at once. A ledger that other
-    processes cannot see raises LedgerError in them, also in a child that was forked: its
-    `address_of` puts a name of the process into the address. Inside the `decide` of an `append`, as
-    a signal handler can call it, another `append` raises LedgerError, and must not wait; `read` and
-    `verify` raise it too or answer as they would have before.
+    The constructor opens nothing; the first call does. A ledger that is missing, locked, damaged
+    or newer than the program raises LedgerError, and then nothing is released. A position is the
+    sequence and the hash of a record, ``(0, "0" * 64)`` before the first one.
+
+    All methods must be safe for several threads and processes at once. A ledger that other
+    processes cannot see must raise LedgerError in them, and also in a forked child: its
+    `address_of` adds an id of the process to the address. A signal handler may call a ledger
+    inside the `decide` of an `append`. There another `append` must raise LedgerError and not wait,
+    and `read` and `verify` either raise it too or return the result from before the append.
 
     Parameters
     ----------
     address : str
-        Where the records are. One that cannot be used, or may hold a secret, is a ValueError.
+        The address of the records. ValueError if it is invalid or may contain a secret.
 
     Examples
     --------
-    A ledger that prints each record; the records are in a file.
+    A ledger that prints each record and stores the records in a file.
 
     >>> import tempfile
     >>> from skdp import PrivacyAccountant
@@ -71,31 +73,31 @@ class Ledger(Protocol):
     """
 
     def __init__(self, address: str):
-        """Keep the address."""
+        """Store the address."""
 
     def create(self) -> None:
-        """Create the ledger unless it is there. Several processes may race here."""
+        """Create the ledger unless it exists. Several processes may call this at once."""
 
-    def read(self, dataset: str, after: tuple = NOTHING) -> list:
+    def read(self, dataset: str, after: tuple = CHAIN_START) -> list:
         """Return the records of a data set that follow a position.
 
         Parameters
         ----------
         dataset : str
-            Which data set; one without records has an empty list.
+            Name of the data set.
         after : tuple of (int, str)
-            The position of a record that the caller has seen.
+            The position of a record that the caller has read.
 
         Returns
         -------
         list of Record
-            In order.
+            The records in order; empty if the data set has none.
 
         Raises
         ------
         LedgerError
-            If the record at the position is not there any more, or a record of whatever data set
-            was changed, removed, inserted or reordered.
+            If the record at the position no longer exists, or a record of any data set was
+            changed, removed, inserted or reordered.
         """
 
     def append(self, dataset: str, after: tuple, decide: Callable) -> list:
@@ -104,23 +106,23 @@ class Ledger(Protocol):
         Parameters
         ----------
         dataset : str
-            Which data set.
+            Name of the data set.
         after : tuple of (int, str)
-            The position of a record that the caller has seen.
+            The position of a record that the caller has read.
         decide : callable
-            Called once with the records of the data set since `after`; returns ``(kind, body)``
+            Called once with the records of the data set since `after`. It returns ``(kind, body)``
             of the next record, or None to append nothing. If it raises, nothing is appended.
 
         Returns
         -------
         list of Record
-            The records since `after`, the appended one last: the `next_record` of the chain's
-            end, durable and seen by all.
+            The records since `after`. The appended one is last: it is the `next_record` of the
+            chain's end, durable, and visible to all processes.
 
         Raises
         ------
         LedgerError
-            As `read`, or if the record cannot be written or is not there afterwards.
+            As for `read`, or if the record cannot be written or cannot be read back.
         """
 
     def verify(self) -> str:
@@ -129,8 +131,8 @@ class Ledger(Protocol):
         Returns
         -------
         str
-            The hash of the last record. Keep it elsewhere: the chain finds an edit, and only
-            a hash kept elsewhere finds a chain that was replaced or cut at its end.
+            The hash of the last record. Store a copy elsewhere: the chain reveals edits, but only
+            such a copy reveals that the chain was replaced or truncated.
 
         Raises
         ------
@@ -144,30 +146,30 @@ class Ledger(Protocol):
         Returns
         -------
         list of Record
-            In order.
+            The records in order.
         """
 
 
 def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
-    """Let addresses of a scheme stand for another kind of ledger.
+    """Register a kind of ledger for the addresses of a scheme.
 
-    Each process must call it that uses such a ledger, workers included: do it where the class is
-    defined, in a module that they import.
+    Every process that uses such a ledger must call this function, workers included. Call it in
+    the module that defines the class, so that importing the module is enough.
 
     Parameters
     ----------
     scheme : str
-        What stands before ``://`` in the addresses: small letters, digits, "+", "-" and ".".
+        The text before ``://`` in the addresses: lower-case letters, digits, "+", "-" and ".".
     factory : callable
-        Called with an address; returns a `Ledger`. Addresses are pickled with every estimator
-        and stand in messages: refuse one that may hold a secret, by a ValueError that does not
-        repeat it. A class may have a static method `address_of` that returns the one spelling of
-        an address, which it leaves as it is.
+        A class or function that accepts an address and returns a `Ledger`. Addresses are pickled
+        with every estimator and are part of messages: refuse an address that may contain a secret
+        by a ValueError that does not repeat it. The class may have a static method `address_of`,
+        which returns the normalized address and leaves a normalized one unchanged.
 
     Raises
     ------
     ValueError
-        If the scheme is none, or one of skdp's own.
+        If the scheme is invalid, or is a scheme of skdp.
 
     Examples
     --------
@@ -175,22 +177,22 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     >>> register_ledger("postgresql", dict)
     Traceback (most recent call last):
     ...
-    ValueError: the scheme 'postgresql' is skdp's own
+    ValueError: scheme 'postgresql' is a ledger of skdp and cannot be registered again
     """
     if not _SCHEME.fullmatch(scheme):
-        raise ValueError(f"scheme must be a word of small letters, got {scheme!r}")
+        raise ValueError(f"scheme must be a word of lower-case letters, got {scheme!r}")
     if scheme in _BUILT_IN:
-        raise ValueError(f"the scheme {scheme!r} is skdp's own")
-    _kinds[scheme] = factory
+        raise ValueError(f"scheme {scheme!r} is a ledger of skdp and cannot be registered again")
+    _factories[scheme] = factory
 
 
 def open_ledger(address: str) -> Ledger:
-    """Return the ledger at an address, without touching it.
+    """Return the ledger at an address, without opening it.
 
     Parameters
     ----------
     address : str
-        A file's path, or ``scheme://...`` of a kind that is known, as `PrivacyAccountant` takes it.
+        The path of a file, or ``scheme://...`` of a registered scheme, as for `PrivacyAccountant`.
 
     Returns
     -------
@@ -199,7 +201,7 @@ def open_ledger(address: str) -> Ledger:
     Raises
     ------
     LedgerError
-        If no such kind is registered in this process.
+        If no ledger is registered in this process for the scheme.
 
     Examples
     --------
@@ -207,30 +209,33 @@ def open_ledger(address: str) -> Ledger:
     >>> type(open_ledger("budget.db")).__name__
     'SQLiteLedger'
     """
-    return kind_of_ledger(address)(normalize_address(address))
+    return ledger_factory(address)(normalize_address(address))
 
 
 def normalize_address(ledger):
     """Return the normalized address of a ledger, a path or a URL."""
     address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
     if not isinstance(address, str) or address in ("", ":memory:"):
-        # What was meant as an address may hold a password: it is not repeated.
+        # The value may contain a password, so the message does not repeat it.
         raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
-    return getattr(kind_of_ledger(address), "address_of", str)(address)
+    factory = ledger_factory(address)
+    if hasattr(factory, "address_of"):
+        return factory.address_of(address)
+    return address
 
 
-def kind_of_ledger(address):
+def ledger_factory(address):
     """Return the factory of the ledger at an address."""
     scheme, separator, _ = address.partition("://")
-    if separator and scheme in _kinds:
-        return _kinds[scheme]
-    is_windows_path = os.name == "nt" and _DRIVE.match(address) and not separator
-    if not is_windows_path and (separator or _LIKE_A_SERVER.search(address)):
-        # What was meant as an address of a server may hold a password: it is not repeated.
-        what = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
+    if separator and scheme in _factories:
+        return _factories[scheme]
+    is_windows_path = os.name == "nt" and _WINDOWS_DRIVE.match(address) and not separator
+    if not is_windows_path and (separator or _SERVER_PATTERN.search(address)):
+        # The address may contain a password, so the message does not repeat it.
+        name = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
         raise LedgerError(
-            f"no kind of ledger is registered in this process for {what}: import the module that "
-            "calls register_ledger, in each worker too, or give the path of a file, or "
+            f"no ledger is registered in this process for {name}: import the module that calls "
+            "register_ledger, also in every worker, or give the path of a file, or "
             "postgresql://user@host/database"
         )
     return SQLiteLedger

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
-from skdp.utils._documents import PrintedDocument, Section, with_bar
+from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
-    "Stratified folds depend on labels: under them the sum is no guarantee; "
+    "Stratified folds depend on labels, so the total is no guarantee for them; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
-# The difference between two neighboring tables, by relation and unit.
+# The difference between two neighboring tables, by (relation, unit).
 NEIGHBORING = {
     ("add_remove", "row"): "a row is there or is replaced by a null row; the number of rows is "
     "public",
@@ -28,7 +28,7 @@ NEIGHBORING = {
     ("replace_one", "group"): "the rows of a group, at most {max_rows}, have other values; the "
     "number of rows is public",
 }
-# The same under "add_remove" where the number of units is private too.
+# The same under "add_remove" for releases that keep the number of units private, by unit.
 PRIVATE_SIZES = {
     "row": "a row is there or is not; the number of rows is private",
     "person": "all rows of a person are there or are not; the numbers of persons and of rows are "
@@ -44,78 +44,85 @@ SCORES = "Scores computed on private rows are not covered unless they were charg
 
 
 def describe_relation(relation, unit, max_rows, *, is_size_public=True):
-    """Return in words what differs between two neighboring tables.
+    """Return a description of the difference between two neighboring tables.
 
     Parameters
     ----------
     relation : {"add_remove", "replace_one"}
     unit : {"row", "person", "group"}
     max_rows : int
-        The most rows of a group.
+        The largest number of rows of a group.
     is_size_public : bool, default=True
-        False of a release under "add_remove" for which the number of units is private.
+        False for a release under "add_remove" that keeps the number of units private.
 
     Returns
     -------
     str
     """
-    words = NEIGHBORING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
-    return words.format(max_rows=max_rows)
+    template = NEIGHBORING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
+    return template.format(max_rows=max_rows)
 
 
 def describe_unit(unit, max_rows, missing_ids="error"):
-    """Return a unit in words, with its assumption."""
-    if unit == "person":
-        declared = "; rows without an id are declared to be of distinct persons"
-        return f"person, whatever number of rows each has{declared * (missing_ids == 'distinct')}"
-    return unit if unit == "row" else f"group of rows, at most {max_rows} of them in a table"
+    """Return a description of a privacy unit and its assumptions."""
+    if unit == "row":
+        return "row"
+    if unit == "group":
+        return f"group of rows, at most {max_rows} of them in a table"
+    description = "person, whatever number of rows each has"
+    if missing_ids == "distinct":
+        description += "; rows without an id are declared to be of distinct persons"
+    return description
 
 
 def describe_composition(composition):
-    """Return a composition in words, with its assumption."""
+    """Return a description of a composition method and its assumption."""
     if composition in SCHEDULES:
         return f"{composition}, for releases whose parameters were fixed beforehand"
     return composition
 
 
 def _as_json(value):
-    return value.to_json() if isinstance(value, Event) else vars(value)
+    """Return an event as JSON text, and any other object as a dict of its attributes."""
+    if isinstance(value, Event):
+        return value.to_json()
+    return vars(value)
 
 
 @dataclass(frozen=True)
 class BudgetReport(PrintedDocument, FrozenValue):
-    """A data set's budget and what was spent of it.
+    """The budget of a data set, the amount spent, and all charges.
 
-    Printing gives text, a notebook shows HTML, `to_dict` gives JSON values.
+    It prints as text, a notebook shows it as HTML, and `to_dict` returns JSON values.
 
     Parameters
     ----------
     dataset : str
         The data set within the ledger.
     limit, spent : tuple of (float, float)
-        (epsilon, delta).
+        The (epsilon, delta) of the limit and of all charges together.
     relation, unit : str
-        What is protected, and whose.
+        The relation between neighboring data sets and the privacy unit.
     max_rows : int
-        How many rows a unit has at most.
+        The largest number of rows of a unit.
     composition : str
-        How charges add up.
+        The method by which charges add up.
     charges : tuple of Charge
         Every charge, oldest first.
     head_hash : str
-        The hash of the ledger's last record; the chain was verified for this report.
+        The hash of the ledger's last record. The chain was verified for this report.
     reuses : tuple of Reuse
-        Every step of a plan that ran on a round charged before, oldest first; each is paid for
-        by a charge.
+        Every step of a plan that ran in a run charged before, oldest first. A charge covers each.
     missing_ids : str
-        Whether rows without an id are declared to be of distinct persons.
+        "distinct" if rows without an id are declared to be of distinct persons, else "error".
     breakdown : tuple of dict
-        One for the data set, each sub-limit, and each user and purpose that was named. Each has
-        `of`, what it is about, and `spent`; where there is a limit, also `limit` and `remaining`.
+        One entry for the data set, for each sub-limit, and for each named user and purpose. Each
+        has `of`, the name of its subject, and `spent`. If it has a limit, also `limit` and
+        `remaining`.
     closed : str or None
-        Why the data set was closed, None if it is open.
+        The reason why the data set was closed, None if it is open.
     shown : str
-        Which charges `charges` and `reuses` are, if not all; see `select`.
+        Description of the selected charges, "" if all are shown; see `select`.
     """
 
     dataset: str
@@ -138,9 +145,9 @@ class BudgetReport(PrintedDocument, FrozenValue):
 
     @property
     def relation_in_words(self) -> str:
-        """The relation, and what differs between two neighboring tables."""
-        words = describe_relation(self.relation, self.unit, self.max_rows)
-        return f"{self.relation}: {words}"
+        """The relation, with a description of the difference between two neighboring tables."""
+        description = describe_relation(self.relation, self.unit, self.max_rows)
+        return f"{self.relation}: {description}"
 
     def to_dict(self) -> dict:
         """Return the report as JSON values.
@@ -150,95 +157,104 @@ class BudgetReport(PrintedDocument, FrozenValue):
         dict
         """
         values = dict(vars(self))
-        amounts = zip(("epsilon", "delta"), values.pop("limit"), values.pop("spent"), strict=True)
-        budget = {name: {"limit": limit, "spent": spent} for name, limit, spent in amounts}
-        text = json.dumps(values | budget | {"notes": self.notes}, default=_as_json)
-        # JSON has no infinity: what no epsilon bounds at the limit's delta is null.
-        return json.loads(text, parse_constant=lambda word: None)
+        limit = values.pop("limit")
+        spent = values.pop("spent")
+        values["epsilon"] = {"limit": limit[0], "spent": spent[0]}
+        values["delta"] = {"limit": limit[1], "spent": spent[1]}
+        values["notes"] = self.notes
+        text = json.dumps(values, default=_as_json)
+        # JSON has no infinity: an epsilon that is unbounded at the limit's delta becomes null.
+        return json.loads(text, parse_constant=lambda constant: None)
 
     def select(
         self, *, user: str | None = None, purpose: str | None = None, since: str | None = None
     ) -> "BudgetReport":
-        """Return the report with some of the charges; totals stay those of all.
+        """Return the report with a selection of the charges; totals remain those of all charges.
 
         Parameters
         ----------
         user, purpose : str, default=None
-            Whose charges, and for what; None takes all, "" those that say nothing.
+            The user and the purpose to select. None selects all, "" those without one.
         since : str, default=None
-            From which time on, ISO 8601, UTC.
+            The time of the earliest charge to select, ISO 8601, UTC.
 
         Returns
         -------
         BudgetReport
         """
         filters = {"user": user, "purpose": purpose, "since": since}
-        filters = {name: value for name, value in filters.items() if value is not None}
 
         def is_selected(entry):
             if since is not None and entry.time < since:
                 return False
-            return (user is None or entry.user == user) and (
-                purpose is None or entry.purpose == purpose
-            )
+            if user is not None and entry.user != user:
+                return False
+            return purpose is None or entry.purpose == purpose
 
-        charges, reuses = (tuple(filter(is_selected, some)) for some in (self.charges, self.reuses))
-        shown = ", ".join(f"{name} {value}" for name, value in filters.items())
+        charges = tuple(charge for charge in self.charges if is_selected(charge))
+        reuses = tuple(reuse for reuse in self.reuses if is_selected(reuse))
+        shown = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
         return replace(self, charges=charges, reuses=reuses, shown=shown)
 
     def summary(self) -> list[tuple[str, str]]:
-        """Return the budget as pairs of a name and words, without the charges.
+        """Return the budget as pairs of a name and a description, without the charges.
 
         Returns
         -------
         list of tuple of (str, str)
         """
-        return [
+        pairs = [
             ("data set", self.dataset),
             ("epsilon", f"{format_rounded_up(self.spent[0])} spent of {self.limit[0]:.6g}"),
             ("delta", f"{format_rounded_up(self.spent[1])} spent of {self.limit[1]:.6g}"),
             ("relation", self.relation_in_words),
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
-            *[("closed", self.closed)] * (self.closed is not None),
-            *[("charges", f"those of {self.shown}; what was spent is of all")] * bool(self.shown),
         ]
+        if self.closed is not None:
+            pairs.append(("closed", self.closed))
+        if self.shown:
+            pairs.append(("charges", f"those of {self.shown}; what was spent is of all"))
+        return pairs
 
     def charge_rows(self) -> list[tuple[str, ...]]:
-        """Return the charges and reuses as rows of words, oldest first.
+        """Return the charges and reuses as rows of texts, oldest first.
 
         Returns
         -------
         list of tuple of str
-            Number, time, release, epsilon and delta, as `columns` names them.
+            Number, time, release, epsilon and delta, in the order of `columns`.
         """
         numbers = {charge.sequence: str(i) for i, charge in enumerate(self.charges, start=1)}
-        largest = max((charge.epsilon for charge in self.charges), default=0.0)
+        max_epsilon = max((charge.epsilon for charge in self.charges), default=0.0)
         rows: list[tuple[str, ...]] = []
         for entry in sorted((*self.charges, *self.reuses), key=lambda entry: entry.sequence):
             number = numbers.get(entry.sequence)
-            words = [entry.label]
+            release = [entry.label]
             if number is None:
-                words.append("[already charged]")
-            elif part := entry.part:
-                words.append(f"(part {part.index + 1} of {part.parts} of {part.partition!r})")
-            words += ["[seeded]"] * entry.seeded
-            words += [f"by {entry.user}"] * bool(entry.user)
-            words += [f"for {entry.purpose}"] * bool(entry.purpose)
-            costs = [
-                format_rounded_up(cost) if number else "-" for cost in (entry.epsilon, entry.delta)
-            ]
-            costs[0] = with_bar(costs[0], entry.epsilon, largest)
-            rows.append((number or "", entry.time, " ".join(words).strip(), *costs))
+                release.append("[already charged]")
+            elif entry.part:
+                part = entry.part
+                release.append(f"(part {part.index + 1} of {part.parts} of {part.partition!r})")
+            if entry.seeded:
+                release.append("[seeded]")
+            if entry.user:
+                release.append(f"by {entry.user}")
+            if entry.purpose:
+                release.append(f"for {entry.purpose}")
+            epsilon = format_rounded_up(entry.epsilon) if number else "-"
+            epsilon = barred(epsilon, entry.epsilon, max_epsilon)
+            delta = format_rounded_up(entry.delta) if number else "-"
+            rows.append((number or "", entry.time, " ".join(release).strip(), epsilon, delta))
         return rows
 
     def section(self, heading: str = "Privacy budget") -> Section:
-        """Return it as a part of a document.
+        """Return the report as a section of a document.
 
         Parameters
         ----------
         heading : str, default="Privacy budget"
-            Of the part.
+            The heading of the section.
 
         Returns
         -------
@@ -246,15 +262,16 @@ class BudgetReport(PrintedDocument, FrozenValue):
         """
         rows = [("epsilon, delta of", "spent", "limit", "remaining")]
         for entry in self.breakdown:
-            limits = (
-                format_rounded_up(*entry[name]) if name in entry else "-"
-                for name in ("limit", "remaining")
-            )
-            (epsilon, delta), (limit, _) = entry["spent"], entry.get("limit", self.limit)
-            rows.append(
-                (entry["of"], with_bar(format_rounded_up(epsilon, delta), epsilon, limit), *limits)
-            )
+            epsilon, delta = entry["spent"]
+            max_epsilon = entry.get("limit", self.limit)[0]
+            spent = barred(format_rounded_up(epsilon, delta), epsilon, max_epsilon)
+            limit = format_rounded_up(*entry["limit"]) if "limit" in entry else "-"
+            remaining = format_rounded_up(*entry["remaining"]) if "remaining" in entry else "-"
+            rows.append((entry["of"], spent, limit, remaining))
         tables = rows, (self.columns, *self.charge_rows())
-        notes = (*self.notes, *[SUB_LIMITS] * any("limit" in entry for entry in self.breakdown[1:]))
-        notes = (*notes, f"Head hash if not edited: {self.head_hash}")
-        return Section(heading, tuple(self.summary()), tables, notes)
+        notes = list(self.notes)
+        # The first entry is the data set itself.
+        if any("limit" in entry for entry in self.breakdown[1:]):
+            notes.append(SUB_LIMITS)
+        notes.append(f"Head hash if not edited: {self.head_hash}")
+        return Section(heading, tuple(self.summary()), tables, tuple(notes))

@@ -1,9 +1,9 @@
-"""Several releases that are charged together, before the first of them is made.
+"""Plans of several releases that are charged together, before the first of them is made.
 
-A plan is a tuple of `PlannedCharge`, one a step. Its parameters are fixed when it is charged, so
-that the tightest bound on the composition of its events is its price. Estimators that run a
-step receive a handle instead of their accountant. Its `charge` adds no charge, but checks that the
-release was planned, and that it is made once.
+A plan is a tuple of `PlannedCharge`, one per step. Its parameters are fixed when it is charged, so
+the tightest bound on the composition of its events is its privacy cost. An estimator that runs a
+step receives a handle instead of its accountant. The `charge` of the handle adds no charge, but
+checks that the release was planned and that it is made once.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ class PlannedCharge(FrozenValue):
     Parameters
     ----------
     name : str
-        The step that makes it.
+        The name of the step that makes it.
     event : Event
-        What it is planned to do, or `ApproximateDP` (or `PureDP`) of `epsilon` and `delta`,
-        which stands for anything that is calibrated to them.
+        The planned event of the mechanism. `ApproximateDP` (or `PureDP`) of `epsilon` and `delta`
+        is a placeholder for any mechanism that is calibrated to them.
     epsilon, delta : float
-        What the step is calibrated to, for one row.
+        The (epsilon, delta) for one row to which the step is calibrated.
 
     Examples
     --------
@@ -55,31 +55,31 @@ class PlannedCharge(FrozenValue):
 
     @property
     def exact(self) -> bool:
-        """Whether the event is what the step does, and not a stand-in for it."""
+        """True if the event is that of the mechanism, and not a placeholder."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
     def covers(self, event: Event, relation: str) -> bool:
-        """Return True if a release costs at most what is planned, at every delta.
+        """Return True if a release costs at most as much as the planned one, at every delta.
 
-        It does if the events of the release are among the planned ones; if both are Gaussians
-        alone, which together cost what one Gaussian costs, and the release has the more noise;
-        and if a stand-in is planned whose (epsilon, delta) the release satisfies.
+        This holds in three cases: the events of the release are among the planned ones; or both
+        consist of Gaussians only, which compose to one Gaussian, and the release has at least as
+        much noise; or the planned event is a placeholder whose (epsilon, delta) the release
+        satisfies.
 
         Parameters
         ----------
         event : Event
-            What is to be released.
+            The event of the release.
         relation : {"add_remove", "replace_one"}
-            What neighboring tables are.
+            The relation between neighboring tables.
 
         Returns
         -------
         bool
-            Whether it is covered.
         """
         requested_events = leaves(event)
         planned_events = leaves(self.event)
-        if all(n <= planned_events.get(part, 0) for part, n in requested_events.items()):
+        if all(n <= planned_events.get(leaf, 0) for leaf, n in requested_events.items()):
             return True
         requested = _precision(requested_events)
         planned = _precision(planned_events)
@@ -96,11 +96,11 @@ class PlannedCharge(FrozenValue):
         Parameters
         ----------
         event : Event
-            What is to be released.
+            The event of the release.
         epsilon, delta : float or None
-            What the release is calibrated to; None takes what was planned.
+            The (epsilon, delta) to which the release is calibrated; None means the planned values.
         config : LedgerConfig
-            Of the accountant.
+            The configuration of the accountant.
 
         Returns
         -------
@@ -110,13 +110,13 @@ class PlannedCharge(FrozenValue):
         Raises
         ------
         ValueError
-            If it is not covered, or costs more than it says.
+            If the release is not covered, or costs more than the (epsilon, delta) that it claims.
         """
         if not self.covers(event, config.relation):
             raise ValueError(
-                f"step {self.name!r} would release what was not planned: {event} instead "
-                f"of {self.event}; a parameter or the table's shape has changed since the plan "
-                "was made"
+                f"step {self.name!r} would make a release that was not planned: {event} instead "
+                f"of {self.event}. A parameter or the shape of the table changed after the plan "
+                "was made; make a new plan"
             )
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
@@ -130,29 +130,35 @@ class PlannedCharge(FrozenValue):
         return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
 
 
-def _precision(parts):
-    """Return the sum of 1 / noise_multiplier**2, on which the cost of Gaussians depends alone.
+def _precision(events):
+    """Return the sum of 1 / noise_multiplier**2 over Gaussians, as an exact fraction.
 
-    Dong, Roth and Su 2022, Corollary 3.3. It is exact; None where not all are Gaussians.
+    The composition of Gaussians is one Gaussian of this precision (Dong, Roth and Su 2022,
+    Corollary 3.3). The result is None unless all events are Gaussians.
+
+    Parameters
+    ----------
+    events : dict
+        From events to counts, as `leaves` returns it.
     """
-    if not parts or not all(isinstance(part, Gaussian) for part in parts):
+    if not events or not all(isinstance(event, Gaussian) for event in events):
         return None
-    return sum(count / Fraction(part.noise_multiplier) ** 2 for part, count in parts.items())
+    return sum(count / Fraction(event.noise_multiplier) ** 2 for event, count in events.items())
 
 
 def covering_gaussian(events):
-    """Return one Gaussian that covers each of some events which differ by rounding alone.
+    """Return one Gaussian that covers several events which differ by rounding only.
 
     Parameters
     ----------
     events : sequence of Event
-        What a release is in different circumstances.
+        Alternative events of one release.
 
     Returns
     -------
     Gaussian or None
-        Of a noise multiplier smaller by a relative 1e-9, None if an event is not of Gaussians
-        alone, or if the events differ by more.
+        The Gaussian, with a noise multiplier that is smaller by a relative 1e-9. None if an event
+        does not consist of Gaussians, or if the events differ by more than rounding.
     """
     precisions = [_precision(leaves(event)) for event in events]
     if None in precisions or max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
@@ -171,7 +177,7 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
     Returns
     -------
     Composed
-        What they cost together.
+        The composition of the planned events.
 
     Examples
     --------
@@ -185,18 +191,20 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
 
 def _describe_plan(steps, charge):
-    whole = f"part of a plan of {steps} release{'s' * (steps > 1)}"
+    """Return a description of a plan of so many steps and of its charge, or None if uncharged."""
+    noun = "release" if steps == 1 else "releases"
+    description = f"part of a plan of {steps} {noun}"
     if charge is None:
-        return f"{whole}, not charged"
-    price = f"epsilon={format_rounded_up(charge.epsilon)}, delta={format_rounded_up(charge.delta)}"
-    return f"{whole} that was charged as one, ({price}) together"
+        return f"{description}, not charged"
+    cost = f"epsilon={format_rounded_up(charge.epsilon)}, delta={format_rounded_up(charge.delta)}"
+    return f"{description} that was charged as one, ({cost}) together"
 
 
 class _PlannedRelease(NotCopied):
     """One release of a plan, to be used instead of an estimator's accountant.
 
-    A subclass has what is `planned`, the `config`, and `_paid(price, event, label, seeded)`, which
-    returns the charge that pays for it.
+    A subclass has the attributes `planned`, a `PlannedCharge`, and `config`, a `LedgerConfig`.
+    Its `_paying_charge(price, event, label, seeded)` returns the charge that covers the release.
     """
 
     def charge(
@@ -208,55 +216,55 @@ class _PlannedRelease(NotCopied):
         delta: float | None = None,
         seeded: bool = False,
     ) -> Charge:
-        """Make the release; the parameters are those of `PrivacyAccountant.charge`.
+        """Check and record the release; the parameters are those of `PrivacyAccountant.charge`.
 
         Parameters
         ----------
         event : Event
-            What is to be released.
+            The event of the mechanism, from `skdp.accounting`.
         label : str, default=""
-            Who releases it.
+            Description of the release.
         epsilon, delta : float, default=None
-            What the release is calibrated to; None takes what was planned.
+            The (epsilon, delta) to which the release is calibrated; None means the planned values.
         seeded : bool, default=False
-            Whether its noise can be reproduced.
+            Whether the noise comes from an integer seed.
 
         Returns
         -------
         Charge
-            This release and its own price, with the position and hash of the charge that pays.
+            This release and its cost, with the sequence and hash of the charge that covers it.
 
         Raises
         ------
         ValueError
-            If the release is not covered by what was planned.
+            If the release is not covered by the planned one.
         BudgetExceededError
-            If an allowance was used before, or the budget cannot pay for another round.
+            If an allowance was used before, or another run of the plan exceeds the budget.
         LedgerError
-            If another round must be charged and the ledger cannot be used.
+            If another run must be charged and the ledger cannot be used.
         """
         price = self.planned.price(event, epsilon, delta, self.config)
-        paid = self._paid(price, event, label, seeded)
-        return replace(paid, label=label, event=event, epsilon=price[0], delta=price[1])
+        charge = self._paying_charge(price, event, label, seeded)
+        return replace(charge, label=label, event=event, epsilon=price[0], delta=price[1])
 
 
 class Allowance(_PlannedRelease):
-    """A planned release that is already paid for, and can be made once.
+    """A planned release that is already charged, and can be made once.
 
-    It takes the place of an estimator's accountant where the caller has charged a whole plan.
-    It opens no ledger, so it can go to other processes; send one copy only. A second release
-    is refused, also in a clone of the estimator.
+    An estimator uses it instead of its accountant if the caller has charged a whole plan. It opens
+    no ledger, so it can be sent to another process; send one copy only. A second release is
+    refused, also in a clone of the estimator.
 
     Parameters
     ----------
     planned : PlannedCharge
         The release.
     config : LedgerConfig
-        What the accountant protects that was charged; see `skdp.base.terms_of`.
+        The configuration of the accountant that was charged; see `skdp.base.terms_of`.
     plan_charge : Charge or None
         The charge that covers the plan, None if nothing was charged.
     steps : int, default=1
-        How many releases the plan has.
+        Number of releases of the plan.
     """
 
     def __init__(
@@ -270,62 +278,63 @@ class Allowance(_PlannedRelease):
         self.config = config
         self.plan_charge = plan_charge
         self.steps = steps
-        # Taking the last element is atomic: of two threads one finds the list empty.
-        self._left = [True]
+        # `list.pop` is atomic: if two threads call it, one of them finds the list empty.
+        self._unused = [True]
 
     @property
     def plan(self) -> str:
         """Description of the plan and its cost."""
         return _describe_plan(self.steps, self.plan_charge)
 
-    def _paid(self, price, event, label, seeded):
+    def _paying_charge(self, price, event, label, seeded):
+        """Return the charge of the plan; BudgetExceededError if the release was made before."""
         try:
-            self._left.pop()
+            self._unused.pop()
         except IndexError:
             total = (self.planned.epsilon, self.planned.delta)
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
-        paid = self.plan_charge or Charge(label, event, *price, seeded, "", "")
-        return replace(paid, seeded=bool(seeded), version=__version__)
+        charge = self.plan_charge or Charge(label, event, *price, seeded, time="", version="")
+        return replace(charge, seeded=bool(seeded), version=__version__)
 
     def __repr__(self):
-        state = "unused" if self._left else "used"
+        state = "unused" if self._unused else "used"
         return f"Allowance({self.planned.name!r}, {state})"
 
 
 def _check_plan(planned, name):
     if not planned:
-        raise ValueError("a plan must have a step")
+        raise ValueError(f"{name} is empty: a plan needs at least one PlannedCharge")
     return tuple(planned)
 
 
 @dataclass(frozen=True)
 class Reservation(NotCopied, FrozenValue):
-    """A plan whose every round is charged to an accountant when its first step runs.
+    """A plan of which each round is charged to an accountant when its first step runs.
 
-    A round is one run of all steps. A step that runs draws on a round that was charged and in
-    which it has not run yet; if there is none, it charges a new round, for the whole plan. So
-    whatever runs, however often, in whatever process and order, is part of as many whole plans
-    as the ledger has charged: r rounds, in which no step ran more than r times.
+    A round is one run of all steps. A step uses a round that was charged and in which it has not
+    run yet. If there is none, it charges a new round, for the whole plan. So if the ledger has
+    charged r rounds, no step ran more than r times, in whatever order and in whatever processes
+    the steps ran, and everything released is part of r runs of the whole plan.
 
-    Copies and pickles stand for the same reservation. Nothing is charged by making one.
+    Copies and pickles refer to the same reservation. Creating one charges nothing.
 
     Parameters
     ----------
     accountant : PrivacyAccountant
-        Which is charged.
+        The accountant to charge.
     planned : tuple of PlannedCharge
         The plan.
     epsilon, delta : float
-        The price of a round, for the accountant's unit.
+        The cost of a round, for the accountant's unit.
     label : str, default="plan"
-        What the ledger calls a round.
+        The label of a round's charge in the ledger.
     name : str, default=None
-        The reservation's name, a new one by default.
+        The name of the reservation, a new one by default.
 
     Attributes
     ----------
     steps : tuple of ReservedStep
-        What estimators take as their accountant, in the plan's order.
+        The handles that estimators use as their accountants, in the order of the plan.
     """
 
     accountant: object
@@ -342,7 +351,7 @@ class Reservation(NotCopied, FrozenValue):
 
     @property
     def key(self) -> str:
-        """Its name in the ledger: another plan, part, user or purpose is another one."""
+        """The name in the ledger, which differs by plan, part, user and purpose."""
         user = self.accountant.user
         purpose = self.accountant.purpose
         text = f"{self.event.to_json()} {self.accountant.part}"
@@ -357,25 +366,25 @@ class Reservation(NotCopied, FrozenValue):
 
     @property
     def rounds(self) -> int:
-        """How many rounds the ledger has charged."""
+        """Number of rounds that the ledger has charged."""
         return len(self.accountant._plan_runs(self).charged)
 
     def new_rounds(self, runs: Sequence[int]) -> int:
-        """Return how many rounds will be charged if the steps run so often.
+        """Return the number of new rounds that will be charged for further runs of the steps.
 
         Parameters
         ----------
         runs : sequence of int
-            One number a step.
+            For each step, the number of times that it will run.
 
         Returns
         -------
         int
         """
-        before = self.accountant._plan_runs(self)
-        counts = zip(before.step_counts, runs, strict=True)
-        n_needed = max(count + more for count, more in counts)
-        return max(0, n_needed - len(before.charged))
+        plan_runs = self.accountant._plan_runs(self)
+        counts = zip(plan_runs.step_counts, runs, strict=True)
+        n_needed = max(count + n_new for count, n_new in counts)
+        return max(0, n_needed - len(plan_runs.charged))
 
     def __repr__(self):
         return f"Reservation({self.label!r}, {len(self.planned)} steps, {self.name[:8]})"
@@ -388,8 +397,9 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     Parameters
     ----------
     reservation : Reservation
+        The reservation.
     index : int
-        Which step, from 0.
+        The index of the step, from 0.
     """
 
     reservation: Reservation
@@ -418,18 +428,16 @@ class ReservedStep(_PlannedRelease, FrozenValue):
     def _open_config(self):
         return self.reservation.accountant._open_config()
 
-    def _paid(self, price, event, label, seeded):
+    def _paying_charge(self, price, event, label, seeded):
         """Reuse a run of the plan that is charged, or charge a new one."""
         reservation = self.reservation
         accountant = self.reservation.accountant
-        step = f"{self.planned.name} ({label})" if label else self.planned.name
-        label_of_run = f"{reservation.label}, from {step}"
-        request = accountant._request(reservation.event, label_of_run, seeded)
-        entry = accountant._request(event, step, seeded)
-        place = {"name": reservation.key, "step": self.index, "steps": len(reservation.planned)}
-        return accountant._charge_step(
-            request, reservation.epsilon, reservation.delta, place, entry
-        )
+        step_label = f"{self.planned.name} ({label})" if label else self.planned.name
+        run_label = f"{reservation.label}, from {step_label}"
+        request = accountant._make_request(reservation.event, run_label, seeded)
+        entry = accountant._make_request(event, step_label, seeded)
+        step = {"name": reservation.key, "step": self.index, "steps": len(reservation.planned)}
+        return accountant._charge_step(request, reservation.epsilon, reservation.delta, step, entry)
 
     def __repr__(self):
         return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"

@@ -1,9 +1,9 @@
-"""Ledgers whose records are rows of a table of SQL.
+"""Ledgers whose records are rows of an SQL table.
 
-The functions for every database take `execute(statement, parameters)`, which returns a cursor;
-parameters are marked by question marks. No frame keeps a cursor: an exception that is kept would
-keep it, and SQLite does not end a connection, nor its transaction, before the last row was
-fetched.
+The functions for all databases receive `execute(statement, parameters)`, which returns a cursor.
+Question marks mark parameters. No local variable refers to a cursor: a stored exception would keep
+it alive through its traceback, and SQLite ends neither a connection nor its transaction before the
+last row was fetched.
 """
 
 import os
@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._chain import NOTHING, Record, chain_end, next_row
+from skdp.ledger._chain import CHAIN_START, Record, chain_end, next_row
 
 SCHEMA_VERSION = 2
-# A format of the table's name and of the type of its sequence numbers.
+# A template for the name of the table and the type of its sequence numbers.
 TABLE = """CREATE TABLE {} (
     sequence {} PRIMARY KEY,
     dataset TEXT NOT NULL,
@@ -27,17 +27,17 @@ TABLE = """CREATE TABLE {} (
 _ROWS = "SELECT sequence, dataset, kind, body, hash FROM records"
 _ALL = f"{_ROWS} ORDER BY sequence"
 _FROM = f"{_ROWS} WHERE sequence >= ? ORDER BY sequence"
-_OF_DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
+_DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
 
-# Held during every connection of this process, and during every fork: a fork while a database's
-# library works in another thread would copy its locked mutexes into the child, and a connection
-# that a child inherits may, when it is closed, delete or end what others use.
+# Held during every connection of this process, and during every fork. A fork while a database's
+# library works in another thread would copy locked mutexes into the child. A child that inherits
+# and closes a connection may delete files or end a session that the parent uses.
 _connections = threading.RLock()
-# The ledgers that a call of this process is using now.
+# The addresses of the ledgers that a call of this process is using.
 _in_use: set = set()
 
 
-def _begin_in_child():
+def _reset_in_child():
     global _connections
     _connections = threading.RLock()
     _in_use.clear()
@@ -47,25 +47,25 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=lambda: _connections.acquire(),
         after_in_parent=lambda: _connections.release(),
-        after_in_child=_begin_in_child,
+        after_in_child=_reset_in_child,
     )
 
 
 @contextmanager
-def in_use(address):
-    """Hold the one connection of this process, to the ledger at an address.
+def hold_connection(address):
+    """Hold the only connection of this process in a context, to the ledger at an address.
 
     Raises
     ------
     LedgerError
-        If a call of this thread is using the ledger already, as inside a signal handler: it would
-        wait for its own lock for ever.
+        If a call of this thread is already using the ledger, as in a signal handler: it would
+        wait forever for a lock of its thread.
     """
     with _connections:
         if address in _in_use:
             raise LedgerError(
-                f"the ledger {address} is in use by this thread: nothing can be charged or read "
-                "inside a charge, as a signal handler or a finalizer would"
+                f"the ledger {address} is in use by this thread: a signal handler or a finalizer "
+                "that runs inside a charge can neither charge nor read"
             )
         try:
             _in_use.add(address)
@@ -82,26 +82,27 @@ class Transaction:
     ----------
     execute : callable
         Runs a statement.
-    seen : tuple of (int, str)
-        The position up to which the chain had been checked before; set by a check.
+    start : tuple of (int, str)
+        The position from which `_check` checked the chain; set by it.
     new_rows : list of tuple
-        The rows that follow it; set by a check.
+        The rows that follow this position; set by `_check`.
     """
 
     execute: Callable
-    seen: tuple = NOTHING
+    start: tuple = CHAIN_START
     new_rows: list = field(default_factory=list)
 
 
 class TableLedger:
-    """Base of the ledgers whose records are rows of a table.
+    """Base class of ledgers whose records are rows of a table.
 
-    A subclass has `_transaction(reading)`, a context with a `Transaction` in which no one else can
-    append; `_check(transaction, whole)`, which returns the end of the chain; and
-    `_write(transaction, row, end)`, which inserts a row behind the end, commits and reads it back.
+    A subclass has three methods. `_transaction(reading)` is a context that yields a `Transaction`,
+    in which no one else can append. `_check(transaction, from_start)` checks the chain, from its
+    first record if `from_start` is True, and returns its end. `_write(transaction, row, end)`
+    inserts a row after the end, commits and reads it back.
     """
 
-    def read(self, dataset, after=NOTHING):
+    def read(self, dataset, after=CHAIN_START):
         """Return the records of a data set that follow a position."""
         with self._transaction(reading=True) as transaction:
             self._check(transaction)
@@ -111,14 +112,14 @@ class TableLedger:
         """Append one record, decided while no one else can append."""
         # Open the database and begin: no one else can append from here to the end.
         with self._transaction() as transaction:
-            # Read, and check what others have written since.
+            # Read, and check the records that others have written in the meantime.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
-            # Decide, which may raise: nothing is written then.
+            # Decide. This may raise; then nothing is written.
             decision = decide(records)
             if decision is None:
                 return records
-            # Append, commit and read back: a record that is not there does not count.
+            # Append, commit and read back, because only a record that is there counts.
             row = next_row(end, dataset, *decision)
             self._write(transaction, row, end)
             return [*records, Record.from_row(row)]
@@ -126,7 +127,7 @@ class TableLedger:
     def verify(self):
         """Check the whole chain and return the hash of the last record."""
         with self._transaction(reading=True) as transaction:
-            return self._check(transaction, whole=True)[1]
+            return self._check(transaction, from_start=True)[1]
 
     def records(self):
         """Return the records of every data set, in order."""
@@ -135,15 +136,15 @@ class TableLedger:
         return [Record.from_row(row) for row in rows]
 
     def _select(self, transaction, dataset, after):
-        """Return the records of a data set that follow a position, of a chain that was checked."""
-        if after == transaction.seen:
-            # They were read when the chain was checked.
+        """Return the records of a data set that follow a position; the chain was checked."""
+        if after == transaction.start:
+            # The check has read these rows.
             rows = transaction.new_rows
         else:
             execute = transaction.execute
-            rows = execute(_OF_DATASET_FROM, (dataset, after[0])).fetchall()
-            if after != NOTHING:
-                # The record that was seen is usually the last one of this data set.
+            rows = execute(_DATASET_FROM, (dataset, after[0])).fetchall()
+            if after != CHAIN_START:
+                # The caller's position is usually the last record of this data set.
                 if rows and rows[0][0] == after[0]:
                     _check_first(rows, after)
                     rows = rows[1:]
@@ -157,7 +158,7 @@ class TableLedger:
 
 
 def check_version(version, address):
-    """Raise LedgerError unless this version of skdp knows the schema of a ledger."""
+    """Raise LedgerError unless this version of skdp can read the schema of a ledger."""
     if version is not None and version < SCHEMA_VERSION:
         raise LedgerError(
             f"the ledger {address} was written by a development version of skdp before 0.1.0 "
@@ -171,50 +172,50 @@ def check_version(version, address):
 
 
 def check_position(execute, position):
-    """Raise LedgerError if the record that was seen at a position is not there any more."""
-    if position != NOTHING:
+    """Raise LedgerError if the record at a position was changed or removed."""
+    if position != CHAIN_START:
         _check_first(execute(_FROM + " LIMIT 1", (position[0],)).fetchall(), position)
 
 
 def _check_first(rows, position):
-    """Raise LedgerError unless the first of some rows is the record at a position."""
+    """Raise LedgerError unless the first row is the record at a position."""
     if not rows or (rows[0][0], rows[0][-1]) != position:
         raise LedgerError("the ledger was replaced or cut while in use")
 
 
 def _rows_after(execute, position):
-    """Return the rows that follow a position, at which there must be the record that was seen."""
-    if position == NOTHING:
+    """Return the rows that follow a position; LedgerError if its record was changed."""
+    if position == CHAIN_START:
         return execute(_ALL).fetchall()
     rows = execute(_FROM, (position[0],)).fetchall()
     _check_first(rows, position)
     return rows[1:]
 
 
-def check_chain(execute, seen=NOTHING):
-    """Check the chain from a record that was seen to the last one.
+def check_chain(execute, start=CHAIN_START):
+    """Check the chain from a position to the last record.
 
     Parameters
     ----------
     execute : callable
-    seen : tuple of (int, str), default=NOTHING
-        The sequence and the hash of a record up to which nothing has changed since the chain
-        was last checked.
+        Runs a statement.
+    start : tuple of (int, str), default=CHAIN_START
+        The sequence and the hash of a record. The chain up to it was checked before.
 
     Returns
     -------
     end : tuple of (int, str)
         The sequence and the hash of the last record.
     rows : list of tuple
-        The rows that follow the record that was seen.
+        The rows that follow `start`.
 
     Raises
     ------
     LedgerError
         If a record was changed, removed, inserted or reordered.
     """
-    rows = _rows_after(execute, seen)
-    return chain_end(rows, seen), rows
+    rows = _rows_after(execute, start)
+    return chain_end(rows, start), rows
 
 
 def insert_row(execute, row):
@@ -223,9 +224,9 @@ def insert_row(execute, row):
 
 
 def read_back(execute, row, end):
-    """Raise LedgerError unless a row that was written is there, right behind a position."""
+    """Raise LedgerError unless a row that was written is the only one after a position."""
     if _rows_after(execute, end) != [row]:
         raise LedgerError(
-            f"record {row[0]} was written but is missing: another program wrote into the "
-            "ledger's file at the same time; nothing is released"
+            f"record {row[0]} was written but is missing: another program wrote to the ledger at "
+            "the same time; nothing is released"
         )

@@ -11,18 +11,19 @@ from pathlib import Path
 
 from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
-from skdp.ledger._chain import NOTHING
-from skdp.ledger._file_lock import LOCK_SUFFIX, locked
+from skdp.ledger._chain import CHAIN_START
+from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
 
 APPLICATION_ID = 0x736B6470  # "skdp"
 BUSY_TIMEOUT_SECONDS = 30.0
 
-# Files of these names belong to another ledger: SQLite removes its journal, and we write its lock.
-_BESIDE = ("-journal", "-wal", "-shm", LOCK_SUFFIX)
+# Suffixes of files that belong to another ledger: SQLite deletes its journals, and skdp writes its
+# lock file.
+_RESERVED_SUFFIXES = ("-journal", "-wal", "-shm", LOCK_SUFFIX)
 
 _TABLE = _sql.TABLE.format("records", "INTEGER")
-# In the transaction that begins the ledger: a file whose maker was killed is empty, or becomes so
-# when it is next opened.
+# These statements run in the first transaction of a ledger. If a process is killed in it, the file
+# is empty, or the next process that opens it rolls it back to an empty one.
 _SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {_sql.SCHEMA_VERSION}",
@@ -33,18 +34,18 @@ _SEAL = re.compile(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)")
 
 @dataclass(kw_only=True)
 class _LockedTransaction(_sql.Transaction):
-    """A transaction under the lock beside the file.
+    """A transaction that holds the lock beside the file.
 
     Parameters
     ----------
     lock : LockFile or None
-        None for a reader who cannot make one.
+        The lock, None for a reader who cannot create one.
     stamp : str
-        The file's state when the transaction began.
+        Inode, size and times of the file when the transaction began.
     is_sealed : bool
-        Whether no other program has written since the chain was checked up to `sealed_end`.
+        True if no other program has written since the chain was checked up to `sealed_end`.
     sealed_end : tuple of (int, str)
-        The end of the chain that the lock's last holder noted.
+        The end of the chain, as noted by the last holder of the lock.
     """
 
     lock: object
@@ -54,51 +55,55 @@ class _LockedTransaction(_sql.Transaction):
 
 
 class SQLiteLedger(_sql.TableLedger):
-    """A ledger in one SQLite file, safe for threads, processes, forks and crashes.
+    """Ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
-    A call opens one connection and begins one transaction, which reads, decides, writes, commits
-    and reads back what it wrote. Every call holds a lock of skdp's own beside the file
-    (`skdp.ledger._file_lock`), so that reading, copying or backing up the file, in whatever
-    thread, loses nothing. Writes are durable when they return, and then stand in this one file
-    (rollback journal, ``synchronous=EXTRA``). The file must be on a disk whose locks all its users
-    share, and have one name: under a second one (a link) neither the lock nor the journal of a
-    writer that was killed would be found.
+    Each call opens one connection and runs one transaction, which reads, decides, writes, commits
+    and reads back its record. Every call holds a lock file beside the ledger's file
+    (`skdp.ledger._file_lock`), so that reading, copying or backing up the file in any thread is
+    safe. Writes are durable when they return, and are then in this one file (rollback journal,
+    ``synchronous=EXTRA``). The file must be on a disk whose locks are shared by all of its users,
+    and must have only one name: under a second name (a link), neither the lock nor the journal of
+    a killed writer would be found.
 
     Parameters
     ----------
     path : str
-        The file. Nothing is opened before the first call.
+        The path of the file. Nothing is opened before the first call.
+
+    Raises
+    ------
+    LedgerError
+        If the name of the file is one that SQLite or skdp uses for other files of a ledger.
     """
 
     def __init__(self, path):
         self.path = Path(self.address_of(path))
-        if self.path.name.lower().endswith(_BESIDE):
+        if self.path.name.lower().endswith(_RESERVED_SUFFIXES):
             raise LedgerError(
-                f"the name of a ledger cannot end in {', '.join(_BESIDE)}: files of such names "
-                "belong to other ledgers"
+                f"the name of a ledger cannot end in {', '.join(_RESERVED_SUFFIXES)}: SQLite and "
+                "skdp write files of such names beside a ledger"
             )
         self._uri = f"{self.path.as_uri()}?mode=rw"
-        # Up to where this object has checked the chain.
-        self._checked = NOTHING
+        # The position up to which this object has checked the chain.
+        self._checked = CHAIN_START
 
     @staticmethod
     def address_of(address):
-        """Return the one spelling of where the file is."""
+        """Return the absolute path of the file, without symbolic links."""
         return os.path.realpath(address)
 
     def create(self):
-        """Create the file unless there is one; as long as it is empty it is a ledger of nothing."""
-
+        """Create the file unless it exists; an empty file is a ledger without records."""
         if os.path.exists(self.path):
             return
-        with locked(self.path, BUSY_TIMEOUT_SECONDS) as lock:
+        with hold_file_lock(self.path, BUSY_TIMEOUT_SECONDS) as lock:
             if os.path.exists(self.path):
                 return
             count = _read_seal(lock.text())[1][0]
             if count:
                 raise LedgerError(
-                    f"the ledger {self.path} is missing: its lock says that it held {count} "
-                    f"records; put the file back, or remove {lock.name} to begin a new ledger on "
+                    f"the ledger {self.path} is missing: according to its lock file it held {count}"
+                    f" records; put the file back, or remove {lock.name} to begin a new ledger on "
                     "purpose"
                 )
             try:
@@ -108,10 +113,10 @@ class SQLiteLedger(_sql.TableLedger):
 
     @contextmanager
     def _transaction(self, reading=False):
-        """Open the file under its lock and begin; what is not committed is rolled back."""
-        # A missing file raises here: no lock is made beside it.
-        self._file()
-        with locked(self.path, BUSY_TIMEOUT_SECONDS, reading=reading) as lock:
+        """Open the file under its lock and begin; anything uncommitted is rolled back."""
+        # This raises if the file is missing, before a lock file is created beside it.
+        self._file_status()
+        with hold_file_lock(self.path, BUSY_TIMEOUT_SECONDS, reading=reading) as lock:
             try:
                 connection = sqlite3.connect(
                     self._uri, uri=True, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None
@@ -127,34 +132,33 @@ class SQLiteLedger(_sql.TableLedger):
         """Return a transaction that has begun on a new connection."""
         execute = connection.execute
         if sys.platform == "darwin":
-            # There fsync leaves data in the disk's own cache, which is lost with the power.
-            # Other systems ignore this setting.
+            # On macOS, fsync leaves data in the cache of the disk, which a power failure erases.
             execute("PRAGMA fullfsync = 1")
         execute("PRAGMA synchronous = EXTRA")
         execute("BEGIN" if reading else "BEGIN IMMEDIATE")
-        stamp = self._stamp()
+        stamp = self._file_stamp()
         sealed_stamp, sealed_end = _read_seal(lock.text() if lock else "")
         # An empty file has no schema yet.
-        is_sealed = stamp == sealed_stamp and sealed_end != NOTHING
+        is_sealed = stamp == sealed_stamp and sealed_end != CHAIN_START
         if not is_sealed:
-            # Only where another program may have written: it can have changed the schema.
+            # Another program may have written, so the schema may have changed.
             self._check_schema(execute)
-            # Reading has rolled back what a killed writer had left.
-            stamp = self._stamp()
+            # Reading has rolled back the journal of a killed writer, which changes the file.
+            stamp = self._file_stamp()
         return _LockedTransaction(
             execute, lock=lock, stamp=stamp, is_sealed=is_sealed, sealed_end=sealed_end
         )
 
     def _write(self, transaction, row, end):
-        """Write a row and commit it; it counts when it was read back from the file."""
+        """Write a row, commit it and read it back from the file."""
         execute = transaction.execute
         lock = transaction.lock
         _sql.insert_row(execute, row)
         self._check_lock(lock)
         execute("COMMIT")
-        # Without this SQLite would answer from the pages that it still has in memory.
+        # Drop the cached pages, so that SQLite reads the row back from the file.
         execute("PRAGMA shrink_memory")
-        stamp = self._stamp()
+        stamp = self._file_stamp()
         _sql.read_back(execute, row, end)
         self._check_lock(lock)
         self._checked = row[0], row[-1]
@@ -163,64 +167,76 @@ class SQLiteLedger(_sql.TableLedger):
     def _check_lock(self, lock):
         if not lock.is_at_its_path():
             raise LedgerError(
-                f"the lock {lock.name} was removed while it was held, so that others may have "
+                f"the lock {lock.name} was removed while it was held, so another process may have "
                 "written at the same time; nothing is released"
             )
 
-    def _check(self, transaction, whole=False):
-        """Check the chain, and return its end; see `_seal` for what need not be read again."""
+    def _check(self, transaction, from_start=False):
+        """Check the chain and return its end.
+
+        A valid seal (see `_seal`) proves that no other program wrote into the file, so that records
+        that this object has checked need not be read again.
+        """
         execute = transaction.execute
         lock = transaction.lock
         sealed_end = transaction.sealed_end
-        start, end = self._checked, None
-        if not whole and transaction.is_sealed:
+        start = self._checked
+        end = None
+        if not from_start and transaction.is_sealed:
             end, rows = _sql.check_chain(execute, start)
         if end != sealed_end:
-            start = NOTHING
+            start = CHAIN_START
             end, rows = _sql.check_chain(execute, start)
             _sql.check_position(execute, self._checked)
             try:
                 _sql.check_position(execute, sealed_end)
             except LedgerError as error:
-                restored = f"if you restored an older copy on purpose, remove {lock.name}"
-                raise LedgerError(f"{error}; {restored}") from None
+                raise LedgerError(
+                    f"{error}; if you restored an older copy on purpose, remove {lock.name}"
+                ) from None
             if lock:
                 lock.write_text(_seal(transaction.stamp, end))
         self._checked = end
-        transaction.seen = start
+        transaction.start = start
         transaction.new_rows = rows
         return end
 
-    def _file(self):
+    def _file_status(self):
+        """Return the `os.stat_result` of the file; LedgerError unless it is a file of one name."""
         try:
-            file = os.lstat(self.path)
+            status = os.lstat(self.path)
         except OSError as error:
             raise LedgerError(
                 f"there is no ledger at {self.path}; if its file was removed on purpose, a new "
                 "process can begin another one there"
             ) from error
-        if stat.S_ISDIR(file.st_mode):
-            raise LedgerError(f"{self.path} is a folder; a ledger is a file: {self.path}/budget.db")
-        if not stat.S_ISREG(file.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             raise LedgerError(
-                f"the ledger {self.path} is no regular file; if it was moved and a link left in "
-                "its place, open it by its new name in a new process"
+                f"ledger {self.path} is a folder; give the path of a file, such as "
+                f"{self.path}/budget.db"
             )
-        if file.st_nlink > 1:
+        if not stat.S_ISREG(status.st_mode):
             raise LedgerError(
-                f"the ledger {self.path} has {file.st_nlink} names (hard links); keep one"
+                f"the ledger {self.path} is no regular file; if it was moved and replaced by a "
+                "link, open it by its new name in a new process"
             )
-        return file
+        if status.st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {self.path} has {status.st_nlink} names (hard links); remove all but "
+                "one"
+            )
+        return status
 
-    def _stamp(self):
-        file = self._file()
-        # Windows keeps the time of creation as st_ctime; there the time of writing tells of edits.
-        return f"{file.st_ino} {file.st_size} {file.st_ctime_ns} {file.st_mtime_ns}"
+    def _file_stamp(self):
+        """Return inode, size and times of the file, which change when any program writes to it."""
+        status = self._file_status()
+        # On Windows st_ctime is the time of creation, and st_mtime reveals edits.
+        return f"{status.st_ino} {status.st_size} {status.st_ctime_ns} {status.st_mtime_ns}"
 
     def _check_schema(self, execute):
         application = execute("PRAGMA application_id").fetchone()[0]
-        # The transaction's begin has rolled back what a killed writer had left.
-        if application == 0 and self._file().st_size == 0:
+        # The begin of the transaction has rolled back the journal of a killed writer.
+        if application == 0 and self._file_status().st_size == 0:
             for statement in _SCHEMA:
                 execute(statement)
         elif application != APPLICATION_ID:
@@ -230,21 +246,23 @@ class SQLiteLedger(_sql.TableLedger):
         mode = execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "delete":
             raise LedgerError(
-                f"another program set journal_mode={mode} in the ledger {self.path}, so that "
-                "records can be missing from the file; set it back: PRAGMA journal_mode=DELETE"
+                f"another program set journal_mode={mode} in the ledger {self.path}, so records "
+                "may be missing from the file; set it back by PRAGMA journal_mode=DELETE"
             )
 
 
 def _seal(stamp, end):
-    """Return the line of the lock file that holds while nothing but skdp writes into the ledger.
+    """Return the line of the lock file that is valid while only skdp writes to the ledger.
 
-    The system sets a file's change time at each writing. Whoever holds the lock compares it
-    before writing, so that what was checked once need not be read again.
+    The system updates the change time of a file at each write. The holder of the lock compares the
+    stamp before it writes, so that records that were checked need not be read again.
     """
     return f"skdp {stamp} {end[0]} {end[1]}"
 
 
 def _read_seal(text):
-    """Return the stamp and the end of the chain in a seal, "" and `NOTHING` if it is none."""
+    """Return the stamp and the chain's end in a seal; "" and `CHAIN_START` if it is not a seal."""
     match = _SEAL.fullmatch(text)
-    return (match[1], (int(match[2]), match[3])) if match else ("", NOTHING)
+    if match is None:
+        return "", CHAIN_START
+    return match[1], (int(match[2]), match[3])

@@ -1,4 +1,4 @@
-"""The state that the records of a data set add up to, and the price of the next charge."""
+"""The state of a data set after its records, and the privacy cost of the next charge."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -8,13 +8,13 @@ from skdp.accounting._composition import RULES, claimed_price, is_proved
 from skdp.accounting._events import cached_event_from_json
 from skdp.accounting._guarantee import Guarantee, Neighbors, PrivacyParams
 from skdp.exceptions import BudgetExceededError, LedgerError
-from skdp.ledger._chain import NOTHING
+from skdp.ledger._chain import CHAIN_START
 from skdp.utils._validation import check_choice, check_name, check_within
 from skdp.utils._values import checked
 
 
 class NotCopied:
-    """A handle that every clone and copy shares."""
+    """Base class of handles for which clones and copies are the same object."""
 
     def __sklearn_clone__(self, memo=None):
         return self
@@ -36,9 +36,12 @@ class LedgerConfig(PrivacyParams, Neighbors):
     def __post_init__(self):
         super().__post_init__()
         if self.missing_ids == "distinct" and self.unit != "person":
-            raise ValueError("missing_ids='distinct' goes with unit='person'")
+            raise ValueError(f"missing_ids='distinct' needs unit='person', got {self.unit!r}")
         if (self.rdp_order is not None) != (self.composition == "rdp"):
-            raise ValueError("give rdp_order with composition='rdp', and with no other composition")
+            raise ValueError(
+                "rdp_order is required with composition='rdp' and not allowed otherwise, got "
+                f"rdp_order={self.rdp_order!r} and composition={self.composition!r}"
+            )
 
     @property
     def neighbors(self):
@@ -46,10 +49,10 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     def holds_for_group(self, event, epsilon, delta):
-        """Return True if (epsilon, delta) of one row also bounds a group of rows.
+        """Return True if (epsilon, delta) of one row also bounds the cost of a group of rows.
 
-        It does if the group's own price is no higher, or if the row satisfies an (epsilon, delta)
-        from which the group's follows.
+        This holds if the cost of the group, computed from the event, is no higher, or if the row
+        satisfies an (epsilon, delta) that implies it for the group.
         """
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
@@ -62,7 +65,7 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return _rule_of(self)
 
 
-# Not a `cached_property`: it has a lock, for which a child would wait that is forked meanwhile.
+# This is no `cached_property`, whose lock could block a child process that is forked meanwhile.
 @lru_cache
 def _rule_of(config):
     return RULES[config.composition](config)
@@ -77,11 +80,11 @@ class Part:
     partition : str
         The partition's name.
     index : int
-        Which part, from 0.
+        The index of the part, from 0.
     parts : int
-        How many parts there are.
+        Number of parts.
     by_index : bool
-        Whether a row's part is fixed by its index, whatever its values.
+        True if the part of a row depends on its index only, and not on its values.
     """
 
     partition: str
@@ -97,25 +100,25 @@ class Charge:
     Parameters
     ----------
     label : str
-        Description of the release, as it was charged.
+        Description of the release.
     event : Event
-        What the mechanism did, from which any method computes its cost.
+        The event of the mechanism, from which any composition method computes its cost.
     epsilon, delta : float
-        The price of this release alone, for the ledger's unit.
+        The cost of this release alone, for the ledger's unit.
     seeded : bool
-        Whether the noise came from an integer seed.
+        True if the noise came from an integer seed.
     time : str
-        When it was charged, ISO 8601, UTC.
+        Time of the charge, ISO 8601, UTC.
     version : str
-        The version of skdp that charged.
+        The version of skdp that made the charge.
     part : Part or None
-        The part of the rows that it was computed from; None for all rows.
+        The part of the rows from which the release was computed; None for all rows.
     sequence : int
         The record's position in the ledger.
     hash : str
         The record's hash.
     user, purpose : str
-        Who charged, and why; "" where it was not stated.
+        The user who charged, and the purpose; "" if they were not named.
     """
 
     label: str
@@ -134,44 +137,45 @@ class Charge:
 
 @dataclass(frozen=True)
 class Reuse(Charge):
-    """One step of a plan that ran on a round which was charged before; it costs nothing more.
+    """One step of a plan that ran in a run which was charged before, at no further cost.
 
     Parameters
     ----------
     label : str
-        What was released.
+        Description of the release.
     event : Event
-        What the mechanism did.
+        The event of the mechanism.
     epsilon, delta : float
-        0: the round's charge pays for it.
+        0, because the charge of the run covers the step.
     seeded : bool
-        Whether the noise came from an integer seed.
+        True if the noise came from an integer seed.
     time, version : str
-        When, and by which version of skdp.
+        Time of the step, ISO 8601, UTC, and the version of skdp that ran it.
     part : None
-        The round's charge says of which rows.
+        The charge of the run records the part of the rows.
     sequence : int
         The record's position in the ledger.
     hash : str
         The record's hash.
     user, purpose : str
-        Who ran it, and why.
+        The user who ran it, and the purpose; "" if they were not named.
     """
 
 
 def read_entries(records, kind):
-    """Return the `Charge` or the `Reuse` that each record of kind "charge" or "reuse" holds."""
+    """Return the entries of the records of a kind: "charge" as `Charge`, "reuse" as `Reuse`."""
     return tuple(_read(_read_entry, record) for record in records if record.kind == kind)
 
 
 def composed_price(charges, config):
-    """Return the (epsilon, delta) of some charges together, by the rule of a data set's config.
+    """Return the (epsilon, delta) of several charges together, by the composition of a config.
 
     Parameters
     ----------
     charges : sequence of Charge
-        At least one. A single charge has its own price.
+        At least one charge. The cost of a single charge is the recorded one.
     config : LedgerConfig
+        The configuration of the data set.
 
     Returns
     -------
@@ -188,7 +192,7 @@ def composed_price(charges, config):
 
 
 def _read(reader, record):
-    """Return the value that a function reads from a record; LedgerError if it cannot be read."""
+    """Return `reader(record)`; LedgerError if the record cannot be read."""
     try:
         return reader(record)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -196,8 +200,9 @@ def _read(reader, record):
 
 
 def _read_entry(record):
+    """Return the `Charge` or the `Reuse` of a record."""
     body = dict(record.body)
-    # It says in which run of a plan a step was; see `State._with_step`.
+    # The number of the step in a plan is read elsewhere; see `State._with_step`.
     body.pop("reservation", None)
     body["event"] = cached_event_from_json(body["event"])
     if record.kind == "reuse":
@@ -207,28 +212,29 @@ def _read_entry(record):
         part = Part(**part)
     charge = Charge(**body, part=part, sequence=record.sequence, hash=record.hash)
     if not (0.0 <= charge.epsilon < math.inf and 0.0 <= charge.delta <= 1.0):
-        raise ValueError(f"its price is ({charge.epsilon}, {charge.delta})")
+        raise ValueError(f"its cost ({charge.epsilon}, {charge.delta}) is out of range")
     return charge
 
 
-def _check_names(names, what):
+def _check_names(names, parameter):
+    """Return a tuple of valid names; ValueError for a string or an invalid name."""
     if isinstance(names, str):
-        raise ValueError(f"{what} must be a list of names, got {names!r}")
-    return tuple(check_name(name, what) for name in names)
+        raise ValueError(f"{parameter} must be a list of names, got {names!r}")
+    return tuple(check_name(name, parameter) for name in names)
 
 
 @dataclass(frozen=True)
 class BudgetLimit(PrivacyParams):
-    """A limit on the charges of some users, for some purposes; a data set's is on all charges.
+    """A limit on the charges of some users or for some purposes, or on all charges.
 
     Parameters
     ----------
     epsilon, delta : float
         The limit.
     name : str, default=""
-        The name of a limit inside the data set's: a user, a team or a purpose.
+        The name of a sub-limit: a user, a team or a purpose. "" for the data set's limit.
     users, purposes : sequence of str, default=()
-        Whose charges count, and for which purposes; all if none is named.
+        The users and the purposes whose charges count; all if none is named.
     """
 
     name: str = ""
@@ -236,7 +242,7 @@ class BudgetLimit(PrivacyParams):
     purposes: tuple = checked(_check_names, default=())
 
     def counts(self, user, purpose):
-        """Return True if a user's charge for a purpose counts towards it."""
+        """Return True if a user's charge for a purpose counts towards the limit."""
         counts_user = not self.users or user in self.users
         return counts_user and (not self.purposes or purpose in self.purposes)
 
@@ -251,13 +257,13 @@ class BudgetLimit(PrivacyParams):
 
 @dataclass(frozen=True)
 class _UserTotal:
-    """Selects the charges of one user, or for one purpose, as a `BudgetLimit` selects its own."""
+    """A selection of the charges of one user, or for one purpose; see `State.total`."""
 
     user: str | None = None
     purpose: str | None = None
 
     def counts(self, user, purpose):
-        """Return True if a user's charge for a purpose is one of them."""
+        """Return True if a user's charge for a purpose is selected."""
         return user == self.user or purpose == self.purpose
 
 
@@ -268,14 +274,14 @@ def _data_set_limit(config):
 
 @dataclass(frozen=True)
 class PlanRuns:
-    """The charged runs of a reserved plan, and how often each step has run.
+    """The charged runs of a reserved plan, and the number of runs of each step.
 
     Parameters
     ----------
     charged : tuple of (int, str)
         The sequence and the hash of each run's charge.
     step_counts : tuple of int
-        For each step of the plan, in how many runs it was; never more than were charged.
+        For each step of the plan, the number of its runs, at most the number of charged runs.
     """
 
     charged: tuple
@@ -286,8 +292,11 @@ class PlanRuns:
         count = self.step_counts[step]
         return self.charged[count] if count < len(self.charged) else None
 
-    def after(self, step, position=None):
-        """Return the runs after a step ran, in a new run if its position is given."""
+    def with_step(self, step, position=None):
+        """Return the runs after a step ran, in a new run charged at a position or an earlier one.
+
+        ValueError if the step has already run in every charged run.
+        """
         charged = self.charged if position is None else (*self.charged, position)
         step_counts = list(self.step_counts)
         step_counts[step] += 1
@@ -298,16 +307,30 @@ class PlanRuns:
 
 @dataclass(frozen=True)
 class State:
-    """The sum of the records of a data set up to a position in the ledger.
+    """The state of a data set after its records up to a position in the ledger.
 
-    `totals` maps (user, purpose, part) to the total of their charges; the part is None for all
-    rows. `sub_limits` maps names to `BudgetLimit`, `reservations` names to `PlanRuns`.
-    `closed` is the reason why the data set was closed. `identity` is the hash of the record that
-    opened it, None before. `reserved_from` is None for an ordinary data set; for a reserved part it
-    has the `dataset` and the `hash` of the charge that pays for it.
+    Parameters
+    ----------
+    position : tuple of (int, str)
+        The sequence and the hash of the last record.
+    config : LedgerConfig or None
+        The configuration with the present limit, None before the data set was opened.
+    totals : dict
+        From (user, purpose, part) to the total cost of their charges. The part is None for
+        charges on all rows.
+    sub_limits : dict
+        From names to `BudgetLimit`.
+    reservations : dict
+        From the keys of reservations to `PlanRuns`.
+    closed : str or None
+        The reason why the data set was closed, None if it is open.
+    identity : str or None
+        The hash of the record that opened the data set, None before.
+    reserved_from : dict or None
+        For a reserved budget, the `dataset` and the `hash` of the charge that covers it.
     """
 
-    position: tuple = NOTHING
+    position: tuple = CHAIN_START
     config: LedgerConfig | None = None
     totals: dict = field(default_factory=dict)
     sub_limits: dict = field(default_factory=dict)
@@ -316,29 +339,31 @@ class State:
     identity: str | None = None
     reserved_from: dict | None = None
 
-    def after(self, records):
-        """Return the state after some more records.
+    def with_records(self, records):
+        """Return the state after further records.
 
         Raises
         ------
         LedgerError
-            If a record holds what no accountant writes, or follows the closing.
+            If a record is invalid, or follows the closing of the data set.
         """
         state = self
         for record in records:
-            state = _read(state._after_record, record)
+            state = _read(state._with_record, record)
         return state
 
-    def _after_record(self, record):
-        """Return the state after one more record."""
+    def _with_record(self, record):
+        """Return the state after one further record."""
         self.check_not_closed()
         body = record.body
         position = (record.sequence, record.hash)
         if record.kind == "charge":
             state = self.with_charge(_read_entry(record), position)
             step = body.get("reservation")
-            # A step of a reservation, which begins a new run of its plan.
-            return state if step is None else state._with_step(step, position, position)
+            if step is None:
+                return state
+            # The charge of a reservation is made by a step that begins a new run of the plan.
+            return state._with_step(step, position, position)
         if record.kind == "reuse":
             return self._with_step(body["reservation"], position, None)
         if record.kind == "open":
@@ -354,61 +379,73 @@ class State:
         if record.kind == "close":
             reason = str(body["reason"]) or "no reason"
             return replace(self, position=position, closed=reason)
-        raise LedgerError(f"record {record.sequence} is of the unknown kind {record.kind!r}")
+        raise LedgerError(f"record {record.sequence} has the unknown kind {record.kind!r}")
 
     def _opened(self, record, position):
+        """Return the state after the record that opens the data set."""
         if self.config is not None:
             raise ValueError("the data set was opened before")
-        settings = dict(record.body)
-        # A nonce that makes the record's hash unlike any other ledger's.
-        settings.pop("nonce", None)
-        reserved_from = settings.pop("reserved_from", None)
+        body = dict(record.body)
+        # The nonce only makes the hash of the record unique.
+        body.pop("nonce", None)
+        reserved_from = body.pop("reserved_from", None)
         if reserved_from is not None and set(reserved_from) != {"dataset", "hash"}:
-            raise ValueError("it does not say which charge pays for it")
-        config = LedgerConfig(**settings)
+            raise ValueError("reserved_from must have a dataset and the hash of a charge")
+        config = LedgerConfig(**body)
         return State(position, config, identity=record.hash, reserved_from=reserved_from)
 
     def check_not_closed(self):
-        """Raise LedgerError if nothing can be charged any more."""
+        """Raise LedgerError if the data set is closed."""
         if self.closed is not None:
             raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
 
-    def with_charge(self, charge, position=NOTHING):
-        """Return the state with one more charge, which the record at a position holds."""
+    def with_charge(self, charge, position=CHAIN_START):
+        """Return the state with one further charge, whose record is at a position.
+
+        ValueError if the partition of its part was charged with another number of parts.
+        """
         rule = self.config.rule
         part = charge.part
         key = charge.user, charge.purpose, part
         if part and key not in self.totals:
-            same = (p for _, _, p in self.totals if p and p.partition == part.partition)
-            if any(replace(p, index=part.index) != part for p in same):
-                name = part.partition
-                raise ValueError(f"partition {name!r} was charged with other parts before")
+            for _, _, other in self.totals:
+                if other is None or other.partition != part.partition:
+                    continue
+                if replace(other, index=part.index) != part:
+                    raise ValueError(
+                        f"partition {part.partition!r} was charged with other parts before: "
+                        f"parts={other.parts}, by_index={other.by_index}"
+                    )
         cost = rule.cost(charge)
         total = rule.add(self.totals[key], cost) if key in self.totals else cost
         return replace(self, position=position, totals=self.totals | {key: total})
 
     def plan_runs(self, name, n_steps):
-        """Return the `PlanRuns` of a reservation whose plan has a number of steps."""
-        runs = self.reservations.get(name, PlanRuns((), (0,) * n_steps))
+        """Return the `PlanRuns` of a reservation; ValueError if its plan had other steps."""
+        runs = self.reservations.get(name, PlanRuns(charged=(), step_counts=(0,) * n_steps))
         if len(runs.step_counts) != n_steps:
             raise ValueError(f"reservation {name!r} was charged with another plan before")
         return runs
 
     def _with_step(self, step, position, charged):
-        """Return the state after a step of a reservation, which the record at a position is about.
+        """Return the state after a step of a reservation, whose record is at a position.
 
-        `charged` is the position where a new run was charged for it, None for an earlier run.
+        `charged` is the position of the charge of a new run, None if the step ran in an earlier
+        one.
         """
-        runs = self.plan_runs(step["name"], step["steps"]).after(step["step"], charged)
+        runs = self.plan_runs(step["name"], step["steps"]).with_step(step["step"], charged)
         reservations = self.reservations | {step["name"]: runs}
         return replace(self, position=position, reservations=reservations)
 
     def total(self, limit=None):
-        """Return the total of the charges that count towards a limit, for any one unit.
+        """Return the total cost of the charges that count towards a limit.
+
+        Charges on all rows add up. Of each partition only as many parts add up as the rows of one
+        unit can be in, those of the largest cost (parallel composition).
 
         Parameters
         ----------
-        limit : BudgetLimit or UserTotal, default=None
+        limit : BudgetLimit or _UserTotal, default=None
             None counts all charges.
         """
         rule = self.config.rule
@@ -420,16 +457,19 @@ class State:
         all_rows = partitions.pop(None, {None: rule.zero})[None]
         if not partitions:
             return all_rows
-        worst = []
+        partition_totals = []
         for totals in partitions.values():
-            # The rows of one unit can be in this many parts of a partition, or move between them.
-            moves = self.config.relation == "replace_one" and not next(iter(totals)).by_index
-            affected = self.config.max_rows * (2 if moves else 1)
+            # The number of parts of a partition that a change of one unit can affect.
             if self.config.unit == "person":
-                # Any part may hold rows of a person.
-                affected = len(totals)
-            worst.append(rule.worst(list(totals.values()), affected))
-        return rule.add(all_rows, *worst)
+                # A person can have rows in all parts.
+                n_affected = len(totals)
+            elif self.config.relation == "replace_one" and not next(iter(totals)).by_index:
+                # A replaced row can leave one part and enter another one.
+                n_affected = 2 * self.config.max_rows
+            else:
+                n_affected = self.config.max_rows
+            partition_totals.append(rule.worst(list(totals.values()), n_affected))
+        return rule.add(all_rows, *partition_totals)
 
     @property
     def spent(self):
@@ -437,7 +477,7 @@ class State:
         return self.config.rule.spent(self.total(), self.config.limit)
 
     def limits(self, user, purpose):
-        """Return every limit on a user's charge for a purpose, the data set's first."""
+        """Return all limits on a user's charge for a purpose, the data set's limit first."""
         limits = [_data_set_limit(self.config)]
         for limit in self.sub_limits.values():
             if limit.counts(user, purpose):
@@ -445,18 +485,18 @@ class State:
         return limits
 
     def remaining_of(self, limit):
-        """Return the remainder of a limit; (0, 0) once the data set is closed."""
+        """Return the remaining (epsilon, delta) of a limit; (0, 0) if the data set is closed."""
         if self.closed is not None:
             return 0.0, 0.0
-        return self.config.rule.left(self.total(limit), limit.params)
+        return self.config.rule.remaining(self.total(limit), limit.params)
 
     def remaining(self, user="", purpose=""):
-        """Return the remainder for a user and a purpose: the smallest epsilon and delta."""
+        """Return the smallest remaining epsilon and delta of all limits on a user and purpose."""
         remaining = [self.remaining_of(limit) for limit in self.limits(user, purpose)]
         return min(epsilon for epsilon, _ in remaining), min(delta for _, delta in remaining)
 
     def breakdown(self):
-        """Return the totals of each limit, and of each user and purpose that was named."""
+        """Return the totals of every limit, and of every named user and purpose, as dicts."""
         rule = self.config.rule
         entries = []
         for limit in (BudgetLimit(*self.config.limit, "data set"), *self.sub_limits.values()):
@@ -470,31 +510,35 @@ class State:
             )
         users = {user for user, _, _ in self.totals}
         purposes = {purpose for _, purpose, _ in self.totals}
-        for user in sorted(users) if any(users) else ():
-            spent = rule.spent(self.total(_UserTotal(user=user)), self.config.limit)
-            entries.append({"of": f"user {user or 'not named'}", "spent": spent})
-        for purpose in sorted(purposes) if any(purposes) else ():
-            spent = rule.spent(self.total(_UserTotal(purpose=purpose)), self.config.limit)
-            entries.append({"of": f"purpose {purpose or 'not named'}", "spent": spent})
+        # Charges without a name are listed only beside charges with one.
+        if any(users):
+            for user in sorted(users):
+                spent = rule.spent(self.total(_UserTotal(user=user)), self.config.limit)
+                entries.append({"of": f"user {user or 'not named'}", "spent": spent})
+        if any(purposes):
+            for purpose in sorted(purposes):
+                spent = rule.spent(self.total(_UserTotal(purpose=purpose)), self.config.limit)
+                entries.append({"of": f"purpose {purpose or 'not named'}", "spent": spent})
         return tuple(entries)
 
-    def priced(self, charge, epsilon=None, delta=None):
-        """Return a charge with its price, if it keeps all limits.
+    def price_charge(self, charge, epsilon=None, delta=None):
+        """Return a charge with its cost, after a check that it respects all limits.
 
         Parameters
         ----------
         charge : Charge
-            Its price is not read.
+            A charge without a cost.
         epsilon, delta : float, default=None
-            What the release was calibrated to. Delta alone is where the event is priced; so it is
-            where the two hold for a row, and not for the group of rows that is the unit.
+            The (epsilon, delta) to which the release was calibrated. With delta alone, epsilon is
+            computed from the event at this delta. The same is done if the two hold for a row, but
+            not for the group of rows that is the unit.
 
         Raises
         ------
         BudgetExceededError
-            If a limit cannot pay.
+            If the charge exceeds a limit.
         LedgerError
-            If the data set was closed.
+            If the data set is closed.
         """
         self.check_not_closed()
         limits = self.limits(charge.user, charge.purpose)
@@ -511,12 +555,12 @@ class State:
                 budgets.append((self.total(limit), (limit.epsilon, limit.delta)))
             price = rule.price(charge.event, budgets, delta)
         if price[0] == math.inf:
-            # It is priced at what the limit with the smallest delta has left of it.
+            # The limit with the smallest remaining delta determines the cost.
             limit = min(limits, key=lambda limit: self.remaining_of(limit)[1])
             raise BudgetExceededError(price, self.remaining_of(limit), limit.params, limit.name)
         charge = replace(charge, epsilon=price[0], delta=price[1])
-        after = self.with_charge(charge)
+        new_state = self.with_charge(charge)
         for limit in limits:
-            if not rule.within(after.total(limit), (limit.epsilon, limit.delta)):
+            if not rule.is_within(new_state.total(limit), (limit.epsilon, limit.delta)):
                 raise BudgetExceededError(price, self.remaining_of(limit), limit.params, limit.name)
         return charge

@@ -1,4 +1,4 @@
-"""Reading a data set of a ledger: totals, charges and reports, by a handle."""
+"""The part of an accountant that reads: totals, charges and reports of a data set."""
 
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
@@ -10,7 +10,7 @@ from skdp.utils._documents import html_text
 
 
 class LedgerView(NotCopied):
-    """The part of a handle that reads; a subclass has `_ledger` and `_now`, the current state."""
+    """The methods of an accountant that read; a subclass has `_ledger` and `_current_state`."""
 
     @property
     def dataset(self) -> str:
@@ -19,17 +19,17 @@ class LedgerView(NotCopied):
 
     @property
     def part(self) -> Part | None:
-        """The part of the rows that this handle is for, None for all rows."""
+        """The part of the rows that this handle covers, None for all rows."""
         return self._part
 
     @property
     def user(self) -> str:
-        """Name of the user who charges by this handle, "" without one."""
+        """Name of the user who charges through this handle, "" if none was named."""
         return self._user
 
     @property
     def purpose(self) -> str:
-        """Purpose of the charges by this handle, "" without one."""
+        """Purpose of the charges through this handle, "" if none was named."""
         return self._purpose
 
     @property
@@ -59,66 +59,66 @@ class LedgerView(NotCopied):
 
     @property
     def max_rows(self) -> int:
-        """Largest number of rows of a unit, 1 unless the unit is a group."""
+        """Largest number of rows of a unit; 1 unless the unit is a group."""
         return self.config.max_rows
 
     @property
     def identity(self) -> str:
-        """The hash of the data set's opening record, which no other ledger has.
+        """The hash of the data set's opening record, unique to this ledger.
 
-        A handle, its pickles and the models that hold it know it, and refuse another ledger in
-        the place of theirs. A ledger whose file was moved keeps it.
+        A handle stores it, and so do its pickles and the models that refer to it. They refuse
+        another ledger at the same address. A ledger whose file was moved keeps its identity.
         """
-        return self._known.identity or self._now().identity
+        return self._shared.identity or self._current_state().identity
 
     @property
     def config(self) -> LedgerConfig:
         """Budget, relation, composition and unit, as one value."""
-        return self._now().config
+        return self._current_state().config
 
     @property
     def epsilon_spent(self) -> float:
-        """The epsilon that everything charged costs together, at the limit's delta."""
-        return self._now().spent[0]
+        """The epsilon of all charges together, at the limit's delta."""
+        return self._current_state().spent[0]
 
     @property
     def delta_spent(self) -> float:
         """The delta at which `epsilon_spent` is stated."""
-        return self._now().spent[1]
+        return self._current_state().spent[1]
 
     @property
     def epsilon_remaining(self) -> float:
-        """The limit on epsilon minus `epsilon_spent`; less where a sub-limit leaves `user` less."""
-        return self._now().remaining(self._user, self._purpose)[0]
+        """The remaining epsilon of the limit, or of a sub-limit of `user` if that is smaller."""
+        return self._current_state().remaining(self._user, self._purpose)[0]
 
     @property
     def charges(self) -> list[Charge]:
-        """Every charge, oldest first, as a list of `Charge`."""
+        """List of every `Charge`, oldest first."""
         return list(read_entries(self._records(), "charge"))
 
     @property
     def reuses(self) -> list[Reuse]:
-        """Every step that ran on a round charged before, oldest first, as a list of `Reuse`."""
+        """List of every `Reuse`, a step that ran in a run charged before, oldest first."""
         return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: str = "auto", delta: float | None = None) -> float:
-        """Return the epsilon of all charges by another method.
+        """Return the epsilon of all charges by another composition method.
 
-        The figure holds if all parameters had been fixed beforehand. Parts of partitions are
-        counted as if they held the same rows.
+        The figure holds only if all parameters were fixed beforehand. Parts of a partition are
+        counted as if they contained the same rows.
 
         Parameters
         ----------
         method : str, default="auto"
             A method of `skdp.accounting.get_epsilon`.
         delta : float, default=None
-            At which epsilon is stated; None takes the limit's.
+            The delta of the result; None means the limit's delta.
 
         Returns
         -------
         float
         """
-        config = self._now().config
+        config = self._current_state().config
         event = Composed(tuple(charge.event for charge in self.charges))
         delta = config.delta if delta is None else delta
         return get_epsilon(event, delta, method=method, **config.options)
@@ -129,32 +129,37 @@ class LedgerView(NotCopied):
         Returns
         -------
         str
-            Keep it elsewhere: the chain finds an edit of a record, and only a hash kept
-            elsewhere finds that the whole file was replaced or cut at its end.
+            Store a copy elsewhere: the chain reveals edits of records, but only such a copy
+            reveals that the whole file was replaced or truncated.
 
         Raises
         ------
         LedgerError
-            If a record was changed, removed, inserted or reordered, or another ledger is in the
-            place of this one.
+            If a record was changed, removed, inserted or reordered, or if another ledger is at
+            this address.
         """
         self._records()
         return self._ledger.verify()
 
     def report(self) -> BudgetReport:
-        """Return the budget and every charge.
+        """Return a report of the budget and every charge.
 
         Returns
         -------
         BudgetReport
-            Text when printed, HTML in a notebook, and `to_dict`.
+            It prints as text and shows as HTML in a notebook.
         """
         records = self._records()
-        state = self._with_parent(self._check_opened(State().after(records)))
-        shown = ("limit", "relation", "unit", "max_rows", "missing_ids", "composition")
+        state = self._with_parent(self._check_opened(State().with_records(records)))
+        config = state.config
         return BudgetReport(
-            **{name: getattr(state.config, name) for name in shown},
             dataset=self._dataset,
+            limit=config.limit,
+            relation=config.relation,
+            unit=config.unit,
+            max_rows=config.max_rows,
+            missing_ids=config.missing_ids,
+            composition=config.composition,
             spent=state.spent,
             breakdown=state.breakdown(),
             closed=state.closed,
@@ -164,42 +169,42 @@ class LedgerView(NotCopied):
         )
 
     def _records(self):
-        """Return every record of the data set, of the ledger that this handle knows."""
+        """Return every record of the data set; LedgerError if it is another ledger's."""
         records = self._ledger.read(self._dataset)
-        self._known.check_identity(records[0].hash if records else None)
+        self._shared.check_identity(records[0].hash if records else None)
         return records
 
     def _repr_html_(self):
         try:
             return self.report()._repr_html_()
         except LedgerError:
-            # A model was loaded where its ledger is not.
+            # The model was loaded on a machine that has no access to its ledger.
             return html_text(repr(self))
 
 
 def ledger_records(ledger, dataset=None, head=None):
-    """Return the records of a ledger, oldest first, once its chain was checked.
+    """Check the chain of a ledger and return its records, oldest first.
 
     Parameters
     ----------
     ledger : str or path-like
-        As `PrivacyAccountant` takes it; it must be there.
+        As for `PrivacyAccountant`; it must exist.
     dataset : str, default=None
-        None takes every data set.
+        Name of a data set. None selects all.
     head : str, default=None
-        The hash of a record that was noted earlier: the chain must still hold it.
+        The hash of a record that was noted earlier. The chain must still contain it.
 
     Raises
     ------
     LedgerError
-        If the ledger cannot be used, its chain is broken or does not hold `head`, or there is no
-        such data set.
+        If the ledger cannot be used, if its chain is broken or does not contain `head`, or if the
+        data set does not exist.
     """
     opened = open_ledger(normalize_address(ledger))
     opened.verify()
     records = opened.records()
     if head is not None and head not in {record.hash for record in records}:
-        raise LedgerError(f"the ledger does not hold the hash {head}: it was replaced or cut")
+        raise LedgerError(f"the ledger does not contain the hash {head}: it was replaced or cut")
     if dataset is None:
         return records
     selected = [record for record in records if record.dataset == dataset]

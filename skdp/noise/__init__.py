@@ -1,4 +1,4 @@
-"""Where randomness comes from, and exact samplers."""
+"""Sources of randomness, and exact samplers."""
 
 from skdp.noise._discrete import LARGEST_SCALE, discrete_gaussian, discrete_laplace, geometric
 from skdp.noise._exact import bernoulli_exp, truthful

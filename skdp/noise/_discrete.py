@@ -7,9 +7,14 @@ import numpy as np
 from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
 from skdp.utils._validation import check_within
 
+# Draws per block, so that temporary arrays stay in the processor's cache. Seeded draws depend on
+# these two sizes.
 _BLOCK = 1 << 15
 _GEOMETRIC_BLOCK = 1 << 14
+# The largest scale, in grid steps. A magnitude exceeds 64 * scale * ln(2) only with probability
+# 2**-64, so that it fits into 63 bits.
 LARGEST_SCALE = 2.0**48
+# A random word has a sign in its first bit and a magnitude in the other 63 bits.
 MAGNITUDE_BITS = np.uint64(2**63 - 1)
 
 
@@ -18,22 +23,22 @@ def discrete_laplace(scale, size, stream, *, exact=False):
 
     ``P(X = x)`` is proportional to ``exp(-|x| / scale)`` on the integers.
 
-    A magnitude is ``floor(-scale * ln U)`` for a uniform U, which is geometric, and gets a
-    random sign; a negative zero is drawn again. The floor is taken in floating point and
-    accepted only when a bound on its error leaves no doubt; otherwise U is compared with
-    ``exp(-m / scale)`` in integers, with as many bits of U as it takes.
+    A magnitude ``floor(-scale * ln U)`` of a uniform U is geometric. It receives a random sign,
+    and a negative zero is drawn again. The floor is computed in floating point, and used only if a
+    bound on the error proves it. Otherwise it is computed in decimal arithmetic, with as many bits
+    of U as necessary.
 
     Parameters
     ----------
     scale : float
-        In units of the grid, in (0, 2**48]. It is used as the exact rational that the float is.
+        The scale in grid steps, in (0, 2**48]. The float is used as an exact rational number.
     size : int or tuple of int
         Shape of the result.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
     exact : bool, default=False
-        Decide every draw in integers: thousands of times slower, with the same results for the
-        same stream unless a stream's later words were already needed to decide a draw.
+        True computes every draw in decimal arithmetic, which is thousands of times slower. The
+        results for the same stream are equal, unless a draw needed further words of the stream.
 
     Returns
     -------
@@ -55,7 +60,11 @@ def discrete_laplace(scale, size, stream, *, exact=False):
     (2, 3)
     """
     scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
-    return _collect(lambda n: _laplace_block(scale, n, stream, exact), size, 1.0)
+
+    def draw(n):
+        return _laplace_block(scale, n, stream, exact)
+
+    return _collect(draw, size)
 
 
 def discrete_gaussian(sigma, size, stream, *, exact=False):
@@ -64,19 +73,20 @@ def discrete_gaussian(sigma, size, stream, *, exact=False):
     ``P(X = x)`` is proportional to ``exp(-x**2 / (2 * sigma**2))`` on the integers.
 
     Algorithm 3 of Canonne, Kamath and Steinke: a discrete Laplace variable of scale
-    ``t = floor(sigma) + 1`` is kept with probability
+    ``t = floor(sigma) + 1`` is accepted with probability
     ``exp(-(|x| - sigma**2 / t)**2 / (2 * sigma**2))``. Both steps are exact.
 
     Parameters
     ----------
     sigma : float
-        In units of the grid, in (0, 2**47]. It is used as the exact rational that the float is.
+        The parameter sigma in grid steps, in (0, 2**47]. The float is used as an exact rational
+        number.
     size : int or tuple of int
         Shape of the result.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
     exact : bool, default=False
-        Decide every draw in integers, as in `discrete_laplace`.
+        True decides every draw in exact arithmetic, as in `discrete_laplace`.
 
     Returns
     -------
@@ -98,27 +108,32 @@ def discrete_gaussian(sigma, size, stream, *, exact=False):
     (5,)
     """
     sigma = check_within(sigma, "sigma", 0.0, LARGEST_SCALE / 2, "(]")
-    return _collect(lambda n: _gaussian_block(sigma, n, stream, exact), size, 1.33)
+
+    def draw(n):
+        return _gaussian_block(sigma, n, stream, exact)
+
+    # About 3 of 4 proposals are accepted.
+    return _collect(draw, size, 1.33)
 
 
 def geometric(scale, size, stream):
-    """Draw how many independent trials fail before the first success, exactly.
+    """Draw from the geometric distribution (number of failures before a success), exactly.
 
     A trial fails with probability ``exp(-1 / scale)``, so that
     ``P(X >= k) = exp(-k / scale)`` for k = 0, 1, ...
 
-    The magnitude of a draw is ``floor(-scale * ln U)``. The floor is first taken from 32 bits of
-    the uniform number U; where these leave a doubt, from 63 bits and, as in `discrete_laplace`, in
-    integers.
+    A draw is ``floor(-scale * ln U)`` for a uniform U. The floor is first computed from 32 bits of
+    U. If these do not determine it, it is computed from 63 bits and then, as in
+    `discrete_laplace`, in decimal arithmetic.
 
     Parameters
     ----------
     scale : float
-        In (0, 2**48]. It is used as the exact rational that the float is.
+        The scale, in (0, 2**48]. The float is used as an exact rational number.
     size : int
-        How many.
+        Number of draws.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
 
     Returns
     -------
@@ -136,22 +151,44 @@ def geometric(scale, size, stream):
     True
     """
     scale = check_within(scale, "scale", 0.0, LARGEST_SCALE, "(]")
-    return _collect(lambda n: _geometric_block(scale, n, stream), size, 1.0, _GEOMETRIC_BLOCK)
+
+    def draw(n):
+        return _geometric_block(scale, n, stream)
+
+    return _collect(draw, size, max_block=_GEOMETRIC_BLOCK)
 
 
-def _collect(draw, size, factor, most=_BLOCK):
+def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
+    """Return an array of a size, filled by the results of `draw(n)`, which can be shorter than n.
+
+    Parameters
+    ----------
+    draw : callable
+        Makes n proposals and returns an array of the accepted draws.
+    size : int or tuple of int
+        Shape of the result.
+    proposals_per_draw : float, default=1.0
+        The expected number of proposals for one accepted draw.
+    max_block : int, default=_BLOCK
+        The largest n.
+    """
     out = np.empty(size, dtype=np.int64)
     filled = 0
     flat = out.reshape(-1)
     while filled < out.size:
         missing = out.size - filled
-        block = draw(min(most, math.ceil(missing * factor) + 4 * (factor > 1)))[:missing]
+        n_proposals = math.ceil(missing * proposals_per_draw)
+        if proposals_per_draw > 1:
+            # A few more, so that the last draws of a small array rarely need another block.
+            n_proposals += 4
+        block = draw(min(max_block, n_proposals))[:missing]
         flat[filled : filled + block.size] = block
         filled += block.size
     return out
 
 
 def _laplace_block(scale, n, stream, exact):
+    """Return at most n discrete Laplace draws: n proposals without the negative zeros."""
     words = stream.words(n)
     magnitude = _geometric(scale, words & MAGNITUDE_BITS, stream, exact)
     negative = words > MAGNITUDE_BITS
@@ -161,30 +198,34 @@ def _laplace_block(scale, n, stream, exact):
 
 
 def _geometric(scale, leading, stream, exact):
-    """``floor(-scale * ln U)`` where `leading` holds the first 63 bits of U.
+    """Return ``floor(-scale * ln U)``, where `leading` contains the first 63 bits of U.
 
-    U itself is known up to ``2**-63`` and its float up to ``2**-53`` relative.
+    The bits determine U up to ``2**-63``, and its float has a relative error of ``2**-53``.
     """
-    options = {"exact": exact, "least": 0.0 if scale < 1 else None}
-    magnitude, open_ = _floors_of_logs(scale, leading * 2.0**-63, 2.0**-52, 2.0**-63, **options)
-    if open_.size:
-        magnitude[open_] = LazyUniform(leading[open_], 63, stream).floors_of_logs(scale)
+    # For a scale below 1 most floors are 0, which is proved without a lower bound on the value.
+    lower_bound = 0.0 if scale < 1 else None
+    magnitude, undecided = _floors_of_logs(
+        scale, leading * 2.0**-63, 2.0**-52, 2.0**-63, exact=exact, lower_bound=lower_bound
+    )
+    if undecided.size:
+        magnitude[undecided] = LazyUniform(leading[undecided], 63, stream).floors_of_logs(scale)
     return magnitude
 
 
-def _floors_of_logs(scale, u, error, error_of_u, **options):
-    """Return floors of ``-scale * ln U`` for floats u near U, and the positions in doubt.
+def _floors_of_logs(scale, u, log_error, u_error, *, exact=False, lower_bound=None):
+    """Return floors of ``-scale * ln U`` for floats u near U, and the undecided positions.
 
-    The logarithm is taken to be within 4 units in the last place; `error` bounds what else moves
-    it, but for what moves U itself, which `error_of_u` bounds.
+    `u_error` bounds the distance of u and U, and `log_error` all other errors of the logarithm,
+    except the error of `np.log`, which is assumed to be at most 4 units in the last place.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log = -np.log(u)
-        errors = scale * (error + 2.0**-49 * log + error_of_u / u)
-        return floors(scale * log, errors, **options)
+        errors = scale * (log_error + 2.0**-49 * log + u_error / u)
+        return floors(scale * log, errors, exact=exact, lower_bound=lower_bound)
 
 
 def _gaussian_block(sigma, n, stream, exact):
+    """Return at most n discrete Gaussian draws: the accepted ones of n proposals."""
     p, q = sigma.as_integer_ratio()
     t = math.floor(sigma) + 1
     proposal = _laplace_block(float(t), n, stream, exact)
@@ -200,11 +241,13 @@ def _gaussian_block(sigma, n, stream, exact):
 
 
 def _geometric_block(scale, n, stream):
+    """Return n geometric draws, from 32 bits each where these determine the result."""
     leading = stream.words((n + 1) // 2).view(np.uint32)[:n]
-    result, open_ = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
-    if not open_.size:
+    result, undecided = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
+    if not undecided.size:
         return result
-    further = stream.words(open_.size) >> np.uint64(33)
-    longer = (leading[open_].astype(np.uint64) << np.uint64(31)) | further
-    result[open_] = _geometric(scale, longer, stream, False)
+    # 31 further bits make 63 bits, as `_geometric` needs them.
+    further = stream.words(undecided.size) >> np.uint64(33)
+    bits = (leading[undecided].astype(np.uint64) << np.uint64(31)) | further
+    result[undecided] = _geometric(scale, bits, stream, False)
     return result

@@ -8,7 +8,7 @@ import numpy as np
 def exp_bounds(numerator, denominator, precision):
     """Return integers that enclose ``2**precision * exp(-numerator / denominator)``.
 
-    By the decimal arithmetic of the standard library, in which an exponential is rounded correctly.
+    This uses the standard library's decimal arithmetic, whose `exp` is correctly rounded.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ def exp_bounds(numerator, denominator, precision):
     denominator : int
         A positive integer.
     precision : int
-        Bits behind the binary point.
+        Number of bits after the binary point.
 
     Returns
     -------
@@ -27,27 +27,29 @@ def exp_bounds(numerator, denominator, precision):
     """
     one = 1 << precision
 
-    def below(n):
-        return int(one * (-Decimal(n) / denominator).exp()) - bool(n)
+    def lower_bound(n):
+        if n == 0:
+            return one
+        return int(one * (-Decimal(n) / denominator).exp()) - 1
 
-    # With eight digits more than the result has, the quotient (below `precision` where anything is
-    # left), the exponential and the product are off by less than 1 together.
+    # Eight digits more than the result has suffice: the errors of the quotient (which is below
+    # `precision` unless the result is 0), the exponential and the product add up to less than 1.
     with localcontext(Context(prec=len(str(one)) + 8, traps=[])):
-        low = np.maximum(np.frompyfunc(below, 1, 1)(numerator), 0)
+        low = np.maximum(np.frompyfunc(lower_bound, 1, 1)(numerator), 0)
     return low, np.minimum(low + 3, one)
 
 
 class LazyUniform:
-    """Uniform random numbers in [0, 1) of which more bits are drawn when they are needed.
+    """Uniform random numbers in [0, 1) whose further bits are drawn when they are needed.
 
     Parameters
     ----------
     leading : ndarray of shape (n,), dtype uint64
         The leading bits, as integers.
     precision : int
-        How many leading bits there are.
+        Number of leading bits.
     stream : Stream
-        Where further bits come from.
+        The source of further bits.
     """
 
     def __init__(self, leading, precision, stream):
@@ -55,40 +57,41 @@ class LazyUniform:
         self._precision = precision
         self._stream = stream
 
-    def below(self, bounds):
-        """Decide exactly whether each number lies below its threshold.
+    def is_below(self, bounds):
+        """Compare every number with its threshold, exactly.
 
         Parameters
         ----------
         bounds : callable
             ``bounds(index, precision)`` returns integers `low`, `high` that enclose
-            ``2**precision`` times the thresholds of the numbers at `index`, the closer the
-            greater the precision.
+            ``2**precision`` times the thresholds of the numbers at `index`. The relative distance
+            of `low` and `high` must tend to 0 as the precision grows.
 
         Returns
         -------
         ndarray of shape (n,), dtype bool
+            True if the number is below its threshold.
         """
         result = np.zeros(self._value.size, dtype=bool)
         undecided = np.arange(self._value.size)
         while undecided.size:
             low, high = bounds(undecided, self._precision + 8)
             value = self._value[undecided]
-            yes = (((value + 1) << 8) <= low).astype(bool)
-            no = ((value << 8) >= high).astype(bool)
-            result[undecided] = yes
-            undecided = undecided[~(yes | no)]
+            is_below = (((value + 1) << 8) <= low).astype(bool)
+            is_above = ((value << 8) >= high).astype(bool)
+            result[undecided] = is_below
+            undecided = undecided[~(is_below | is_above)]
             if undecided.size:
                 self._extend()
         return result
 
     def floors_of_logs(self, scale):
-        """Return ``floor(-scale * ln U)`` of each number U, exactly.
+        """Return ``floor(-scale * ln U)`` of every number U, exactly.
 
         Parameters
         ----------
         scale : float
-            Positive, at most 2**48.
+            A positive number, at most 2**48.
 
         Returns
         -------
@@ -96,73 +99,75 @@ class LazyUniform:
         """
         scale = Decimal(scale)
         size = self._value.size
-        found = {}
+        floors_by_index = {}
         while True:
             one = 1 << self._precision
-            # With 35 digits more than this has, quotient, logarithm and product are off by less
-            # than the slack together. While all bits are 0 neither bound is a number.
+            # 35 digits more than `one` has suffice: the errors of the quotient, logarithm and
+            # product add up to less than the slack. Neither bound is finite while all bits are 0.
             with localcontext(Context(prec=len(str(one)) + 35, traps=[])):
                 slack = 1 / Decimal(one << 32)
-                for i in set(range(size)) - found.keys():
+                for i in set(range(size)) - floors_by_index.keys():
                     value = Decimal(self._value[i])
-                    most = -scale * (value / one).ln()
-                    low, high = max(most - scale / value - slack, 0) // 1, (most + slack) // 1
+                    upper = -scale * (value / one).ln()
+                    low = max(upper - scale / value - slack, 0) // 1
+                    high = (upper + slack) // 1
                     if low == high:
-                        found[i] = int(low)
-            if len(found) == size:
-                return np.array([found[i] for i in range(size)], dtype=np.int64)
+                        floors_by_index[i] = int(low)
+            if len(floors_by_index) == size:
+                return np.array([floors_by_index[i] for i in range(size)], dtype=np.int64)
             self._extend()
 
     def _extend(self):
-        more = self._stream.words(self._value.size).astype(object)
-        self._value = (self._value << 64) | more
+        """Draw 64 further bits of every number."""
+        bits = self._stream.words(self._value.size).astype(object)
+        self._value = (self._value << 64) | bits
         self._precision += 64
 
 
-def floors(values, errors, *, exact=False, least=None):
-    """Return floors of values that are known up to errors, and which of them are in doubt.
+def floors(values, errors, *, exact=False, lower_bound=None):
+    """Return the floors of values with bounded errors, and the positions that are undecided.
 
     Parameters
     ----------
     values, errors : ndarray of shape (n,), dtype float64
-        Where a value is not a number, its floor is in doubt.
+        The values and bounds on their errors. The floor of a NaN is undecided.
     exact : bool, default=False
-        Doubt all of them.
-    least : float, default=None
-        A floor below which no value lies.
+        True declares all positions undecided.
+    lower_bound : float, default=None
+        An integer that no exact value is below.
 
     Returns
     -------
     floors : ndarray of shape (n,), dtype int64
-        0 where in doubt.
-    open_ : ndarray of int
-        The positions in doubt.
+        The floors, 0 at undecided positions.
+    undecided : ndarray of int
+        The undecided positions.
     """
     with np.errstate(invalid="ignore"):
         floor = np.floor(values)
-        rest = values - floor
-        decided = ((rest > errors) | (floor == least)) & (1.0 - rest > errors)
-    open_ = np.arange(values.size) if exact else np.flatnonzero(~decided)
-    floor[open_] = 0
-    return floor.astype(np.int64), open_
+        fraction = values - floor
+        is_decided = ((fraction > errors) | (floor == lower_bound)) & (1.0 - fraction > errors)
+    undecided = np.arange(values.size) if exact else np.flatnonzero(~is_decided)
+    floor[undecided] = 0
+    return floor.astype(np.int64), undecided
 
 
 def is_below(approximate, bounds, stream, *, exact=False):
-    """Draw uniform numbers and decide exactly which of them lie below their thresholds.
+    """Draw uniform numbers and return an array, True where one is below its threshold, exactly.
 
-    Numbers of 64 bits are compared with floats; where the two are within 2**-40, the comparison
-    is repeated in integers with as many further bits as it takes.
+    Numbers of 64 bits are compared with floats. If the two differ by at most 2**-40, the
+    comparison is repeated in integers, with as many further bits as necessary.
 
     Parameters
     ----------
     approximate : ndarray of shape (n,), dtype float64
-        The thresholds, within 2**-45.
+        The thresholds, up to an error of 2**-45.
     bounds : callable
-        Of the thresholds, as `LazyUniform.below` takes it.
+        Bounds on the thresholds, as for `LazyUniform.is_below`.
     stream : Stream
-        Where the bits come from.
+        The source of the random bits.
     exact : bool, default=False
-        Compare all of them in integers. The result is the same.
+        True compares all numbers in integers. The result is the same.
 
     Returns
     -------
@@ -174,7 +179,11 @@ def is_below(approximate, bounds, stream, *, exact=False):
     close = np.arange(words.size) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
     if close.size:
         uniform = LazyUniform(words[close], 64, stream)
-        result[close] = uniform.below(lambda index, precision: bounds(close[index], precision))
+
+        def close_bounds(index, precision):
+            return bounds(close[index], precision)
+
+        result[close] = uniform.is_below(close_bounds)
     return result
 
 
@@ -184,13 +193,13 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     Parameters
     ----------
     exponent : ndarray of shape (n,), dtype float64
-        The exponents x >= 0, such that ``exp(-exponent)`` is within 2**-45 of ``exp(-x)``.
+        Approximations of x >= 0, such that ``exp(-exponent)`` is within 2**-45 of ``exp(-x)``.
     exact_exponent : callable
         ``exact_exponent(index)`` returns x at `index` as ``(numerators, denominator)``.
     stream : Stream
-        Where the bits come from.
+        The source of the random bits.
     exact : bool, default=False
-        Compare all of them in integers. The result is the same.
+        True compares all numbers in integers. The result is the same.
 
     Returns
     -------
@@ -217,21 +226,21 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
 def truthful(exponent, others, n, stream, *, exact=False):
     """Draw independent Bernoulli variables with P(1) = 1 / (1 + others * exp(-exponent)), exactly.
 
-    It is the probability with which randomized response over ``others + 1`` categories reports
-    the truth. Floats decide outside a guard band, integers inside it.
+    This is the probability that randomized response over ``others + 1`` categories reports the
+    truth. A draw is decided in floating point outside of a guard band, and in integers within it.
 
     Parameters
     ----------
     exponent : float > 0
-        Used as the exact rational that the float is.
+        The privacy parameter epsilon. The float is used as an exact rational number.
     others : int
-        The number of other answers.
+        Number of other categories.
     n : int
-        How many variables.
+        Number of variables.
     stream : Stream
-        Where the bits come from.
+        The source of the random bits.
     exact : bool, default=False
-        Decide all draws in integers. The result is the same.
+        True decides all draws in integers. The result is the same.
 
     Returns
     -------
@@ -250,9 +259,10 @@ def truthful(exponent, others, n, stream, *, exact=False):
         bits = precision + others.bit_length() + 2
         one = 1 << bits
         low, high = exp_bounds(np.array([numerator], dtype=object), denominator, bits)
-        below = (one << precision) // (one + others * high[0])
-        above = -((-one << precision) // (one + others * low[0]))
-        return np.full(index.size, below), np.full(index.size, above)
+        lower = (one << precision) // (one + others * high[0])
+        # Floor division of a negative number rounds the upper bound up.
+        upper = -((-one << precision) // (one + others * low[0]))
+        return np.full(index.size, lower), np.full(index.size, upper)
 
     approximate = np.full(n, 1.0 / (1.0 + others * np.exp(-exponent)))
     return is_below(approximate, bounds, stream, exact=exact)

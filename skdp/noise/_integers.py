@@ -1,4 +1,4 @@
-"""Uniform integers and orders, and choices among weighted candidates, all exact."""
+"""Exact samplers of uniform integers, permutations and weighted choices."""
 
 from fractions import Fraction
 
@@ -7,23 +7,24 @@ import numpy as np
 from skdp.noise._exact import exp_bounds, is_below
 from skdp.utils._validation import check_integer
 
+# Bits of the sum of scaled weights in `choose_by_distance`, so that the proposals fit 63 bits.
 _TOTAL_BITS = 60
-_LARGEST_WEIGHT = 2**56
+_MAX_TOTAL_WEIGHT = 2**56
 
 
 def uniform_integers(bound, size, stream):
     """Draw independent integers, uniform on 0, ..., bound - 1, exactly.
 
-    Words beyond the largest multiple of `bound` are drawn again.
+    Words at or above the largest multiple of `bound` are drawn again.
 
     Parameters
     ----------
     bound : int
-        In [1, 2**63].
+        Number of values, in [1, 2**63].
     size : int or tuple of int
         Shape of the result.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
 
     Returns
     -------
@@ -38,10 +39,10 @@ def uniform_integers(bound, size, stream):
     bound = check_integer(bound, "bound", 1, 2**63)
     words = stream.words(int(np.prod(size))).copy()
     last = np.uint64(2**64 // bound * bound - 1)
-    beyond = np.flatnonzero(words > last)
-    while beyond.size:
-        words[beyond] = stream.words(beyond.size)
-        beyond = beyond[words[beyond] > last]
+    rejected = np.flatnonzero(words > last)
+    while rejected.size:
+        words[rejected] = stream.words(rejected.size)
+        rejected = rejected[words[rejected] > last]
     return (words % np.uint64(bound)).astype(np.int64).reshape(size)
 
 
@@ -51,9 +52,9 @@ def random_order(n, stream):
     Parameters
     ----------
     n : int
-        The number of items.
+        Number of items.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
 
     Returns
     -------
@@ -69,6 +70,7 @@ def random_order(n, stream):
         words = stream.words(n)
         order = np.argsort(words)
         ordered = words[order]
+        # The order is uniform only if no two words are equal.
         if not np.any(ordered[1:] == ordered[:-1]):
             return order
 
@@ -76,25 +78,26 @@ def random_order(n, stream):
 def choose_by_distance(weights, distances, rate, stream):
     """Choose j with probability proportional to weights[j] exp(-rate distances[j]), exactly.
 
-    Candidate j is proposed with probability proportional to an integer that is certainly at least
-    ``weights[j] exp(-rate distances[j])`` in a common unit. It is accepted with the ratio of the
-    two as probability. Where floating point leaves a doubt, the ratio is compared with a uniform
-    number in integers.
+    This is rejection sampling. Candidate j is proposed with probability proportional to an integer
+    that is at least ``weights[j] exp(-rate distances[j])`` in a common unit, and accepted with
+    probability equal to the ratio of the two. If floating point cannot decide, the ratio is
+    compared with a uniform number in integers.
 
     Parameters
     ----------
     weights : array-like of int, shape (n,)
-        Not negative, of sum at most 2**56 and not all 0.
+        Non-negative weights, not all 0, with a sum of at most 2**56.
     distances : array-like of int, shape (n,)
-        Not negative, below 2**62.
+        Non-negative distances below 2**62.
     rate : Fraction
-        Not negative.
+        A non-negative rate.
     stream : Stream
-        From ``RandomSource().stream()``.
+        A stream from ``RandomSource().stream()``.
 
     Returns
     -------
     int
+        The index j.
 
     Raises
     ------
@@ -110,42 +113,44 @@ def choose_by_distance(weights, distances, rate, stream):
     """
     weights = np.asarray(weights, np.int64)
     distances = np.asarray(distances, np.int64)
-    open_ = np.flatnonzero(weights)
-    if not open_.size or not weights.sum() <= _LARGEST_WEIGHT:
+    candidates = np.flatnonzero(weights)
+    if not candidates.size or not weights.sum() <= _MAX_TOTAL_WEIGHT:
+        # The message does not contain the sum, which can be a count of private values.
         raise ValueError("weights must not be all 0 and must sum to at most 2**56")
-    weights = weights[open_]
-    distances = distances[open_]
+    weights = weights[candidates]
+    distances = distances[candidates]
     distances = distances - distances.min()
-    # Of a larger rate as little is left at any distance. The exponents are within 2**-40 where they
-    # are below 200.
-    factor = float(min(rate, 10**300))
+    # A float cannot be larger, and exp(-1e300) is 0 as well. Exponents below 200 have an error of
+    # at most 2**-40.
+    float_rate = float(min(rate, 10**300))
     with np.errstate(over="ignore", under="ignore"):
-        masses = weights * np.exp(-factor * distances)
-    # Below 2**60 in sum, for the sum and the slack of the proposals to fit 63 bits.
+        masses = weights * np.exp(-float_rate * distances)
+    # Scale the sum to less than 2**60, so that it and the slack of the proposals fit 63 bits.
     unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
     masses = np.ldexp(masses, unit_bits)
-    # Above what the rounding of the exponent and of the exponential can take away.
+    # The factor exceeds the rounding errors of the exponent and of the exponential.
     proposals = np.ceil(masses * (1.0 + 2.0**-30)).astype(np.int64) + 1
     ends = np.cumsum(proposals)
     while True:
-        drawn = uniform_integers(int(ends[-1]), 1, stream)[0]
-        j = int(np.searchsorted(ends, drawn, side="right"))
+        position = uniform_integers(int(ends[-1]), 1, stream)[0]
+        j = int(np.searchsorted(ends, position, side="right"))
         exponent = rate * int(distances[j])
         factor = Fraction(int(weights[j]) << unit_bits, int(proposals[j]))
-        if _below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
-            return int(open_[j])
+        if _is_below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
+            return int(candidates[j])
 
 
-def _below_scaled_exp(approximate, factor, exponent, stream):
-    """Whether a uniform number lies below factor * exp(-exponent), which is `approximate`."""
+def _is_below_scaled_exp(approximate, factor, exponent, stream):
+    """Return True with probability factor * exp(-exponent), whose float is `approximate`."""
 
     def bounds(index, precision):
         bits = precision + factor.numerator.bit_length()
         numerator = np.array([exponent.numerator], dtype=object)
         low, high = exp_bounds(numerator, exponent.denominator, bits)
         scale = factor.denominator << (bits - precision)
-        below = low[0] * factor.numerator // scale
-        above = -(-high[0] * factor.numerator // scale)
-        return np.array([below], dtype=object), np.array([above], dtype=object)
+        lower = low[0] * factor.numerator // scale
+        # Floor division of a negative number rounds the upper bound up.
+        upper = -(-high[0] * factor.numerator // scale)
+        return np.array([lower], dtype=object), np.array([upper], dtype=object)
 
     return bool(is_below(np.array([approximate]), bounds, stream)[0])

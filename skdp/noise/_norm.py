@@ -9,32 +9,34 @@ from skdp.noise._discrete import LARGEST_SCALE, MAGNITUDE_BITS
 from skdp.noise._exact import floors
 from skdp.utils._validation import check_within
 
+# Points whose squared norm differs from 1 by less are compared with the unit circle in integers.
 _NEAR_CIRCLE = 2.0**-48
 
 
 def rounded_norm_noise(offset, scale, stream, *, exact=False):
     """Draw a vector b with density ``exp(-||b||_2 / scale)`` and round ``offset + b`` to integers.
 
-    With z and w vectors of d and d + 1 independent standard normal numbers, ``scale * ||w|| * z``
-    has that density: it is a scale mixture of Gaussians whose variance has a gamma law of shape
-    (d + 1) / 2. Here ``||w||**2`` is ``-2 * sum(ln U)`` over (d + 1) // 2 uniform numbers, plus
-    one squared normal when d is even; the normal numbers come in pairs from the polar method.
+    Let z and w be vectors of d and d + 1 independent standard normal numbers. Then
+    ``scale * ||w|| * z`` has this density: it is a scale mixture of Gaussians whose variance has a
+    gamma distribution of shape (d + 1) / 2. Here ``||w||**2`` is ``-2 * sum(ln U)`` over
+    (d + 1) // 2 uniform numbers, plus one squared normal number if d is even. The normal numbers
+    come in pairs from the polar method.
 
-    The sum is evaluated in floating point with a bound on its error. Where that bound does not
-    decide the rounding, the coordinate is evaluated in decimal intervals from more and more bits
-    of the same uniform numbers. The result is therefore a rounding of an exact real draw: mere
-    post-processing.
+    The sum is computed in floating point with a bound on its error. If the bound does not decide
+    the rounding of a coordinate, the coordinate is computed in decimal intervals, from more and
+    more bits of the same uniform numbers. The result is therefore the rounding of an exact real
+    draw, which is post-processing.
 
     Parameters
     ----------
     offset : ndarray of shape (d,)
-        Added before rounding, in [-1/2, 1/2].
+        A vector in [-1/2, 1/2] that is added before rounding.
     scale : float
-        In units of the grid, in (0, 2**48].
+        The scale in grid steps, in (0, 2**48].
     stream : Stream
-        Where the bits come from.
+        The source of the random bits.
     exact : bool, default=False
-        Evaluate every coordinate in decimal intervals. The result is the same.
+        True computes every coordinate in decimal intervals. The result is the same.
 
     Returns
     -------
@@ -67,21 +69,22 @@ def rounded_norm_noise(offset, scale, stream, *, exact=False):
         value, error = draw.approximate(scale)
         value = value + offset + 0.5
         error = error + 2.0**-51 * (np.abs(value) + 1.0)
-        result, open_ = floors(value, error, exact=exact)
+        result, undecided = floors(value, error, exact=exact)
         try:
-            if open_.size:
-                result[open_] = draw.round_exactly(open_, offset, scale)
+            if undecided.size:
+                result[undecided] = draw.round_exactly(undecided, offset, scale)
             return result
         except _OutsideDisc:
+            # The polar method rejects the point: draw a new vector.
             continue
 
 
 class _OutsideDisc(Exception):
-    """More bits showed that a point kept by its leading bits lies outside the unit disc."""
+    """Further bits show that a point accepted by its leading bits is outside the unit disc."""
 
 
 class _Draw:
-    """The uniform numbers behind one vector, of which more bits can be drawn."""
+    """The uniform numbers of one vector, whose further bits are drawn when they are needed."""
 
     def __init__(self, d, stream):
         self._d = d
@@ -91,7 +94,7 @@ class _Draw:
         self._uniforms = stream.words((d + 1) // 2)
 
     def approximate(self, scale):
-        """The vector in floating point and a bound on the error of each coordinate."""
+        """Return the vector in floating point and a bound on the error of every coordinate."""
         z, z_error = _normal_magnitudes(self._x, self._y)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             u = self._uniforms * 2.0**-64
@@ -111,73 +114,90 @@ class _Draw:
             return self._signs * value, error + 2.0**-50 * value
 
     def round_exactly(self, index, offset, scale):
-        """``floor(offset + b + 1/2)`` at `index`, from as many bits as it takes."""
+        """Return ``floor(offset + b + 1/2)`` at `index`, from as many bits as necessary."""
         x = self._x.astype(object)
         y = self._y.astype(object)
         uniforms = self._uniforms.astype(object)
         result = {}
+        # Number of bits of x and y; the uniform numbers have one more.
         bits = 63
         while True:
             with localcontext(Context(prec=2 * bits + 60, Emin=MIN_EMIN, Emax=MAX_EMAX)):
                 radius = self._radius_interval(uniforms, x, y, bits)
                 for i in set(index) - result.keys():
-                    ends = zip(radius, _normal_interval(x, y, i, bits), strict=True)
-                    low, high = _widen(*(a * b * Decimal(scale) for a, b in ends))
+                    normal = _normal_interval(x, y, i, bits)
+                    low, high = _widen(
+                        radius[0] * normal[0] * Decimal(scale),
+                        radius[1] * normal[1] * Decimal(scale),
+                    )
                     floor = _common_floor(low, high, self._signs[i], float(offset[i]))
                     if floor is not None:
                         result[i] = floor
             if len(result) == len(index):
                 return np.array([result[i] for i in index], dtype=np.int64)
-            x, y, uniforms = (self._extend(leading) for leading in (x, y, uniforms))
+            x = self._extend(x)
+            y = self._extend(y)
+            uniforms = self._extend(uniforms)
             bits += 64
 
     def _extend(self, leading):
+        """Return the leading bits of uniform numbers with 64 further bits."""
         return (leading << 64) | self._stream.words(leading.size).astype(object)
 
     def _radius_interval(self, uniforms, x, y, bits):
-        # A product of up to 1e10 factors is off by a relative 1e11 units of the last digit.
+        """Return an interval that contains ||w||."""
+        # A product of up to 1e10 factors has an error of up to 1e11 units of the last digit.
         slack = Decimal(10) ** (12 - getcontext().prec)
         low = max(_chi_square(uniforms + 1, bits + 1) - slack, Decimal(0))
-        known = all(uniforms)
-        high = _chi_square(uniforms, bits + 1) + slack if known else Decimal("Infinity")
+        high = Decimal("Infinity")
+        if all(uniforms):
+            high = _chi_square(uniforms, bits + 1) + slack
         if self._d % 2 == 0:
-            extra = _normal_interval(x, y, self._d, bits)
-            low, high = low + extra[0] ** 2, high + extra[1] ** 2
+            normal = _normal_interval(x, y, self._d, bits)
+            low += normal[0] ** 2
+            high += normal[1] ** 2
         return _widen(low.sqrt(), high.sqrt())
 
 
 def _points_in_disc(n, stream):
-    """Leading 63 bits of |x| and |y| of `n` uniform points in the unit disc, and the signs."""
+    """Draw `n` uniform points in the unit disc: leading 63 bits of |x| and |y|, and the signs."""
     points = []
     signs = []
     missing = n
     while missing:
         words = stream.words(2 * missing).reshape(missing, 2)
         leading = words & MAGNITUDE_BITS
-        inside = _inside(leading)
-        points.append(leading[inside])
-        signs.append(np.where(words[inside] > MAGNITUDE_BITS, -1, 1))
-        missing -= int(inside.sum())
-    return *np.concatenate(points).T, np.concatenate(signs)
+        is_inside = _is_inside_disc(leading)
+        points.append(leading[is_inside])
+        signs.append(np.where(words[is_inside] > MAGNITUDE_BITS, -1, 1))
+        missing -= int(is_inside.sum())
+    x, y = np.concatenate(points).T
+    return x, y, np.concatenate(signs)
 
 
-def _inside(leading):
-    """Whether some point of the cell of side 2**-63 at each corner lies inside the unit disc.
+def _is_inside_disc(leading):
+    """Return a mask of the cells of side 2**-63 that intersect the unit disc.
 
-    For a cell that the circle crosses, `_normal_interval` draws the bits that decide.
+    If the circle crosses a cell, `_normal_interval` later draws the bits that decide.
+
+    Parameters
+    ----------
+    leading : ndarray of shape (n, 2), dtype uint64
+        The corner of each cell that is nearest to 0, in units of 2**-63.
     """
     s = ((leading * 2.0**-63) ** 2).sum(axis=1)
-    inside = s < 1.0
+    is_inside = s < 1.0
     for i in np.flatnonzero(np.abs(s - 1.0) < _NEAR_CIRCLE):
-        a, b = (int(v) for v in leading[i])
-        inside[i] = a * a + b * b < 1 << 126
-    return inside
+        a = int(leading[i, 0])
+        b = int(leading[i, 1])
+        is_inside[i] = a * a + b * b < 1 << 126
+    return is_inside
 
 
 def _normal_magnitudes(x, y):
-    """Magnitudes of normal numbers from points in the disc, with bounds on their errors.
+    """Return magnitudes of normal numbers from points in the disc, and bounds on their errors.
 
-    No bound is given for a point so near the circle that its further bits may lie outside.
+    The bound is infinite for a point so close to the circle that its further bits may be outside.
     """
     x = x * 2.0**-63
     y = y * 2.0**-63
@@ -195,43 +215,51 @@ def _normal_magnitudes(x, y):
 
 
 def _normal_interval(x, y, i, bits):
-    """Enclose the i-th normal magnitude; (0, infinity) while the point may lie outside."""
+    """Return an interval that contains the i-th normal magnitude.
+
+    It is (0, infinity) while the point may be outside the disc. `_OutsideDisc` if it is outside.
+    """
     a = x[i // 2]
     b = y[i // 2]
-    own = a if i % 2 == 0 else b
+    coordinate = a if i % 2 == 0 else b
     one = Decimal(1 << bits)
     square = Decimal(1 << (2 * bits))
+    # The squared norms of the nearest and the farthest corner of the point's cell.
     near = Decimal(a * a + b * b) / square
     far = Decimal((a + 1) ** 2 + (b + 1) ** 2) / square
     if near >= 1:
         raise _OutsideDisc
     if far >= 1 or near == 0:
         return Decimal(0), Decimal("Infinity")
-    return _widen(Decimal(own) / one * _root(far), Decimal(own + 1) / one * _root(near))
+    return _widen(
+        Decimal(coordinate) / one * _polar_factor(far),
+        Decimal(coordinate + 1) / one * _polar_factor(near),
+    )
 
 
 def _chi_square(uniforms, bits):
-    """``-2 * sum(ln U)``, from a single logarithm: that of the product."""
+    """Return ``-2 * sum(ln U)``, by a single logarithm of the product."""
     one = Decimal(1 << bits)
     return -2 * math.prod((Decimal(u) / one for u in uniforms), start=Decimal(1)).ln()
 
 
-def _root(s):
+def _polar_factor(s):
+    """Return the factor of the polar method for a point of squared norm s; it decreases in s."""
     return (-2 * s.ln() / s).sqrt()
 
 
 def _common_floor(low, high, sign, offset):
-    """``floor(offset + 1/2 + b)`` if it is the same for all magnitudes in [low, high]."""
+    """Return ``floor(offset + 1/2 + b)`` if it is equal for all |b| in [low, high], else None."""
     if sign < 0:
         low, high = -high, -low
     shift = Decimal(offset) + Decimal("0.5")
     slack = Decimal(10) ** (24 - getcontext().prec)
-    ends = low + shift - slack, high + shift + slack
-    low, high = (end.to_integral_value(ROUND_FLOOR) for end in ends)
+    low = (low + shift - slack).to_integral_value(ROUND_FLOOR)
+    high = (high + shift + slack).to_integral_value(ROUND_FLOOR)
     return int(low) if low == high else None
 
 
 def _widen(low, high):
-    """Cover the rounding of up to 1e10 decimal operations."""
+    """Return the interval, widened by the rounding errors of up to 1e10 decimal operations."""
     slack = Decimal(10) ** (12 - getcontext().prec)
     return low * (1 - slack), high * (1 + slack)

@@ -1,4 +1,4 @@
-"""Where randomness comes from: the operating system, or a seed that is marked as one."""
+"""Sources of randomness: the operating system, or an integer seed that is reported as such."""
 
 import numbers
 import os
@@ -11,29 +11,29 @@ import numpy as np
 from skdp.exceptions import SeededNoiseWarning
 
 
-class _ExistsOnce:
-    """Refuse every road by which a state of randomness could come to exist twice."""
+class _NotCopyable:
+    """Base class of objects that cannot be pickled or copied, because noise would repeat."""
 
     __slots__ = ()
 
     def __reduce_ex__(self, protocol):
-        # The way of pickle, and of copy too.
-        raise TypeError(f"a {type(self).__name__} is never copied: its noise would repeat")
+        # The modules pickle and copy both call this method.
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: noise would repeat")
 
 
 _active_guard = ContextVar("guard", default=None)
 
 
 class NoiseGuard:
-    """A context inside which noise is drawn from the source of its release, and from no other.
+    """A context in which noise can only be drawn from one source, that of a charged release.
 
-    Until that source is set nothing is drawn at all. Doors nest: within an inner one the inner
-    release's source is the only one. A thread or process that is started inside a guard has none.
+    Before the source is set, nothing can be drawn at all. Guards nest: inside an inner guard only
+    its source can be used. A thread or process that is started inside a guard has no guard.
 
     Attributes
     ----------
     source : RandomSource or None
-        The only source of noise; None while there is none.
+        The only source of noise, None before the release is charged.
 
     Examples
     --------
@@ -54,23 +54,31 @@ class NoiseGuard:
 
 
 def is_inside_release():
-    """Say whether a private release is going on in this thread."""
+    """Return True if this thread is inside a `NoiseGuard`."""
     return _active_guard.get() is not None
 
 
-class Stream(_ExistsOnce):
+class Stream(_NotCopyable):
     """Random bits for one release.
 
-    Without a seed each request reads its own block from the operating system and nothing is kept
-    between requests, so that there is no state to repeat after a fork and none to share among
-    threads. With one the bits follow from it.
+    Without a seed, each call reads a new block from the operating system and stores nothing. So
+    there is no state that could repeat after a fork or be shared by threads. With a seed, the bits
+    are a function of it.
+
+    Parameters
+    ----------
+    source : RandomSource
+        The source that created the stream.
+    seed : SeedSequence, default=None
+        The seed, None for bits of the operating system.
     """
 
-    __slots__ = ("_bits", "_pid", "_source")
+    __slots__ = ("_generator", "_pid", "_source")
 
     def __init__(self, source, seed=None):
-        self._source, self._pid = source, os.getpid()
-        self._bits = None if seed is None else np.random.PCG64(seed)
+        self._source = source
+        self._pid = os.getpid()
+        self._generator = None if seed is None else np.random.PCG64(seed)
 
     def words(self, n):
         """Return `n` independent uniform integers of 64 bits.
@@ -78,7 +86,7 @@ class Stream(_ExistsOnce):
         Parameters
         ----------
         n : int
-            How many.
+            Number of integers.
 
         Returns
         -------
@@ -87,28 +95,31 @@ class Stream(_ExistsOnce):
         Raises
         ------
         RuntimeError
-            Inside a private release, unless its charge returned the source of this stream; or if
-            the stream is seeded and was carried over a fork.
+            If it is called inside a private release whose charge did not return the source of this
+            stream, or if the stream is seeded and the process is a fork of its creator.
         """
         guard = _active_guard.get()
         if guard is not None and guard.source is not self._source:
-            when = "before the release was charged" if guard.source is None else "from elsewhere"
+            problem = "before the release was charged"
+            if guard.source is not None:
+                problem = "from another source"
             raise RuntimeError(
-                f"noise was to be drawn {when}: inside a private fit it comes only from the source "
-                "that charge returns; pass that source on as random_state"
+                f"noise was to be drawn {problem}: a private fit can only use the source that "
+                "charge returns; pass that source on as random_state"
             )
-        if self._bits is None:
+        if self._generator is None:
             return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
         _refuse_after_fork(self._pid)
-        return self._bits.random_raw(n)
+        return self._generator.random_raw(n)
 
 
 def check_seed(random_state):
-    """Raise `ValueError` unless a `random_state` is None or a seed.
+    """Raise `ValueError` unless a `random_state` is None or an integer >= 0.
 
     Parameters
     ----------
     random_state : object
+        The value to check.
     """
     is_seed = isinstance(random_state, numbers.Integral) and type(random_state) is not bool
     if not (random_state is None or (is_seed and random_state >= 0)):
@@ -118,17 +129,17 @@ def check_seed(random_state):
         )
 
 
-class RandomSource(_ExistsOnce):
+class RandomSource(_NotCopyable):
     """A source of independent random streams, one for each release.
 
-    With ``random_state=None`` all bits come from the operating system's cryptographic
-    generator, read in blocks. With an integer they are reproducible: the i-th call of
-    `stream` gives the i-th stream that is spawned from the seed, and whoever knows the seed
-    can subtract the noise.
+    With ``random_state=None``, all bits come from the operating system's cryptographic
+    generator, read in blocks. With an integer, they are reproducible: the i-th call of `stream`
+    returns the i-th stream spawned from the seed, and anyone who knows the seed can subtract the
+    noise.
 
-    A source is never pickled and never copied. After a fork the operating system's bits are
-    fresh in both processes; a seeded source raises in the child, where it would repeat the
-    parent's noise. Streams may be asked for by several threads at once.
+    A source cannot be pickled or copied. After a fork, the bits of the operating system differ
+    between the two processes, and a seeded source raises in the child, where it would repeat the
+    parent's noise. Several threads may call `stream` at once.
 
     Parameters
     ----------
@@ -138,7 +149,7 @@ class RandomSource(_ExistsOnce):
     Attributes
     ----------
     seeded : bool
-        Whether the noise can be reproduced.
+        True if the noise can be reproduced from a seed.
 
     Raises
     ------
@@ -148,7 +159,7 @@ class RandomSource(_ExistsOnce):
     Warns
     -----
     SeededNoiseWarning
-        Once for each source that is built from an integer.
+        For every source that is created from an integer.
 
     Examples
     --------
@@ -169,7 +180,7 @@ class RandomSource(_ExistsOnce):
         self._pid = os.getpid()
         if self.seeded:
             warnings.warn(
-                "noise drawn from an integer random_state gives no privacy against whoever "
+                "noise drawn from an integer random_state gives no privacy against anyone who "
                 "knows or guesses the seed; use random_state=None for a real release",
                 SeededNoiseWarning,
                 stacklevel=2,
@@ -177,6 +188,7 @@ class RandomSource(_ExistsOnce):
 
     @property
     def seeded(self):
+        """True if the noise can be reproduced from a seed."""
         return self._seeds is not None
 
     def __repr__(self):
@@ -188,12 +200,12 @@ class RandomSource(_ExistsOnce):
         Returns
         -------
         Stream
-            An object whose ``words(n)`` gives `n` uniform 64-bit integers.
+            An object whose ``words(n)`` returns `n` uniform 64-bit integers.
 
         Raises
         ------
         RuntimeError
-            If the source is seeded and was carried over a fork.
+            If the source is seeded and the process is a fork of its creator.
         """
         if not self.seeded:
             return Stream(self)
@@ -202,22 +214,21 @@ class RandomSource(_ExistsOnce):
             return Stream(self, self._seeds.spawn(1)[0])
 
 
-# What stands for a source where a `random_state` is taken.
+# The values of a `random_state` parameter.
 SourceLike = int | RandomSource | None
 
 
 def as_source(random_state: SourceLike) -> RandomSource:
-    """Return `random_state` if it is a `RandomSource`, else a new source built from it.
+    """Return `random_state` if it is a `RandomSource`, else a new source created from it.
 
     Parameters
     ----------
     random_state : None, int or RandomSource
-        None is the operating system's generator; an int makes noise that can be reproduced.
+        None is the operating system's generator. An integer seed makes the noise reproducible.
 
     Returns
     -------
     RandomSource
-        The source.
 
     Examples
     --------
@@ -229,8 +240,9 @@ def as_source(random_state: SourceLike) -> RandomSource:
 
 
 def _refuse_after_fork(pid):
+    """Raise RuntimeError unless this is the process that created a seeded source or stream."""
     if os.getpid() != pid:
         raise RuntimeError(
-            "a seeded source of noise was carried over a fork and would repeat the parent's "
-            "noise; build a RandomSource in the child process"
+            "a seeded RandomSource was used in a fork of its process, where it would repeat the "
+            "parent's noise; create a RandomSource in the child process"
         )

@@ -178,7 +178,7 @@ def test_a_part_says_what_it_is_and_cannot_be_parted():
     assert "part 2 of 2 of 'clinic'" in str(accountant.report())
     assert accountant.charges[0].part.index == 1
     assert part.epsilon_remaining == accountant.epsilon_remaining == 0.75
-    with pytest.raises(ValueError, match="again"):
+    with pytest.raises(ValueError, match="do not nest"):
         part.disjoint("ward", 2)
     with pytest.raises(ValueError, match="other parts"):
         accountant.disjoint("clinic", 3)[0].charge(PureDP(0.25))
@@ -331,7 +331,7 @@ def test_the_worst_parts_of_a_schedule_are_those_of_all_choices():
 
 
 def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
-    joined, calls = _composition._joined, []
+    joined, calls = _composition._merge_schedules, []
 
     def counted(schedules):
         calls.append(schedules)
@@ -339,7 +339,7 @@ def test_parts_that_were_charged_the_same_are_tried_once(monkeypatch):
         assert len(calls) <= 20_000
         return joined(schedules)
 
-    monkeypatch.setattr(_composition, "_joined", counted)
+    monkeypatch.setattr(_composition, "_merge_schedules", counted)
     rule = PrivacyAccountant(1.0, 0.0, composition="auto").config.rule
     two = [rule.cost(Charge("", PureDP(e), e, 0.0, False, "", "")) for e in (0.1, 0.2)]
     assert len(rule.worst(two * 20, 20)) == 21
@@ -352,6 +352,6 @@ def test_the_quick_bound_of_zcdp_lets_no_total_through_that_is_beyond_the_limit(
         charges = [Charge("", ZCDP(rho / 2), math.inf, delta, False, "", "")] * 2
         total = rule.add(*map(rule.cost, charges))
         epsilon = rule.spent(total, (1.0, delta))[0]
-        assert rule.within(total, (epsilon, delta))
+        assert rule.is_within(total, (epsilon, delta))
         below = math.nextafter(epsilon, 0.0)
-        assert epsilon == 0.0 or not rule.within(total, (below, delta))
+        assert epsilon == 0.0 or not rule.is_within(total, (below, delta))

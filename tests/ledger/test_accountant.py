@@ -140,7 +140,7 @@ def test_a_loader_that_knows_no_pickles_makes_a_handle_of_the_same_state(path):
 
 @pytest.mark.parametrize("cap", [{}, {"ledger": "memory://"}, {"epsilon": None, "delta": None}])
 def test_an_accountant_needs_a_cap(cap):
-    with pytest.raises(TypeError, match="needs a limit: epsilon and delta"):
+    with pytest.raises(TypeError, match="epsilon and delta are missing"):
         PrivacyAccountant(**cap)
 
 
@@ -289,19 +289,19 @@ def test_threads_never_take_each_other_back(path):
     """A thread that folds slowly must not hide from the others what they have seen."""
     accountant = PrivacyAccountant(10.0, 0.0, ledger=path)
     accountant.charge(PureDP(1.0))
-    old = accountant._known.state
+    old = accountant._shared.state
     accountant.charge(PureDP(5.0))
     append = accountant._ledger.append
 
     def slow_append(dataset, after, decide):
         # Another thread puts back an older state between the reading of it and the decision.
-        accountant._known.state = old
+        accountant._shared.state = old
         return append(dataset, after, decide)
 
     accountant._ledger.append = slow_append
     with pytest.raises(BudgetExceededError):
         accountant.charge(PureDP(8.0))
-    accountant._known.state = old
+    accountant._shared.state = old
     assert accountant.epsilon_spent == 6.0
 
 

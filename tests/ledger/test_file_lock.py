@@ -18,7 +18,7 @@ import pytest
 from skdp import BudgetExceededError, LedgerError, PrivacyAccountant
 from skdp.accounting import PureDP
 from skdp.ledger import open_ledger
-from skdp.ledger._file_lock import LOCK_SUFFIX, LockFile, locked
+from skdp.ledger._file_lock import LOCK_SUFFIX, LockFile, hold_file_lock
 from skdp.ledger._sqlite import SQLiteLedger
 from tests._processes import Child, read_to_end, wait_until
 from tests.ledger._windows import simulate_windows, windows_path
@@ -34,7 +34,7 @@ def lock_of(path):
 
 
 def tries_to_charge(path, go, waits, told):
-    take = LockFile.take
+    take = LockFile.acquire
 
     def noted(lock):
         is_taken = take(lock)
@@ -43,7 +43,7 @@ def tries_to_charge(path, go, waits, told):
         return is_taken
 
     # This process ends with its charge.
-    LockFile.take = noted
+    LockFile.acquire = noted
     wait_until(go.exists)
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     try:
@@ -100,7 +100,7 @@ def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(
 ):
     accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
     before = path.read_bytes()
-    stamp = SQLiteLedger._stamp
+    stamp = SQLiteLedger._file_stamp
     stamps = []
 
     def undone(self):
@@ -111,7 +111,7 @@ def test_a_charge_that_is_not_there_afterwards_is_not_acknowledged(
             path.write_bytes(before[:24] + counter + before[28:])
         return stamp(self)
 
-    monkeypatch.setattr(SQLiteLedger, "_stamp", undone)
+    monkeypatch.setattr(SQLiteLedger, "_file_stamp", undone)
     with pytest.raises(LedgerError, match="is missing"):
         accountant.charge(PureDP(0.5))
 
@@ -129,7 +129,7 @@ def test_a_lock_that_is_removed_while_held_is_noticed(path):
 
 def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monkeypatch):
     path.touch()
-    take, taken = LockFile.take, []
+    take, taken = LockFile.acquire, []
 
     def removed_before(lock):
         if not taken:
@@ -137,8 +137,8 @@ def test_whoever_waited_for_a_lock_that_was_removed_takes_the_new_one(path, monk
         taken.append(take(lock))
         return taken[-1]
 
-    monkeypatch.setattr(LockFile, "take", removed_before)
-    with locked(path, 60.0) as lock:
+    monkeypatch.setattr(LockFile, "acquire", removed_before)
+    with hold_file_lock(path, 60.0) as lock:
         assert lock.is_at_its_path()
     assert taken == [False, True]
 
@@ -163,7 +163,7 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
     times, tries = itertools.count(), itertools.count(1)
     clock = SimpleNamespace(monotonic=lambda: float(next(times)), monotonic_ns=lambda: 0)
     clock.sleep = lambda seconds: None
-    take = LockFile.take
+    take = LockFile.acquire
 
     def held(lock):
         number = next(tries)
@@ -172,12 +172,12 @@ def test_waiting_ends_only_where_nothing_is_charged(path, monkeypatch, is_charge
         return number == 50 and take(lock)
 
     monkeypatch.setattr("skdp.ledger._file_lock.time", clock)
-    monkeypatch.setattr(LockFile, "take", held)
+    monkeypatch.setattr(LockFile, "acquire", held)
     if is_charged:
-        with locked(path, 10.0) as lock:
+        with hold_file_lock(path, 10.0) as lock:
             assert lock.is_at_its_path()
     else:
-        with pytest.raises(LedgerError, match="charged nothing"), locked(path, 10.0):
+        with pytest.raises(LedgerError, match="charged nothing"), hold_file_lock(path, 10.0):
             pass
 
 
@@ -232,7 +232,7 @@ def test_a_charge_from_a_signal_handler_inside_a_charge_raises_at_once(path):
 def test_a_child_that_is_forked_while_the_lock_is_held_does_not_keep_it(path):
     path.touch()
 
-    with locked(path, 60.0) as lock:
+    with hold_file_lock(path, 60.0) as lock:
         child = Child(time.sleep, 60.0)
         # The lock ends with its last copy: closed without being given back, as at a crash.
         lock.close()

@@ -69,7 +69,7 @@ def test_copies_clones_and_parts_are_the_same_users(accountant):
     whole.charge(PureDP(0.25))
     assert {(s.user, s.purpose) for s in (*ann.charges, *whole.charges)} == {("ann", "report")}
     for name in ("bob", None):
-        with pytest.raises(ValueError, match="reserved part"):
+        with pytest.raises(ValueError, match="reserved budget"):
             whole.as_user(name, purpose="trial")
 
 
@@ -192,7 +192,7 @@ def test_a_name_is_a_name(accountant):
             accountant.as_user(name)
         with pytest.raises(ValueError, match="must be a name"):
             accountant.as_user(purpose=name)
-    with pytest.raises(ValueError, match="keeps its limit"):
+    with pytest.raises(ValueError, match="cannot be changed"):
         accountant.reserve(1.0).sub_limit("a", 1.0, 0.0, users=["ann"], reason="the board")
     with pytest.raises(ValueError, match="who decided"):
         accountant.close(reason="")
@@ -308,7 +308,7 @@ def test_a_reserved_part_whose_payment_is_not_there_is_refused(accountant):
     forged = dict(record.body, reserved_from={"dataset": accountant.dataset, "hash": "f" * 64})
     ledger = open_ledger(accountant._address)
     ledger.append("forged", (0, "0" * 64), lambda records: ("open", forged))
-    with pytest.raises(LedgerError, match="does not hold the charge that pays"):
+    with pytest.raises(LedgerError, match="does not hold the charge that covers"):
         PrivacyAccountant(0.5, 0.0, ledger=accountant._address, dataset="forged")
     assert part.charge(PureDP(0.5)).epsilon == 0.5
 
@@ -358,7 +358,7 @@ def test_a_bad_environment_breaks_no_reading(accountant, monkeypatch):
 
 def _append(accountant, kind, **body):
     ledger = open_ledger(accountant._address)
-    position = accountant._now().position
+    position = accountant._current_state().position
     ledger.append(accountant.dataset, position, lambda records: (kind, body))
 
 
@@ -420,7 +420,7 @@ def test_handles_know_what_others_of_the_data_set_have_read(accountant, monkeypa
     for _ in range(8):
         accountant.as_user("ann").charge(PureDP(0.125))
     read = []
-    monkeypatch.setattr(State, "_after_record", lambda state, record: read.append(record) or state)
+    monkeypatch.setattr(State, "_with_record", lambda state, record: read.append(record) or state)
     accountant.as_user("bob", purpose="trial").can_afford(PureDP(0.125))
     assert read == []
 

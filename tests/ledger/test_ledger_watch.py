@@ -17,7 +17,7 @@ from skdp import LedgerError, PrivacyAccountant
 from skdp.accounting import Composed, Event, Gaussian, PureDP, Repeated
 from skdp.ledger import PlannedCharge, Reservation, _accountant, _sql, chain_end
 from skdp.ledger._file_lock import LOCK_SUFFIX
-from skdp.ledger._sqlite import _BESIDE, _TABLE
+from skdp.ledger._sqlite import _RESERVED_SUFFIXES, _TABLE
 from tests._processes import Child
 
 pytestmark = pytest.mark.usefixtures("any_system")
@@ -126,7 +126,7 @@ def test_a_ledger_that_was_deleted_is_begun_again_on_purpose_alone(path):
     assert PrivacyAccountant(1.0, 0.0, ledger=path).epsilon_spent == 0.0
 
 
-@pytest.mark.parametrize("suffix", [*_BESIDE, "-JOURNAL"])
+@pytest.mark.parametrize("suffix", [*_RESERVED_SUFFIXES, "-JOURNAL"])
 def test_a_ledger_is_no_file_that_another_one_removes_or_writes(path, suffix):
     charged(path)
     with pytest.raises(LedgerError, match="cannot end in"):
@@ -204,8 +204,8 @@ def test_an_event_that_would_not_be_read_back_is_refused(path, event):
         lambda: accountant.charge(event, epsilon=0.1, delta=0.0),
         lambda: accountant.charge(event, delta=1e-6),
         lambda: accountant.can_afford(event, epsilon=0.1, delta=0.0),
-        lambda: reservation.steps[0]._paid((0.1, 0.0), event, "", False),
-        lambda: in_plan.steps[0]._paid((0.1, 0.0), PureDP(0.1), "", False),
+        lambda: reservation.steps[0]._paying_charge((0.1, 0.0), event, "", False),
+        lambda: in_plan.steps[0]._paying_charge((0.1, 0.0), PureDP(0.1), "", False),
     ):
         with pytest.raises(ValueError):
             use()
@@ -221,8 +221,8 @@ def test_a_record_that_would_not_be_read_back_is_refused(path, monkeypatch):
         with pytest.raises(LedgerError, match="cannot be written"):
             ledger.append("default", chain_end([]), lambda records, body=body: ("charge", body))
     # Whatever an accountant decides is read as the next process will read it, before it is there.
-    monkeypatch.setattr("skdp.ledger._accountant._time", lambda: 0)
-    monkeypatch.setattr("skdp.ledger._accountant._body", lambda spend: {"event": "{}"})
+    monkeypatch.setattr("skdp.ledger._accountant._current_time", lambda: 0)
+    monkeypatch.setattr("skdp.ledger._accountant._charge_body", lambda spend: {"event": "{}"})
     with pytest.raises(LedgerError, match="cannot be read"):
         accountant.charge(PureDP(0.5))
     monkeypatch.undo()

@@ -193,7 +193,7 @@ def one_round_too_many(self, step):
 @pytest.mark.parametrize(
     ("method", "mutant"),
     [
-        ("after", forgotten_draw),
+        ("with_step", forgotten_draw),
         ("first_without", always_free),
         ("first_without", one_round_too_many),
     ],
@@ -207,7 +207,9 @@ def test_a_rule_that_counts_wrongly_is_caught(monkeypatch, method, mutant):
 
 def test_a_round_that_is_not_charged_is_caught(monkeypatch):
     monkeypatch.setattr(
-        ReservedStep, "_paid", lambda self, _, *args: self.reservation.accountant._request(*args)
+        ReservedStep,
+        "_paying_charge",
+        lambda self, _, *args: self.reservation.accountant._make_request(*args),
     )
     with pytest.raises(AssertionError):
         run_steps([0, 1], 2)

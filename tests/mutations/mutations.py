@@ -72,8 +72,10 @@ MUTATIONS = [
     Mutation(
         "cap-not-checked",
         "ledger._state",
-        "State.priced",
-        rules.decided("rule.within(after.total(limit), (limit.epsilon, limit.delta))", False),
+        "State.price_charge",
+        rules.decided(
+            "rule.is_within(new_state.total(limit), (limit.epsilon, limit.delta))", False
+        ),
         ("ledger/test_accountant.py::test_a_refused_charge_changes_nothing",),
         "releases beyond the cap are made",
     ),
@@ -91,8 +93,8 @@ MUTATIONS = [
     Mutation(
         "an-allowance-used-again",
         "ledger._reservation",
-        "Allowance._paid",
-        rules.statement_dropped("self._left.pop()"),
+        "Allowance._paying_charge",
+        rules.statement_dropped("self._unused.pop()"),
         ("ledger/test_reservation.py::test_an_allowance_is_used_once",),
         "a fit that was paid for once is made twice",
     ),
@@ -100,7 +102,7 @@ MUTATIONS = [
         "another-event-than-planned",
         "ledger._reservation",
         "PlannedCharge.price",
-        rules.refusals_dropped("would release what was not planned"),
+        rules.refusals_dropped("would make a release that was not planned"),
         ("ledger/test_reservation.py::test_a_refused_round_changes_nothing",),
         "a reservation pays for a costlier release",
     ),
@@ -260,7 +262,7 @@ MUTATIONS = [
         "remainders-not-drawn-again",
         "noise._integers",
         "uniform_integers",
-        rules.decided("beyond.size", False),
+        rules.decided("rejected.size", False),
         ("noise/test_integers.py::test_words_beyond_the_last_multiple_are_drawn_again",),
         "some integers are likelier than the price assumes",
     ),

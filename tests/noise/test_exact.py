@@ -34,7 +34,7 @@ def test_exp_of_zero_is_one():
 
 def below_exp(uniform):
     """Decide whether a number lies below exp(-1)."""
-    return uniform.below(lambda index, precision: exp_bounds(objects(1)[index], 1, precision))
+    return uniform.is_below(lambda index, precision: exp_bounds(objects(1)[index], 1, precision))
 
 
 def test_a_comparison_draws_more_bits_only_inside_the_band():

@@ -66,9 +66,9 @@ def test_as_source_passes_a_source_through():
 def test_neither_sources_nor_streams_are_pickled_or_copied(make):
     for thing in (make(), make().stream()):
         for road in (pickle.dumps, copy.copy, copy.deepcopy):
-            with pytest.raises(TypeError, match="never"):
+            with pytest.raises(TypeError, match="cannot be copied"):
                 road(thing)
-        with pytest.raises(TypeError, match="never"):
+        with pytest.raises(TypeError, match="cannot be copied"):
             copy.deepcopy({"inside": [thing]})
 
 

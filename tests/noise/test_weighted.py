@@ -40,7 +40,7 @@ def test_the_law_is_the_stated_one(weights, distances, rate):
 
 def test_integers_decide_as_floats_do(monkeypatch):
     fast = [draw(*case, 200, seed=3) for case in CASES]
-    compare = module._below_scaled_exp
+    compare = module._is_below_scaled_exp
 
     def doubtful(approximate, factor, exponent, stream):
         word = stream.words(1)
@@ -52,7 +52,7 @@ def test_integers_decide_as_floats_do(monkeypatch):
         assert both[0] == both[1]
         return both[0]
 
-    monkeypatch.setattr(module, "_below_scaled_exp", doubtful)
+    monkeypatch.setattr(module, "_is_below_scaled_exp", doubtful)
     for case, counts in zip(CASES, fast, strict=True):
         np.testing.assert_array_equal(draw(*case, 200, seed=3), counts)
 
