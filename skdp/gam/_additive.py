@@ -80,7 +80,7 @@ class RawTableModel(TableEstimator):
         kinds = shape.kinds or [None] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
-    def _make_plan(self, plan_class, shape, guarantee, **params):
+    def _build_plan(self, plan_class, shape, guarantee, **params):
         """Return a plan of this class for a table of this shape."""
         return plan_class(
             columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **params
@@ -244,7 +244,7 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         columns = self._columns(shape)
-        plan = self._make_plan(
+        plan = self._build_plan(
             AdditivePlan,
             shape,
             guarantee,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
-from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._documents import PrintedDocument, Section, with_bar
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
@@ -243,7 +243,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
             if entry.purpose:
                 release.append(f"for {entry.purpose}")
             epsilon = format_rounded_up(entry.epsilon) if number else "-"
-            epsilon = barred(epsilon, entry.epsilon, max_epsilon)
+            epsilon = with_bar(epsilon, entry.epsilon, max_epsilon)
             delta = format_rounded_up(entry.delta) if number else "-"
             rows.append((number or "", entry.time, " ".join(release).strip(), epsilon, delta))
         return rows
@@ -264,7 +264,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
         for entry in self.breakdown:
             epsilon, delta = entry["spent"]
             max_epsilon = entry.get("limit", self.limit)[0]
-            spent = barred(format_rounded_up(epsilon, delta), epsilon, max_epsilon)
+            spent = with_bar(format_rounded_up(epsilon, delta), epsilon, max_epsilon)
             limit = format_rounded_up(*entry["limit"]) if "limit" in entry else "-"
             remaining = format_rounded_up(*entry["remaining"]) if "remaining" in entry else "-"
             rows.append((entry["of"], spent, limit, remaining))

@@ -591,4 +591,4 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
-        return self._make_plan(HistogramNBPlan, shape, guarantee, n_classes=n_classes)
+        return self._build_plan(HistogramNBPlan, shape, guarantee, n_classes=n_classes)

@@ -214,7 +214,7 @@ class PrivateTrees(RawTableModel):
         """Return the plan of a task on a table of this shape."""
         check_verbose(self.verbose)
         depth = check_integer(self.max_depth, "max_depth", 1, MAX_DEPTH)
-        return self._make_plan(plan_class, shape, guarantee, task=task, depth=depth, **params)
+        return self._build_plan(plan_class, shape, guarantee, task=task, depth=depth, **params)
 
     def _attributes(self, terms, values, constant, plan):
         n_columns = len(plan.columns)
