@@ -182,11 +182,30 @@ def names_in(params, n_features):
     -------
     list of str or None
     """
-    dicts = (params.get(name) for name in ("bounds", "categories", "edges", "monotonic_cst"))
-    groups = [each for each in dicts if isinstance(each, Mapping)]
-    pairs = params.get("interactions")
-    pairs = pairs if isinstance(pairs, list) else []
-    groups += [each for each in pairs if isinstance(each, list | tuple | np.ndarray)]
-    keys = [key for each in groups for key in each if isinstance(key, str | Integral)]
+    keys = [key for _, key in columns_named(params)]
     named = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
     return [None if j in keys else next(named, None) for j in range(n_features)]
+
+
+def columns_named(params):
+    """Yield the columns that parameters name, each with its parameter.
+
+    Parameters
+    ----------
+    params : dict of str to object
+        An estimator's.
+
+    Yields
+    ------
+    parameter : str
+    column : str or int
+        A name or a position.
+    """
+    for name in ("bounds", "categories", "edges", "monotonic_cst"):
+        value = params.get(name)
+        keys = value if isinstance(value, Mapping) else ()
+        yield from ((name, key) for key in keys if isinstance(key, str | Integral))
+    pairs = params.get("interactions")
+    for pair in pairs if isinstance(pairs, list) else ():
+        keys = pair if isinstance(pair, list | tuple | np.ndarray) else ()
+        yield from (("interactions", key) for key in keys if isinstance(key, str | Integral))

@@ -14,7 +14,12 @@ from skdp._data._refusals import column_name, no_numbers
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.mechanisms._unknown_shape import UnknownShapePlan, kinds_of_bounds, names_in
+from skdp.mechanisms._unknown_shape import (
+    UnknownShapePlan,
+    columns_named,
+    kinds_of_bounds,
+    names_in,
+)
 from skdp.noise._source import check_seed
 from skdp.pipeline._containers import check_unique_names
 from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse, repeated_names
@@ -64,8 +69,9 @@ class PublicTable(FrozenValue):
             return cls(has_target=True, y=y)
         # The number of rows of a dask collection may be unknown.
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
-        if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        n_targets = _length(y)
+        if None not in (n_rows, n_targets) and n_targets != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {n_targets}")
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
         by_person = [each for each in terms if each.unit == "person"]
         if by_person:
@@ -86,6 +92,16 @@ class PublicTable(FrozenValue):
             # The step's own check says what is wrong.
             return self.form
         return replace(self.form, classes=labels)
+
+
+def _length(y):
+    """Return how many rows a target of any container has, None where it does not say it."""
+    if hasattr(y, "shape"):
+        length = y.shape[0] if len(y.shape) else None
+    else:
+        length = len(y) if hasattr(y, "__len__") else None
+    # Lazy collections may not know it.
+    return length if isinstance(length, int | np.integer) else None
 
 
 def _number_of_persons(params, n_rows, missing_ids):
@@ -263,6 +279,22 @@ def _check_columns(step):
         raise no_numbers(column_name(kinds.index("text"), step.form.names))
 
 
+def _check_has_names(step):
+    """Refuse a column's name where the step gets an array, also one of a width that is found.
+
+    A plan of a known width refuses it by itself.
+    """
+    if step.form.is_frame is not False or step.n_features is not None:
+        return
+    for parameter, column in columns_named(step.params):
+        if isinstance(column, str):
+            raise ValueError(
+                f"{parameter} names column {column!r}, but the step gets an array, whose columns "
+                "have no names: let the step before it make a data frame, by "
+                "set_output(transform='pandas'), or name columns by their positions"
+            )
+
+
 def _check_plan(step, table):
     """Check the parameters of a private step, and the target against them, by its plan."""
     estimator = step.estimator
@@ -286,6 +318,7 @@ def _check_plan(step, table):
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
     _check_columns(step)
+    _check_has_names(step)
     if of_skdp(estimator) and isinstance(estimator, TableEstimator):
         _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):

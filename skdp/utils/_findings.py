@@ -161,8 +161,11 @@ def report_declared_identifiers(params, names, n_columns, n_units):
 
 
 def _declared_lists(categories, names, n_columns):
-    """Return the lists of labels in a parameter that a plan has accepted, by column."""
-    if categories is None or isinstance(categories, str):
+    """Return the lists of labels in a parameter, by column.
+
+    A plan has accepted the parameter, or does not read it: then it may be anything.
+    """
+    if not _is_list(categories):
         return {}
     if isinstance(categories, Mapping):
         positions = {} if names is None else {name: j for j, name in enumerate(names)}
@@ -172,7 +175,14 @@ def _declared_lists(categories, names, n_columns):
     else:
         # One flat list is for every column.
         entries = dict.fromkeys(range(n_columns), categories)
-    return {j: own for j, own in entries.items() if own is not None and not isinstance(own, str)}
+    return {j: own for j, own in entries.items() if _is_list(own)}
+
+
+def _is_list(value):
+    """Return True for a list, an array or a dict of values, False for a word or a number."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
 def is_identifier(name):

@@ -431,3 +431,52 @@ def test_columns_that_a_pattern_selects_are_known():
         accountant = PrivacyAccountant(1.0, 1e-5)
         split_budget(pipe.set_params(later=right), 1.0, 1e-5, accountant).fit(FRAME, Y)
         assert accountant.epsilon_spent == 1.0
+
+
+BY_A_NAME = [
+    DPStandardScaler(bounds={"p": (0, 1)}),
+    DPOneHotEncoder(categories={"p": [0.0, 1.0]}),
+    DPTargetEncoder(categories={"p": [0.0, 1.0]}),
+    DPHistogramTransformer(bounds=(0, 1), interactions=[("p", "q")]),
+    DPKMeans(bounds={"p": (0, 1)}),
+    DPTableVectorizer(bounds={"p": (0, 1)}),
+    DPAdditiveClassifier(bounds={"p": (0, 1)}),
+    DPAdditiveClassifier(monotonic_cst={"p": 1}),
+    DPAdditiveClassifier(interactions=[("p", "q")]),
+]
+
+
+@pytest.mark.parametrize("step", BY_A_NAME, ids=str)
+def test_a_name_for_a_column_of_an_array_costs_nothing(step):
+    """An array has no names, also where its width is found."""
+    for front in (clone(FOUND), scaler()):
+        for table in (X, FRAME):
+            pipe = Pipeline([("front", front), ("later", clone(step))])
+            message = refused(pipe, table, Y)
+            assert message.startswith("step 'later': ") and "'p'" in message, message
+
+
+TARGETS = {
+    "series": pd.Series,
+    "tuple": tuple,
+    "extension array": lambda y: pd.array(y, dtype="Int64"),
+    "categorical": pd.Categorical,
+    "polars": lambda y: pytest.importorskip("polars").Series(y),
+    "arrow": lambda y: pytest.importorskip("pyarrow").array(y),
+}
+
+
+@pytest.mark.parametrize("container", TARGETS)
+def test_a_target_of_another_length_costs_nothing(container):
+    pipe = Pipeline([("front", scaler()), ("model", classifier())])
+    short = TARGETS[container](Y[:-1])
+    assert refused(pipe, FRAME, short) == f"X has {N} rows, but y has {N - 1}"
+    split_budget(pipe, 1.0, 1e-5).fit(FRAME, TARGETS[container](Y))
+
+
+@pytest.mark.parametrize("unread", [0, 7.5, np.array(1.0), {0: 0}], ids=str)
+def test_a_parameter_that_a_step_does_not_read_is_not_read(unread):
+    imputer = DPSimpleImputer(bounds=(0, 1), categories=unread)
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    split_budget(make_pipeline(scaler(), imputer), 1.0, 1e-5, accountant).fit(X, Y)
+    assert accountant.epsilon_spent == 1.0
