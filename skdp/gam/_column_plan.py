@@ -24,6 +24,7 @@ from skdp.utils._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_unmatched,
 )
 
 
@@ -377,8 +378,16 @@ class ColumnsPlan(PlanValue):
         exact = exact_counts(terms, table, shares_of(persons), coarsest=self.levels[0])
         noisy = self._noisy(exact, source)
         terms = [self._term(term, own[0], scale) for term, own in zip(terms, noisy, strict=True)]
-        report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        self._report_counts(terms, scale)
         return terms
+
+    def _report_counts(self, terms, scale):
+        """Report columns whose noisy counts show that a model hardly tells their values apart."""
+        report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        # Behind the cells of the categories are one of other values and one of missing ones.
+        labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}
+        matched = {j: self.n_rows - t.counts[len(t.edges[0]) :].sum() for j, t in labels.items()}
+        report_unmatched(matched, dict.fromkeys(matched, scale), self.n_rows)
 
     def _is_in_one_bin(self, term, scale):
         """Return True if the noisy counts show that one bin holds nearly all of a column.

@@ -12,7 +12,7 @@ from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
-from skdp.preprocessing._categories import first_labels
+from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
@@ -53,6 +53,13 @@ class HistogramPlan(BinningPlan):
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, shares_of(persons))
+            labels = {j: own for j, own in enumerate(bins) if not own.is_numeric}
+            report_no_match(
+                {j: noisy[j] for j in labels},
+                {j: own.other for j, own in labels.items()},
+                self.counts,
+                total,
+            )
             pairs = zip(noisy, (each.is_numeric or each.other >= 0 for each in bins), strict=True)
             counts = objects([consistent_counts(own, total, exactly) for own, exactly in pairs])
         return released | {"counts_": counts, "_pairs": self.pairs}

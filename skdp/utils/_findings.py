@@ -17,6 +17,7 @@ from skdp.utils._warnings import warn_user
 NO_BOUNDS = "bounds"
 ROUGH_BOUNDS = "rough bounds"
 NO_CATEGORIES = "categories"
+NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
 MANY_LABELS = "many labels"
 ONE_BIN = "bin"
@@ -37,6 +38,10 @@ MESSAGES = {
         "No category stood out of the noise in {columns}, so all values count as one: leave a "
         "column out whose values are nearly all different, as identifiers are; of others declare "
         "the categories, or give more epsilon or delta."
+    ),
+    NO_MATCH: (
+        "Nearly no value of {columns} is one of the column's categories, so nearly all count as "
+        "one: declare the values as the table writes them, capitals and blanks included."
     ),
     IDENTIFIERS: (
         "By the name, {columns} may hold identifiers, from which a model learns nothing about new "
@@ -61,6 +66,9 @@ IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
 # average; a declared one if it is as long as the table.
 MIN_IDENTIFIERS = 20
 ROWS_OF_AN_IDENTIFIER = 10
+# No more than this fraction of the rows match the categories of a column that is reported, and the
+# noise of their number is no more than that fraction.
+MAX_MATCHED = 0.02
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # A warning names so many columns at most; the number of the others follows.
 MOST_NAMES = 20
@@ -116,6 +124,25 @@ def report_identifiers(table, columns):
         Those of which no categories are declared.
     """
     report_finding(IDENTIFIERS, [j for j in columns if is_identifier(table.label(j))])
+
+
+def report_unmatched(matched, deviations, n_units):
+    """Report columns of which nearly no value is one of the categories.
+
+    Parameters
+    ----------
+    matched : dict of int to float
+        Of each column, the noisy number of rows whose values are among its categories.
+    deviations : dict of int to float
+        Of the noise of these numbers.
+    n_units : int
+        The public number of rows, or of persons.
+    """
+    most = MAX_MATCHED * n_units
+    report_finding(
+        NO_MATCH,
+        [j for j, own in matched.items() if deviations[j] <= most and own <= most + deviations[j]],
+    )
 
 
 def report_many_labels(n_labels, n_units):
