@@ -309,10 +309,7 @@ COUNTING = {
         ["job"],
     ),
     "target": (lambda: DPTargetEncoder(2.0, categories=JOBS), ["job"]),
-    "imputer": (
-        lambda: DPSimpleImputer(2.0, strategy="most_frequent", categories=JOBS),
-        ["job"],
-    ),
+    "imputer": (lambda: DPSimpleImputer(2.0, strategy="most_frequent", categories=JOBS), ["job"]),
     "histogram": (
         lambda: skdp.DPHistogramTransformer(2.0, categories=JOBS, bounds={"x": (0, 1)}),
         ["job", "x"],

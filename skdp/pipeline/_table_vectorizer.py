@@ -407,7 +407,7 @@ class DPTableVectorizer(PlannedTransformer):
             edges = column.known
         else:
             # Bins are counted first. A range has two ends, whatever they will be.
-            edges = np.zeros(2) if self.numbers == "scaled" else None
+            edges = np.zeros(2) if self.numeric == "scaled" else None
         if edges is None:
             return None
         groups = resolutions(n_cells(column.kind, edges), coarser=not column.is_label)

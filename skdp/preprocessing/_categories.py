@@ -137,7 +137,10 @@ class DeclaredCounts(MechanismPlan):
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
         counts = split_by_column(noisy.astype(np.float64), exact)
         report_no_match(
-            dict(enumerate(counts)), dict(enumerate(others)), self.mechanism, n_units(table, persons)
+            dict(enumerate(counts)),
+            dict(enumerate(others)),
+            self.mechanism,
+            n_units(table, persons),
         )
         return self.categories, counts
 
