@@ -61,7 +61,7 @@ def read_persons(groups, n_rows, missing="error"):
     codes = person_codes(groups, missing)
     check_consistent_length(np.empty(n_rows), codes)
     counts = np.bincount(codes)
-    n_persons = np.count_nonzero(counts)
+    n_persons = int(np.count_nonzero(counts))
     if n_persons > MOST_PERSONS:
         raise ValueError("groups names more than 2**26 persons: no sum of so many is exact")
     # Of what is assigned to one place several times the last stays: here the first row.
