@@ -1,5 +1,6 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -194,7 +195,7 @@ def _check_step(step, table):
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
-        _check_frozen_width(step)
+        _check_frozen(step)
     elif hasattr(estimator, "_candidate_params"):
         _check_search(step, table)
     elif step.kind == "private" and plans_its_fit(estimator):
@@ -206,13 +207,35 @@ def _check_step(step, table):
         check_unique_names(made.names, frame_library(estimator))
 
 
-def _check_frozen_width(step):
+def _check_frozen(step):
     """Refuse a frozen step that was fitted to other columns than it gets."""
-    fitted = getattr(step.estimator.estimator, "n_features_in_", None)
-    if None not in (fitted, step.n_features) and fitted != step.n_features:
+    fitted = step.estimator.estimator
+    form = step.form
+    width = getattr(fitted, "n_features_in_", None)
+    if None not in (width, step.n_features) and width != step.n_features:
         raise ValueError(
-            f"estimator was fitted to {fitted} columns, but the step gets {step.n_features}"
+            f"estimator was fitted to {width} columns, but the step gets {step.n_features}"
         )
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is not None and form.is_frame and form.names is not None:
+        known = [*names]
+        given = [*form.names]
+        if given != known and all(isinstance(name, str) for name in given):
+            raise ValueError(
+                f"estimator was fitted to columns {known}, but the step gets {given}: give it the "
+                "same columns in the same order"
+            )
+    if step.kind == "frozen" and of_skdp(fitted) and hasattr(fitted, "transform"):
+        _check_frozen_words(fitted, form)
+
+
+def _check_frozen_words(fitted, form):
+    """Refuse a fitted transformer of words where the columns are known to be numbers, or so."""
+    if form.tells_cells and form.n_columns:
+        with warnings.catch_warnings():
+            # The rows have no names of columns.
+            warnings.simplefilter("ignore")
+            fitted.transform(made_up_rows(form.kinds))
 
 
 def _check_search(step, table):

@@ -418,6 +418,29 @@ def test_a_frozen_step_of_other_columns_costs_nothing():
     assert "step 'later': bounds" in refused(pipe, X[:, :2], Y)
 
 
+@pytest.mark.parametrize("names", [["p", "q", "s"], ["p", "r", "q"]], ids=["other", "order"])
+def test_a_frozen_step_of_other_names_costs_nothing(names):
+    frozen = FrozenEstimator(DPStandardScaler(bounds=(0, 1)).fit(FRAME))
+    steps = [("front", pandas(scaler())), ("later", frozen), ("model", classifier())]
+    table = FRAME.set_axis(names, axis=1)
+    assert "step 'later': estimator was fitted to columns" in refused(Pipeline(steps), table, Y)
+    split_budget(Pipeline(steps), 1.0, 1e-5).fit(FRAME, Y)
+    # An array has no names that could be others.
+    steps[0] = ("front", scaler())
+    with pytest.warns(UserWarning, match="valid feature names"):
+        split_budget(Pipeline(steps), 1.0, 1e-5).fit(table, Y)
+
+
+def test_a_frozen_encoder_of_words_before_which_numbers_stand_costs_nothing():
+    encoder = DPOneHotEncoder(categories=["a", "b"], sparse_output=False).fit(WORDS)
+    frozen = FrozenEstimator(encoder)
+    pipe = Pipeline([("front", scaler()), ("later", frozen), ("model", classifier())])
+    assert "step 'later': column 0 holds numbers" in refused(pipe, X, Y)
+    imputer = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"])
+    right = Pipeline([("front", imputer), ("later", frozen), ("model", classifier())])
+    split_budget(right, 1.0, 1e-5).fit(WORDS, Y)
+
+
 def test_columns_that_a_pattern_selects_are_known():
     front = pandas(scaler())
     for pattern, n_columns in (("p|q", 2), ("none", 0)):
