@@ -158,7 +158,11 @@ def declared_columns(kinds, bounds, categories, names):
             refused.append(f"{column_name(j, names)}: {error}")
         columns.append(column)
     if categorical:
-        refused.append(f"bounds: {', '.join(categorical)} is categorical")
+        refused.append(
+            f"bounds: {', '.join(categorical)} is categorical, by its type or by categories: leave "
+            "the column out of bounds, or give it a type of numbers or dates, as pd.to_numeric and "
+            "pd.to_datetime do in pandas"
+        )
     if refused:
         raise ValueError(in_one(refused))
     return columns

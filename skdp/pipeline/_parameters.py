@@ -189,9 +189,9 @@ def _check_step(step, table):
         )
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
-            f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "
-            "let that step make a dense table (sparse_output=False), or take a step that accepts "
-            "sparse tables"
+            f"{type(estimator).__name__} takes no sparse table, and gets one: let the step before "
+            "it, if there is one, make a dense table (sparse_output=False), or take a step that "
+            "accepts sparse tables"
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)

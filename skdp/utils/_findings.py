@@ -39,10 +39,6 @@ MESSAGES = {
         "column out whose values are nearly all different, as identifiers are; of others declare "
         "the categories, or give more epsilon or delta."
     ),
-    NO_MATCH: (
-        "Nearly no value of {columns} is one of the column's categories, so nearly all count as "
-        "one: declare the values as the table writes them, capitals and blanks included."
-    ),
     IDENTIFIERS: (
         "By the name, {columns} may hold identifiers, from which a model learns nothing about new "
         "rows: leave such columns out, or declare the categories of what is none."
@@ -50,6 +46,10 @@ MESSAGES = {
     MANY_LABELS: (
         "There are nearly as many rows as categories of {columns}, as of identifiers, from which a "
         "model learns nothing about new rows: leave such columns out, or declare fewer categories."
+    ),
+    NO_MATCH: (
+        "Nearly no value of {columns} is one of the column's categories, so nearly all count as "
+        "one: declare the values as the table writes them, capitals and blanks included."
     ),
     ONE_BIN: (
         "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
