@@ -142,7 +142,8 @@ def schema_from(frame):
     names = names_of(frame) if is_frame(frame) else []
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
         raise ValueError(
-            "a schema is drafted of a data frame whose columns have names of their own"
+            "a schema is drafted of a data frame whose columns have names of their own, which are "
+            "strings, as keys of JSON are: X.columns = X.columns.astype(str) in pandas"
         )
     kinds = dict(zip(names, container_kinds(frame), strict=True))
     return Schema(
