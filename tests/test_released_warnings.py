@@ -296,3 +296,43 @@ def test_audits_fit_synthetic_tables_and_warn_of_none():
     from skdp.audit import audit_epsilon
 
     assert said(lambda: audit_epsilon(DPStandardScaler(0.01), n_fits=20, random_state=0)) == []
+
+
+PADDED = pd.DataFrame({"job": RNG.choice([" a", " b", " c"], 3000), "x": RNG.random(3000)})
+JOBS = {"job": ["a", "b", "c"]}
+RAW = {"categories": JOBS, "bounds": {"x": (0, 1)}, "delta": 1e-6}
+# Estimators that count the rows of declared categories, and the columns that they read.
+COUNTING = {
+    "encoder": (lambda: DPOneHotEncoder(2.0, categories=JOBS, min_frequency=5), ["job"]),
+    "encoder with other": (
+        lambda: DPOneHotEncoder(2.0, categories=JOBS, other="rest", min_frequency=5),
+        ["job"],
+    ),
+    "target": (lambda: DPTargetEncoder(2.0, categories=JOBS), ["job"]),
+    "imputer": (lambda: DPSimpleImputer(2.0, strategy="most_frequent", categories=JOBS), ["job"]),
+    "histogram": (
+        lambda: skdp.DPHistogramTransformer(2.0, categories=JOBS, bounds={"x": (0, 1)}),
+        ["job", "x"],
+    ),
+    "vectorizer": (lambda: DPTableVectorizer(2.0, **RAW), ["job", "x"]),
+    "additive": (lambda: DPAdditiveClassifier(2.0, **RAW), ["job", "x"]),
+    "naive Bayes": (lambda: DPHistogramNB(2.0, **RAW), ["job", "x"]),
+    "forest": (lambda: skdp.DPRandomForestClassifier(2.0, n_estimators=2, **RAW), ["job", "x"]),
+    "tree": (lambda: skdp.DPDecisionTreeClassifier(2.0, **RAW), ["job", "x"]),
+}
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_categories_that_no_value_matches_are_reported(name):
+    """As where a file has a blank before each word, and the declared list has none."""
+    make, columns = COUNTING[name]
+    y = PADDED["x"] > 0.5
+    (message,) = said(lambda: make().fit(PADDED[columns], y))
+    assert "column 'job' is one of the column's categories" in message and "'x'" not in message
+    stripped = PADDED.assign(job=PADDED["job"].str.strip())
+    assert said(lambda: make().fit(stripped[columns], y)) == []
+
+
+def test_categories_are_not_reported_where_noise_hides_how_many_match():
+    model = DPOneHotEncoder(0.001, categories=JOBS, min_frequency=5)
+    assert said(lambda: model.fit(PADDED[["job"]])) == []

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import itertools
+import json
 import math
 import pickle
 import re
@@ -109,6 +110,8 @@ def check_statement(statement, accountant, *, unit, relation, composition, seede
         assert "rows of" in words["relation"]
     assert format_rounded_up(statement.epsilon, statement.delta) in str(statement).splitlines()[0]
     assert statement.mechanism and statement.noise_scale > 0.0 and statement.sensitivity > 0.0
+    # Also where a count of persons is one of NumPy's integers.
+    assert json.loads(json.dumps(statement.to_dict()))["unit"].startswith(unit)
 
 
 def combinations():

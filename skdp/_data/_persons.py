@@ -73,7 +73,7 @@ def read_persons(groups, n_rows, missing="error"):
     codes = person_codes(groups, missing)
     check_consistent_length(np.empty(n_rows), codes)
     counts = np.bincount(codes)
-    n_persons = np.count_nonzero(counts)
+    n_persons = int(np.count_nonzero(counts))
     if n_persons > MAX_PERSONS:
         raise ValueError(
             f"groups has {n_persons} persons, and sums are exact up to 2**26 persons only"

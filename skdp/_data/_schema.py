@@ -145,7 +145,10 @@ def schema_from(frame):
     """
     names = names_of(frame) if is_frame(frame) else []
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
-        raise ValueError("frame must be a data frame whose column names are distinct strings")
+        raise ValueError(
+            "frame must be a data frame whose column names are distinct strings, like the keys of "
+            "JSON: write X.columns = X.columns.astype(str) in pandas"
+        )
     kinds = dict(zip(names, container_kinds(frame), strict=True))
     return Schema(
         bounds={n: None for n in names if kinds[n] in ("number", "date", "duration")},

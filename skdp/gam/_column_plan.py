@@ -24,6 +24,7 @@ from skdp.utils._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_unmatched,
 )
 
 # Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
@@ -453,9 +454,16 @@ class ColumnsPlan(PlanValue):
         terms = []
         for term, column_counts in zip(finest_terms, noisy, strict=True):
             terms.append(self._merge_bins(term, column_counts[0], scale))
-        in_one_bin = [term.features[0] for term in terms if self._is_in_one_bin(term, scale)]
-        report_finding(ONE_BIN, in_one_bin)
+        self._report_counts(terms, scale)
         return terms
+
+    def _report_counts(self, terms, scale):
+        """Report columns whose noisy counts show that a model hardly tells their values apart."""
+        report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        # Behind the cells of the categories are one of other values and one of missing ones.
+        labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}
+        matched = {j: self.n_rows - t.counts[len(t.edges[0]) :].sum() for j, t in labels.items()}
+        report_unmatched(matched, dict.fromkeys(matched, scale), self.n_rows)
 
     def _is_in_one_bin(self, term, scale):
         """Return True if the noisy counts show that one bin contains nearly all rows of a column.

@@ -191,7 +191,11 @@ def declared_columns(kinds, bounds, categories, names):
             problems.append(f"{column_name(j, names)}: {error}")
         columns.append(column)
     if categorical_with_bounds:
-        problems.append(f"bounds: {', '.join(categorical_with_bounds)} is categorical")
+        problems.append(
+            f"bounds: {', '.join(categorical_with_bounds)} is categorical, by its type or by "
+            "categories: leave the column out of bounds, or give it a type of numbers or dates, as "
+            "pd.to_numeric and pd.to_datetime do in pandas"
+        )
     if problems:
         raise ValueError(join_messages(problems))
     return columns

@@ -183,14 +183,33 @@ def names_in(params, n_features):
     -------
     list of str or None
     """
-    keys = []
+    keys = [key for _, key in columns_named(params)]
+    names = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
+    return [None if j in keys else next(names, None) for j in range(n_features)]
+
+
+def columns_named(params):
+    """Yield the columns that parameters name, with the name of the parameter.
+
+    Parameters
+    ----------
+    params : dict of str to object
+        The parameters of an estimator.
+
+    Yields
+    ------
+    parameter : str
+    column : str or int
+        A name or a position.
+    """
     for name in ("bounds", "categories", "edges", "monotonic_cst"):
         if isinstance(params.get(name), Mapping):
-            keys += params[name]
+            for key in params[name]:
+                if isinstance(key, str | Integral):
+                    yield name, key
     if isinstance(params.get("interactions"), list):
         for pair in params["interactions"]:
             if isinstance(pair, list | tuple | np.ndarray):
-                keys += list(pair)
-    keys = [key for key in keys if isinstance(key, str | Integral)]
-    names = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return [None if j in keys else next(names, None) for j in range(n_features)]
+                for key in pair:
+                    if isinstance(key, str | Integral):
+                        yield "interactions", key

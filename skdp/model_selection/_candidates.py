@@ -14,6 +14,7 @@ from skdp._data._tables import indexable_table, read_target
 from skdp.base import DEFAULT_CONFIG
 from skdp.ledger import plan_event
 from skdp.pipeline import plan_pipeline
+from skdp.pipeline._checked_fits import no_columns_named
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
@@ -139,9 +140,10 @@ class Rows(FrozenValue):
     def fit(self, model):
         """Return a model after fitting it to the rows."""
         if self.persons is None:
-            return model.fit(self.X, self.y, **self.params)
+            with no_columns_named():
+                return model.fit(self.X, self.y, **self.params)
         # Steps of a pipeline receive groups by metadata routing only.
-        with config_context(enable_metadata_routing=True):
+        with config_context(enable_metadata_routing=True), no_columns_named():
             return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
 
 

@@ -19,7 +19,6 @@ from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
-from skdp.utils._findings import ONE_BIN, report_finding
 from skdp.utils._row_wise import row_softmax, row_sums
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
@@ -162,8 +161,7 @@ class HistogramNBPlan(ColumnsPlan):
             ]
             values.append(np.log(np.maximum(probabilities.T / prior, min_ratio)))
             corrections.append((logit(leave_one_out) - logit(probabilities)).T)
-        in_one_bin = [j for j, term in enumerate(terms) if self._is_in_one_bin(term, noise_std)]
-        report_finding(ONE_BIN, in_one_bin)
+        self._report_counts(terms, noise_std)
         log_prior = np.log(prior)
         rows = cells_of(table, terms)
         if not self.has_two_classes:

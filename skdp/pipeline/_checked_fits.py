@@ -1,5 +1,6 @@
 """Containers of scikit-learn whose fits check every step before the first charge."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from traceback import walk_tb
 
@@ -84,13 +85,8 @@ class CheckedFitsMixin:
                 # Like any refused fit, it must not leave the model of an earlier fit.
                 self._forget_fits()
                 raise
-        try:
+        with no_columns_named():
             return fit(X, y, **params)
-        except ZeroDivisionError as error:
-            if _is_of_column_transformer(error):
-                # It divides by the number of cells to compute the density of a sparse table.
-                raise ValueError(NO_COLUMNS) from error
-            raise
 
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps.
@@ -132,6 +128,18 @@ class CheckedFitsMixin:
 
     def fit_transform(self, X, y=None, **params):
         return self._fit_checked(super().fit_transform, X, y, params)
+
+
+@contextmanager
+def no_columns_named():
+    """Raise a `ValueError` that says what happened where a `ColumnTransformer` made no column."""
+    try:
+        yield
+    except ZeroDivisionError as error:
+        if _is_of_column_transformer(error):
+            # It divides by the number of cells, to find the density of a sparse table.
+            raise ValueError(NO_COLUMNS) from error
+        raise
 
 
 def _is_of_column_transformer(error):

@@ -1,5 +1,6 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,12 @@ from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.mechanisms._unknown_shape import UnknownShapePlan, kinds_of_bounds, names_in
+from skdp.mechanisms._unknown_shape import (
+    UnknownShapePlan,
+    columns_named,
+    kinds_of_bounds,
+    names_in,
+)
 from skdp.noise._source import check_seed
 from skdp.pipeline._containers import check_unique_names
 from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse, repeated_names
@@ -64,8 +70,9 @@ class PublicTable(FrozenValue):
             return cls(has_target=True, y=y)
         # A dask collection may have an unknown number of rows.
         n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
-        if n_rows is not None and isinstance(y, np.ndarray | list) and len(y) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but y has {len(y)}")
+        n_targets = _length(y)
+        if None not in (n_rows, n_targets) and n_targets != n_rows:
+            raise ValueError(f"X has {n_rows} rows, but y has {n_targets}")
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
         by_person = [each for each in terms if each.unit == "person"]
         if by_person:
@@ -86,6 +93,16 @@ class PublicTable(FrozenValue):
             # The check of the step raises a better error.
             return self.form
         return replace(self.form, classes=labels)
+
+
+def _length(y):
+    """Return how many rows a target of any container has, None where it does not say it."""
+    if hasattr(y, "shape"):
+        length = y.shape[0] if len(y.shape) else None
+    else:
+        length = len(y) if hasattr(y, "__len__") else None
+    # Lazy collections may not know it.
+    return length if isinstance(length, int | np.integer) else None
 
 
 def _number_of_persons(params, n_rows, missing_ids):
@@ -172,13 +189,13 @@ def _check_step(step, table):
         )
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
-            f"{type(estimator).__name__} takes no sparse table, and the step before it makes one: "
-            "let that step make a dense table (sparse_output=False), or take a step that accepts "
-            "sparse tables"
+            f"{type(estimator).__name__} takes no sparse table, and gets one: let the step before "
+            "it, if there is one, make a dense table (sparse_output=False), or take a step that "
+            "accepts sparse tables"
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
-        _check_frozen_width(step)
+        _check_frozen(step)
     elif hasattr(estimator, "_candidate_params"):
         _check_search(step, table)
     elif step.kind == "private" and plans_its_fit(estimator):
@@ -190,13 +207,35 @@ def _check_step(step, table):
         check_unique_names(made.names, frame_library(estimator))
 
 
-def _check_frozen_width(step):
+def _check_frozen(step):
     """Raise `ValueError` if a frozen step was fitted to another number of columns."""
-    fitted = getattr(step.estimator.estimator, "n_features_in_", None)
-    if None not in (fitted, step.n_features) and fitted != step.n_features:
+    fitted = step.estimator.estimator
+    form = step.form
+    width = getattr(fitted, "n_features_in_", None)
+    if None not in (width, step.n_features) and width != step.n_features:
         raise ValueError(
-            f"estimator was fitted to {fitted} columns, but the step gets {step.n_features}"
+            f"estimator was fitted to {width} columns, but the step gets {step.n_features}"
         )
+    names = getattr(fitted, "feature_names_in_", None)
+    if names is not None and form.is_frame and form.names is not None:
+        known = [*names]
+        given = [*form.names]
+        if given != known and all(isinstance(name, str) for name in given):
+            raise ValueError(
+                f"estimator was fitted to columns {known}, but the step gets {given}: give it the "
+                "same columns in the same order"
+            )
+    if step.kind == "frozen" and of_skdp(fitted) and hasattr(fitted, "transform"):
+        _check_frozen_words(fitted, form)
+
+
+def _check_frozen_words(fitted, form):
+    """Refuse a fitted transformer of words where the columns are known to be numbers, or so."""
+    if form.tells_cells and form.n_columns:
+        with warnings.catch_warnings():
+            # The rows have no names of columns.
+            warnings.simplefilter("ignore")
+            fitted.transform(made_up_rows(form.kinds))
 
 
 def _check_search(step, table):
@@ -264,6 +303,22 @@ def _check_columns(step):
         raise non_numeric_error(column_name(kinds.index("text"), step.form.names))
 
 
+def _check_has_names(step):
+    """Refuse a column's name where the step gets an array, also one of a width that is found.
+
+    A plan of a known width refuses it by itself.
+    """
+    if step.form.is_frame is not False or step.n_features is not None:
+        return
+    for parameter, column in columns_named(step.params):
+        if isinstance(column, str):
+            raise ValueError(
+                f"{parameter} names column {column!r}, but the step gets an array, whose columns "
+                "have no names: let the step before it make a data frame, by "
+                "set_output(transform='pandas'), or name columns by their positions"
+            )
+
+
 def _check_plan(step, table):
     """Check the parameters of a private step, and the target against them, by its plan."""
     estimator = step.estimator
@@ -287,6 +342,7 @@ def _check_plan(step, table):
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
     _check_columns(step)
+    _check_has_names(step)
     if of_skdp(estimator) and isinstance(estimator, TableEstimator):
         _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):

@@ -23,6 +23,7 @@ from skdp.utils._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_unmatched,
 )
 from skdp.utils._frames import objects
 from skdp.utils._labels import MAX_EXACT_INTEGER, UNDECLARED, canonical_label, category_codes
@@ -141,7 +142,38 @@ class DeclaredCounts(MechanismPlan):
             range(len(others)), self.categories, others, row_weights_of(persons)
         )
         noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
-        return self.categories, split_by_column(noisy.astype(np.float64), exact)
+        counts = split_by_column(noisy.astype(np.float64), exact)
+        report_no_match(
+            dict(enumerate(counts)),
+            dict(enumerate(others)),
+            self.mechanism,
+            n_units(table, persons),
+        )
+        return self.categories, counts
+
+
+def report_no_match(counts, others, mechanism, n_units):
+    """Report columns of whose values nearly none are among the categories.
+
+    Parameters
+    ----------
+    counts : dict of int to ndarray
+        The noisy counts of each column's categories.
+    others : dict of int to int
+        The place of the category of other values, negative if there is none.
+    mechanism : MechanismPlan
+        Of the noise.
+    n_units : int
+        The public number of rows, or of persons.
+    """
+    own = {j: np.arange(len(values)) != others[j] for j, values in counts.items()}
+    # A column whose only category is that of other values has none of its own.
+    own = {j: is_own for j, is_own in own.items() if is_own.any()}
+    matched = {j: counts[j][is_own].sum() for j, is_own in own.items()}
+    size = max(1, sum(map(len, counts.values())))
+    noise = mechanism.deviation(size)
+    deviations = {j: noise * math.sqrt(is_own.sum()) for j, is_own in own.items()}
+    report_unmatched(matched, deviations, n_units)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -192,6 +224,9 @@ class MixedCategories(MechanismPlan):
             by_column = split_by_column(noisy.astype(np.float64), exact)
             for j, values in zip(declared, by_column, strict=True):
                 counts[j] = values
+            places = {j: position_of(self.other, self.categories[j]) for j in declared}
+            known = {j: counts[j] for j in declared}
+            report_no_match(known, places, threshold.mechanism, n_units(table, persons))
         return categories, counts
 
     def _declared_counts(self, table, declared, persons):

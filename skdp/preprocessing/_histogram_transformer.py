@@ -12,7 +12,7 @@ from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
-from skdp.preprocessing._categories import first_labels
+from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
@@ -54,6 +54,13 @@ class HistogramPlan(BinningPlan):
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, row_weights_of(persons))
+            labels = {j: column for j, column in enumerate(bins) if not column.is_numeric}
+            report_no_match(
+                {j: noisy[j] for j in labels},
+                {j: column.other for j, column in labels.items()},
+                self.counts,
+                total,
+            )
             column_counts = []
             for column, noisy_column in zip(bins, noisy, strict=True):
                 # Every value is in a bin, unless it may be an undeclared category.

@@ -22,6 +22,7 @@ from skdp.preprocessing._categories import (
     encoded_categories,
     first_labels,
     plan_discovery,
+    report_no_match,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
@@ -342,6 +343,10 @@ class TargetPlan(TransformerPlan):
         outcomes = self.outcomes
         categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)
+        # The weights of a row's outcomes sum to 1.
+        counts = dict(enumerate(split_by_column(sums.sum(axis=1), categories)))
+        others = dict.fromkeys(counts, UNDECLARED)
+        report_no_match(counts, others, self.noise, n_units(table.X, persons))
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         shares, prior = _shrunk_means(sums, variance, self.smooth)
         encodings = split_by_column(shares, categories)

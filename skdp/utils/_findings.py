@@ -17,6 +17,7 @@ from skdp.utils._warnings import warn_user
 NO_BOUNDS = "bounds"
 ROUGH_BOUNDS = "rough bounds"
 NO_CATEGORIES = "categories"
+NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
 MANY_LABELS = "many labels"
 ONE_BIN = "bin"
@@ -46,6 +47,10 @@ MESSAGES = {
         "There are nearly as many rows as categories of {columns}, as of identifiers, from which a "
         "model learns nothing about new rows: leave such columns out, or declare fewer categories."
     ),
+    NO_MATCH: (
+        "Nearly no value of {columns} is one of the column's categories, so nearly all count as "
+        "one: declare the values as the table writes them, capitals and blanks included."
+    ),
     ONE_BIN: (
         "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
         "the bounds are much wider than the values can be, declare narrower ones."
@@ -62,6 +67,9 @@ IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
 # there are as many as rows.
 MIN_IDENTIFIERS = 20
 ROWS_PER_IDENTIFIER = 10
+# A column is reported if no more than this fraction of its rows match its categories, and if the
+# noise of their number is no more than that fraction.
+MAX_MATCHED = 0.02
 # A word in names such as customer_id and customerID.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Maximum number of column names in a message; the number of further columns follows.
@@ -120,6 +128,25 @@ def report_identifiers(table, columns):
     report_finding(IDENTIFIERS, [j for j in columns if is_identifier(table.label(j))])
 
 
+def report_unmatched(matched, deviations, n_units):
+    """Report columns of which nearly no value is one of the categories.
+
+    Parameters
+    ----------
+    matched : dict of int to float
+        Of each column, the noisy number of rows whose values are among its categories.
+    deviations : dict of int to float
+        Of the noise of these numbers.
+    n_units : int
+        The public number of rows, or of persons.
+    """
+    most = MAX_MATCHED * n_units
+    report_finding(
+        NO_MATCH,
+        [j for j, own in matched.items() if deviations[j] <= most and own <= most + deviations[j]],
+    )
+
+
 def report_many_labels(n_labels, n_units):
     """Report columns for which nearly as many categories were found as there are rows.
 
@@ -157,8 +184,11 @@ def report_declared_identifiers(params, names, n_columns, n_units):
 
 
 def _declared_lists(categories, names, n_columns):
-    """Return the declared labels by column, from a parameter that a plan accepted."""
-    if categories is None or isinstance(categories, str):
+    """Return the declared labels by column.
+
+    A plan has accepted the parameter, or does not read it: then it may be anything.
+    """
+    if not _is_list(categories):
         return {}
     if isinstance(categories, Mapping):
         positions = {} if names is None else {name: j for j, name in enumerate(names)}
@@ -168,11 +198,14 @@ def _declared_lists(categories, names, n_columns):
     else:
         # A flat list applies to each column.
         entries = dict.fromkeys(range(n_columns), categories)
-    declared = {}
-    for j, labels in entries.items():
-        if labels is not None and not isinstance(labels, str):
-            declared[j] = labels
-    return declared
+    return {j: labels for j, labels in entries.items() if _is_list(labels)}
+
+
+def _is_list(value):
+    """Return True for a list, an array or a dict of values, False for a word or a number."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return hasattr(value, "__len__") and not isinstance(value, str | bytes)
 
 
 def is_identifier(name):

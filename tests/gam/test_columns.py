@@ -181,7 +181,7 @@ def test_a_pandas_category_declares_no_list():
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"bounds": {"color": (0, 1)}}, "categorical"),
+        ({"bounds": {"color": (0, 1)}}, "categorical, by its type.*pd.to_datetime"),
         ({"bounds": {"size": (1, 0)}}, "low"),
         ({"bounds": {"day": ("x", "y")}}, "dates"),
         ({"bounds": {"nothing": (0, 1)}}, "no column"),

@@ -564,3 +564,31 @@ def test_what_stands_beside_a_private_step_and_fails_costs_nothing(encoder):
     with pytest.raises(ValueError):
         by_folds(beside(encoder), X, np.tile([0, 1], N // 2), accountant)
     assert accountant.charges == []
+
+
+def test_a_table_of_no_columns_is_named_after_the_charge():
+    """That no category is found is what the release says: nothing could have said it before."""
+    table = pd.DataFrame({"name": [f"person {i}" for i in range(60)]})
+    front = ColumnTransformer([("words", DPOneHotEncoder(delta=1e-6), ["name"])])
+    pipe = make_pipeline(front, DPLogisticRegression(data_norm=1.0))
+    search = DPGridSearchCV(pipe, {}, epsilon=1.0, delta=1e-5, strategy="holdout")
+    y = np.arange(60) % 2
+    with pytest.raises(ValueError, match="made no column, as no category was found"):
+        search.fit(table, y)
+
+
+@pytest.mark.parametrize("later", [DPStandardScaler(bounds=(0, 1)), DPAdditiveClassifier()])
+def test_a_step_that_takes_no_sparse_table_costs_nothing(later):
+    table = pd.DataFrame({"name": ["a", "b"] * 30, "x": np.arange(60) / 60})
+    y = np.arange(60) % 2
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    terms = {"epsilon": 1.0, "delta": 1e-5, "accountant": accountant}
+    steps = [DPTableVectorizer(), later]
+    if not hasattr(later, "predict"):
+        steps.append(DPLogisticRegression(data_norm=2.0))
+    pipe = make_pipeline(*steps)
+    with pytest.raises(ValueError, match="takes no sparse table"):
+        DPGridSearchCV(pipe, {}, strategy="holdout", **terms).fit(table, y)
+    with pytest.raises(ValueError, match="takes no sparse table"):
+        dp_cross_val_score(pipe, table, y, **terms)
+    assert accountant.epsilon_spent == 0.0

@@ -418,6 +418,29 @@ def test_a_frozen_step_of_other_columns_costs_nothing():
     assert "step 'later': bounds" in refused(pipe, X[:, :2], Y)
 
 
+@pytest.mark.parametrize("names", [["p", "q", "s"], ["p", "r", "q"]], ids=["other", "order"])
+def test_a_frozen_step_of_other_names_costs_nothing(names):
+    frozen = FrozenEstimator(DPStandardScaler(bounds=(0, 1)).fit(FRAME))
+    steps = [("front", pandas(scaler())), ("later", frozen), ("model", classifier())]
+    table = FRAME.set_axis(names, axis=1)
+    assert "step 'later': estimator was fitted to columns" in refused(Pipeline(steps), table, Y)
+    split_budget(Pipeline(steps), 1.0, 1e-5).fit(FRAME, Y)
+    # An array has no names that could be others.
+    steps[0] = ("front", scaler())
+    with pytest.warns(UserWarning, match="valid feature names"):
+        split_budget(Pipeline(steps), 1.0, 1e-5).fit(table, Y)
+
+
+def test_a_frozen_encoder_of_words_before_which_numbers_stand_costs_nothing():
+    encoder = DPOneHotEncoder(categories=["a", "b"], sparse_output=False).fit(WORDS)
+    frozen = FrozenEstimator(encoder)
+    pipe = Pipeline([("front", scaler()), ("later", frozen), ("model", classifier())])
+    assert "step 'later': column 0 holds numbers" in refused(pipe, X, Y)
+    imputer = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"])
+    right = Pipeline([("front", imputer), ("later", frozen), ("model", classifier())])
+    split_budget(right, 1.0, 1e-5).fit(WORDS, Y)
+
+
 def test_columns_that_a_pattern_selects_are_known():
     front = pandas(scaler())
     for pattern, n_columns in (("p|q", 2), ("none", 0)):
@@ -431,3 +454,52 @@ def test_columns_that_a_pattern_selects_are_known():
         accountant = PrivacyAccountant(1.0, 1e-5)
         split_budget(pipe.set_params(later=right), 1.0, 1e-5, accountant).fit(FRAME, Y)
         assert accountant.epsilon_spent == 1.0
+
+
+BY_A_NAME = [
+    DPStandardScaler(bounds={"p": (0, 1)}),
+    DPOneHotEncoder(categories={"p": [0.0, 1.0]}),
+    DPTargetEncoder(categories={"p": [0.0, 1.0]}),
+    DPHistogramTransformer(bounds=(0, 1), interactions=[("p", "q")]),
+    DPKMeans(bounds={"p": (0, 1)}),
+    DPTableVectorizer(bounds={"p": (0, 1)}),
+    DPAdditiveClassifier(bounds={"p": (0, 1)}),
+    DPAdditiveClassifier(monotonic_cst={"p": 1}),
+    DPAdditiveClassifier(interactions=[("p", "q")]),
+]
+
+
+@pytest.mark.parametrize("step", BY_A_NAME, ids=str)
+def test_a_name_for_a_column_of_an_array_costs_nothing(step):
+    """An array has no names, also where its width is found."""
+    for front in (clone(FOUND), scaler()):
+        for table in (X, FRAME):
+            pipe = Pipeline([("front", front), ("later", clone(step))])
+            message = refused(pipe, table, Y)
+            assert message.startswith("step 'later': ") and "'p'" in message, message
+
+
+TARGETS = {
+    "series": pd.Series,
+    "tuple": tuple,
+    "extension array": lambda y: pd.array(y, dtype="Int64"),
+    "categorical": pd.Categorical,
+    "polars": lambda y: pytest.importorskip("polars").Series(y),
+    "arrow": lambda y: pytest.importorskip("pyarrow").array(y),
+}
+
+
+@pytest.mark.parametrize("container", TARGETS)
+def test_a_target_of_another_length_costs_nothing(container):
+    pipe = Pipeline([("front", scaler()), ("model", classifier())])
+    short = TARGETS[container](Y[:-1])
+    assert refused(pipe, FRAME, short) == f"X has {N} rows, but y has {N - 1}"
+    split_budget(pipe, 1.0, 1e-5).fit(FRAME, TARGETS[container](Y))
+
+
+@pytest.mark.parametrize("unread", [0, 7.5, np.array(1.0), {0: 0}], ids=str)
+def test_a_parameter_that_a_step_does_not_read_is_not_read(unread):
+    imputer = DPSimpleImputer(bounds=(0, 1), categories=unread)
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    split_budget(make_pipeline(scaler(), imputer), 1.0, 1e-5, accountant).fit(X, Y)
+    assert accountant.epsilon_spent == 1.0

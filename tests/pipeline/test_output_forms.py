@@ -270,3 +270,21 @@ def test_every_transformer_is_compared():
     }
     # They read texts, and no table.
     assert accepted - names == {"FeatureHasher", "HashingVectorizer"}
+
+
+OF_SKDP = [
+    kind
+    for name in skdp.__all__
+    if isinstance(kind := getattr(skdp, name), type) and hasattr(kind, "_output_form")
+]
+
+
+@pytest.mark.parametrize("kind", OF_SKDP, ids=lambda kind: kind.__name__)
+def test_no_transformer_fails_to_state_its_output(kind):
+    """What `output_form` would hide: an error that no wrong parameter has caused."""
+    tables = [pd.DataFrame(NUMBERS, columns=NAMES), NUMBERS]
+    tables += [pd.DataFrame({"p": NUMBERS[:, 0], "s": WORDS[:, 0]})] * hasattr(kind(), "categories")
+    for table in tables:
+        form = form_of_table(table)
+        made = kind()._output_form(form)
+        assert made.is_sparse is not None and made.is_frame is False
