@@ -11,6 +11,8 @@ import warnings
 from dataclasses import dataclass, field, replace
 from types import GeneratorType, ModuleType
 
+import numpy as np
+
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
     FITS,
@@ -294,7 +296,7 @@ def check_scored(estimator, scorer, on_raw_data):
     """
     name = type(scorer).__name__
     found = []
-    raw = [step for step in _step_readers[0](estimator) if not is_private(step.estimator)]
+    raw = [step for step in _step_readers[0](estimator) if not _was_judged_at_its_fit(step)]
     if raw:
         steps = "; ".join(
             _title(step.estimator, step.name) + f" ({step.advice})" * bool(step.advice)
@@ -324,6 +326,16 @@ def check_scored(estimator, scorer, on_raw_data):
             _warn_once(text, calls[-1], [])
     else:
         warn_user(text, RawDataWarning, is_between=passes_on)
+
+
+def _was_judged_at_its_fit(step):
+    """Say whether a step is private, or around a private one whose fit has looked at it.
+
+    A class of the user's own gives on the rows that it gets. Of an installed tool that is unknown
+    the fit has warned.
+    """
+    is_around_private = step.kind == "unknown" and holds_private(step.estimator)
+    return is_private(step.estimator) or is_around_private
 
 
 class RefusedScore:
@@ -517,13 +529,16 @@ def _findings_of(call, row, name, occasion, skips_steps):
     function = call.f_code.co_name
     variables = call.f_locals
     subject = _subject(variables)
+    # A function such as `cross_val_score` fits what it is given, as the `fit` of a search does.
+    is_validation = module == VALIDATION and row is not None
     found = []
     if row is not None:
         problem, is_refused = row.problem_of(variables)
         if problem:
             who = row.name or name
             found.append((call, who, f"{problem}: {row.instead}", is_refused))
-    if occasion == "answer" or skips_steps or subject is None or function not in FITS:
+    fits = is_validation or (subject is not None and function in FITS)
+    if occasion == "answer" or skips_steps or not fits:
         return found
     if module in CONTAINERS:
         # Samplers are in the row of their pipeline.
@@ -533,8 +548,10 @@ def _findings_of(call, row, name, occasion, skips_steps):
         if getattr(subject, "regressor", None) is None:
             steps.append(("LinearRegression, its regressor by default (use DPRidge)", False))
     elif found or occasion == "clone":
-        # The pipeline inside a tool is looked at with it: it is fitted later, and often.
-        steps = _raw_steps(getattr(subject, "estimator", None))
+        # The pipeline inside a tool is looked at with it: it is fitted later, and often. Worker
+        # processes cannot tell the user of its steps.
+        inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
+        steps = _raw_steps(inner)
         steps += _raw_candidates(subject) + _raw_in_members(subject)
     else:
         steps = []
@@ -603,12 +620,20 @@ def _raw_candidates(search):
     found = []
     for grid in grids if isinstance(grids, list | tuple) else [grids]:
         for name, values in grid.items() if isinstance(grid, dict) else ():
-            for value in values if isinstance(values, list | tuple) else ():
+            for value in values if isinstance(values, list | tuple | np.ndarray) else ():
                 found += [
                     (f"{text} among the candidates for {name!r}", refused)
-                    for text, refused in _raw_steps(value)
+                    for estimator in _estimators_of_candidate(value)
+                    for text, refused in _raw_steps(estimator)
                 ]
     return found
+
+
+def _estimators_of_candidate(value):
+    """Return the estimators that a candidate is, or lists with names, as "steps" does."""
+    if not isinstance(value, list | tuple):
+        return [value]
+    return [part[1] for part in value if isinstance(part, tuple) and len(part) > 1]
 
 
 def _raw_in_members(ensemble):

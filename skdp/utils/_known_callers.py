@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 from types import GeneratorType
 
 import numpy as np
@@ -109,7 +110,7 @@ def _is_private_scorer(scoring):
 
 def _splits_by_values(cv, estimator):
     """Say whether which rows stand in a fold depends on their values."""
-    if cv is None or isinstance(cv, int):
+    if cv is None or isinstance(cv, Integral):
         # scikit-learn takes stratified folds for classifiers.
         return is_classifier(estimator)
     cv = _splitter_of(cv)
@@ -121,9 +122,14 @@ def _splits_by_values(cv, estimator):
 
 def _splitter_of(cv):
     """Return the splitter whose folds a generator makes, as long as it is unread; else `cv`."""
-    if isinstance(cv, GeneratorType) and cv.gi_frame is not None:
-        splitter = cv.gi_frame.f_locals.get("self")
-        return splitter if hasattr(splitter, "split") else cv
+    generator = cv
+    while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
+        variables = generator.gi_frame.f_locals
+        splitter = variables.get("self")
+        if hasattr(splitter, "split"):
+            return splitter
+        # A generator expression reads another one, which is its first variable.
+        generator = variables.get(".0")
     return cv
 
 
@@ -156,7 +162,7 @@ def _repeated_rows(variables):
     cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
     # scikit-learn keeps listed folds in an object with a `split`.
     folds = getattr(cv, "cv", cv)
-    is_listed = isinstance(folds, list | tuple) and all(map(_is_fold, folds))
+    is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
     if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
         return "gets folds that list rows more than once, so that a person's row counts repeatedly"
     return ""
@@ -171,7 +177,10 @@ def _unread_folds(variables):
     cv = getattr(variables.get("self"), "cv", None)
     # A generator without a frame was read after its splitter was looked at.
     is_read = isinstance(cv, GeneratorType) and cv.gi_frame is None
-    if hasattr(cv, "__next__") and not is_read and _splitter_of(cv) is cv:
+    is_known = cv is None or isinstance(cv, Integral | list | tuple | np.ndarray)
+    # A word, "prefit", has a `split`, too.
+    is_known = is_known or hasattr(_splitter_of(cv), "split")
+    if not is_known and not is_read:
         return (
             "reads its folds from an iterator after the first fits were charged (give it a list of "
             "folds, or a splitter)"
@@ -180,7 +189,7 @@ def _unread_folds(variables):
 
 
 def _is_fold(value):
-    return isinstance(value, list | tuple) and len(value) == 2
+    return isinstance(value, list | tuple | np.ndarray) and len(value) == 2
 
 
 def _repeats(rows):
@@ -269,8 +278,16 @@ def _width(target):
     return shape[1] if shape is not None and len(shape) == 2 else 1
 
 
-def _multilabel_problem(variables):
-    """Return what one against the rest publishes of several columns of labels."""
+_LABEL_COUNTS = (
+    "gives each fit the rows of two labels, so that the exact number of rows of each label "
+    "becomes public"
+)
+
+
+def _multiclass_problem(variables):
+    """Return what is published of the labels: by one against one, or of several columns of them."""
+    if _is_of_classes(variables.get("self"), "OneVsOneClassifier"):
+        return _LABEL_COUNTS
     # Its `Y` has a column for each label of `y`. The labels of one column are public.
     if _width(variables.get("y")) < 2:
         return ""
@@ -388,7 +405,9 @@ def _stacked_folds_problem(variables):
     owner = variables.get("self")
     problems = [_raw_last_stage("meta_classifier")(variables)]
     cv = getattr(owner, "cv", None)
-    if getattr(owner, "stratify", False) or (not isinstance(cv, int) and _splits_by_values(cv, 0)):
+    if getattr(owner, "stratify", False) or (
+        not isinstance(cv, Integral) and _splits_by_values(cv, 0)
+    ):
         problems.append("splits the rows by folds that depend on their labels")
     return " and ".join(filter(None, problems))
 
@@ -420,12 +439,14 @@ _CROSS_VALIDATION = KnownCaller(
     refusal=_repeated_rows,
 )
 
-_ONE_VERSUS_ONE = KnownCaller(
-    "gives each fit the rows of two labels, so that the exact number of rows of each label "
-    "becomes public",
-    "use the private classifier as it is, which takes several labels, or OneVsRestClassifier",
-    name="OneVsOneClassifier",
+_LABELS_INSTEAD = (
+    "for one column of labels use the private classifier as it is, which takes several labels, or "
+    "OneVsRestClassifier; for several columns use MultiOutputClassifier of a private classifier "
+    "that declares classes=[0, 1], or ignore this warning if it is public which labels occur"
 )
+
+# The functions that its worker processes call.
+_ONE_VERSUS_ONE = KnownCaller(_LABEL_COUNTS, _LABELS_INSTEAD, name="OneVsOneClassifier")
 
 _RAW_EFFECT = KnownCaller(
     "averages over raw rows, with raw residuals for its interval",
@@ -547,12 +568,7 @@ CALLERS = {
     ),
     "sklearn.multiclass:_fit_ovo_binary": _ONE_VERSUS_ONE,
     "sklearn.multiclass:_partial_fit_ovo_binary": _ONE_VERSUS_ONE,
-    "sklearn.multiclass": KnownCaller(
-        "",
-        "use MultiOutputClassifier of a private classifier that declares classes=[0, 1]; if it is "
-        "public which labels occur, ignore this warning",
-        problem=_multilabel_problem,
-    ),
+    "sklearn.multiclass": KnownCaller("", _LABELS_INSTEAD, problem=_multiclass_problem),
     "sklearn.multioutput": KnownCaller(
         "",
         "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "

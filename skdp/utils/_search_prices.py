@@ -107,7 +107,7 @@ def price_of_search(search, X):
 
 def _number_of_splits(cv, X):
     """Return the number of folds, None if it is not a matter of the number of rows alone."""
-    if cv is None or isinstance(cv, int):
+    if cv is None or isinstance(cv, Integral):
         return cv or 5
     if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
         return None
