@@ -73,7 +73,8 @@ def price_of_search(search, X):
         None if the charges are not known beforehand: without an accountant, with several, where
         charges do not add up plainly, or where candidates differ in epsilon, or are estimators.
     """
-    names = {kind.__name__ for kind in type(search).__mro__}
+    # Other libraries have classes of the same names.
+    names = {kind.__name__ for kind in type(search).__mro__ if _is_of_counted_package(kind)}
     count = next((count for name, count in COUNTS.items() if name in names), None)
     n_splits = None if count is None else _number_of_splits(search.cv, X)
     runs = None if n_splits is None else count(search, n_splits, X)
@@ -103,6 +104,10 @@ def price_of_search(search, X):
         for name in ("epsilon", "delta")
     ]
     return SearchPrice(runs.n_fits, *charged, accountant, runs.is_exact and fits_once)
+
+
+def _is_of_counted_package(kind):
+    return kind.__module__.partition(".")[0] in COUNTED_PACKAGES
 
 
 def _number_of_splits(cv, X):
@@ -204,7 +209,8 @@ def _width(X):
     return shape[1] if len(shape) == 2 else None
 
 
-# By the class, or one that it derives from.
+# By the class, or one that it derives from, of these packages.
+COUNTED_PACKAGES = ("sklearn", "optuna", "optuna_integration")
 COUNTS = {
     "BaseSuccessiveHalving": _of_halving,
     "GridSearchCV": _of_search,
