@@ -371,6 +371,18 @@ WARNED = {
         ).fit(X, y),
         "depend on their labels",
     ),
+    "candidates of a curve": (
+        lambda accountant: validation_curve(
+            Pipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),
+            X,
+            y,
+            param_name="scale",
+            param_range=[scaler(accountant), StandardScaler()],
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ),
+        "use DPStandardScaler",
+    ),
     "candidates in an array": (
         lambda accountant: GridSearchCV(
             Pipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),

@@ -111,16 +111,24 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         _judge(estimator, stack, on_raw_data, occasion)
 
 
-def gets_generated_folds():
-    """Say whether a known tool that is called now was given a generator of folds, unread so far.
+def is_judged_before_copies():
+    """Say whether a known tool that is called now is to be judged before it copies an estimator.
 
-    Which splitter makes the folds can be seen only before they are read. The tools ask whether the
-    estimator is a classifier just before they read them.
+    Tools ask whether the estimator is a classifier just before they read the folds that they were
+    given. Which splitter makes the folds of a generator can be seen only before they are read. And
+    joblib loses what the first copy raises where all tasks are dispatched at once, as in
+    `learning_curve`.
     """
     frame = sys._getframe(2)
     while frame is not None:
-        if is_known(frame.f_globals.get("__name__") or ""):
+        module = frame.f_globals.get("__name__") or ""
+        if frame.f_code is check_callers.__code__:
+            # What judges the tool reads tags as well.
+            return False
+        if is_known(module):
             variables = frame.f_locals
+            if module == VALIDATION and variables.get("pre_dispatch") == "all":
+                return True
             folds = variables.get("cv", getattr(_subject(variables), "cv", None))
             if isinstance(folds, GeneratorType) and folds.gi_frame is not None:
                 return True
@@ -552,7 +560,7 @@ def _findings_of(call, row, name, occasion, skips_steps):
         # processes cannot tell the user of its steps.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
         steps = _raw_steps(inner)
-        steps += _raw_candidates(subject) + _raw_in_members(subject)
+        steps += _raw_candidates(_grids_of(call)) + _raw_in_members(subject)
     else:
         steps = []
     if steps:
@@ -611,14 +619,23 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
     return found
 
 
-def _raw_candidates(search):
+def _grids_of(call):
+    """Return the candidates of a search, or of a validation curve, as a list of grids."""
+    variables = call.f_locals
+    if "param_name" in variables and "param_range" in variables:
+        return [{variables["param_name"]: variables["param_range"]}]
+    subject = _subject(variables)
+    grids = getattr(subject, "param_grid", getattr(subject, "param_distributions", None))
+    return grids if isinstance(grids, list | tuple) else [grids]
+
+
+def _raw_candidates(grids):
     """Return what is wrong with estimators that a search tries, as `_raw_steps` does.
 
     Some of them may be private: these must not be charged before the others are found.
     """
-    grids = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     found = []
-    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+    for grid in grids:
         for name, values in grid.items() if isinstance(grid, dict) else ():
             for value in values if isinstance(values, list | tuple | np.ndarray) else ():
                 found += [
