@@ -80,7 +80,6 @@ from skdp import (
 )
 from skdp.model_selection import make_dp_scorer
 from skdp.pipeline import split_budget
-from skdp.utils._search_prices import price_of_search
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (300, 3))
@@ -1133,12 +1132,6 @@ def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(nam
             spent = accountant.epsilon_spent
             assert spent == pytest.approx(asked) if is_exact else spent >= asked - 1e-9
             assert is_private or f"{words}, of {cap:.6g} left" in texts[0]
-
-
-def test_a_class_of_another_library_with_the_name_of_a_search_has_no_price():
-    """It has other parameters than scikit-learn's."""
-    other = type("RFECV", (), {"estimator": classifier(budget()), "cv": FOLDS})()
-    assert price_of_search(other, X) is None
 
 
 def test_a_search_whose_candidates_are_estimators_has_no_price():
