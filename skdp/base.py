@@ -40,7 +40,7 @@ from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import check_callers, gets_generated_folds, is_sent_to_workers
+from skdp.utils._callers import check_callers, is_judged_before_copies, is_sent_to_workers
 from skdp.utils._dask import Run
 from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
@@ -379,7 +379,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         # scikit-learn's tools read the tags just before they read the folds of a generator.
-        if gets_generated_folds():
+        if is_judged_before_copies():
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 

@@ -11,7 +11,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -310,6 +310,96 @@ WARNED = {
         ),
         "scores of the raw rows",
     ),
+    "cross_val_score of a pipeline": (
+        lambda accountant: cross_val_score(
+            make_pipeline(StandardScaler(), classifier(accountant)),
+            X,
+            y,
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ),
+        "use DPStandardScaler",
+    ),
+    "cross_val_score of a pipeline in processes": (
+        lambda accountant: cross_val_score(
+            make_pipeline(StandardScaler(), classifier(accountant)),
+            X,
+            y,
+            scoring=scorer(accountant),
+            cv=FOLDS,
+            n_jobs=2,
+        ),
+        "use DPStandardScaler",
+    ),
+    "learning_curve of a calibration in processes": (
+        lambda accountant: learning_curve(
+            CalibratedClassifierCV(classifier(accountant), cv=2),
+            X,
+            y,
+            scoring=scorer(accountant),
+            cv=FOLDS,
+            train_sizes=[0.5],
+            n_jobs=2,
+        ),
+        "calibrators",
+    ),
+    "cross_validate of a raw member": (
+        lambda accountant: cross_validate(
+            VotingClassifier(
+                [
+                    ("a", classifier(accountant)),
+                    ("b", make_pipeline(StandardScaler(), classifier(accountant))),
+                ]
+            ),
+            X,
+            y,
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ),
+        "use DPStandardScaler",
+    ),
+    "folds by labels, whose number is one of NumPy": (
+        lambda accountant: cross_val_score(
+            classifier(accountant), X, y, scoring=scorer(accountant), cv=np.int64(3)
+        ),
+        "depend on their labels",
+    ),
+    "stacking by labels, by a number of NumPy": (
+        lambda accountant: StackingClassifier(
+            [("a", classifier(accountant))], classifier(accountant), cv=np.int64(3)
+        ).fit(X, y),
+        "depend on their labels",
+    ),
+    "candidates of a curve": (
+        lambda accountant: validation_curve(
+            Pipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),
+            X,
+            y,
+            param_name="scale",
+            param_range=[scaler(accountant), StandardScaler()],
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ),
+        "use DPStandardScaler",
+    ),
+    "candidates in an array": (
+        lambda accountant: GridSearchCV(
+            Pipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),
+            {"scale": np.array([scaler(accountant), StandardScaler()], dtype=object)},
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ).fit(X, y),
+        "use DPStandardScaler",
+    ),
+    "candidates for the steps": (
+        lambda accountant: GridSearchCV(
+            Pipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),
+            {"steps": [[("scale", StandardScaler()), ("model", classifier(accountant))]]},
+            scoring=scorer(accountant),
+            cv=FOLDS,
+        ).fit(X, y),
+        "use DPStandardScaler",
+    ),
     "cross_val_predict": (evaluated(cross_val_predict), "an answer for each raw row"),
     "permutation_test_score": (
         evaluated(permutation_test_score, cv=FOLDS, n_permutations=2),
@@ -344,6 +434,16 @@ WARNED = {
         "label of each raw row",
     ),
     "one versus one": (around_classifier(OneVsOneClassifier, target=three), "OneVsRestClassifier"),
+    "one versus one in processes": (
+        around_classifier(OneVsOneClassifier, target=three, n_jobs=2),
+        "OneVsRestClassifier",
+    ),
+    "one versus one behind a private step": (
+        lambda accountant: make_pipeline(
+            scaler(accountant), OneVsOneClassifier(classifier(accountant))
+        ).fit(X, three),
+        "OneVsRestClassifier",
+    ),
     "chain by labels": (
         around_classifier(ClassifierChain, target=two_outputs, cv=3),
         "depend on their labels",
@@ -431,8 +531,38 @@ WARNED = {
     ),
 }
 
+
+class Own(ClassifierMixin, BaseEstimator):
+    """A user's own class around a private classifier, which gets the rows as they are."""
+
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X):
+        return self.estimator_.predict(X)
+
+
+class OwnPipeline(Pipeline):
+    """A user's own class derived from one of scikit-learn."""
+
+
 # What is private, as all of it is charged and no row tells of another: no word.
 PRIVATE = {
+    "a private score of a class around a private classifier": lambda accountant: cross_val_score(
+        Own(classifier(accountant)), X, y, scoring=scorer(accountant), cv=FOLDS
+    ),
+    "a private score of a class derived from a pipeline": lambda accountant: cross_val_score(
+        OwnPipeline([("scale", scaler(accountant)), ("model", classifier(accountant))]),
+        X,
+        y,
+        scoring=scorer(accountant),
+        cv=FOLDS,
+    ),
     "a fit": lambda accountant: classifier(accountant).fit(X, y),
     "answers": lambda accountant: classifier(accountant).fit(X, y).predict_proba(X),
     "voting": lambda accountant: VotingClassifier(
@@ -627,18 +757,6 @@ def test_a_ledger_can_refuse(name):
     _, error = happens(fit, accountant)
     assert "on_raw_data='raise'" in str(error)
     assert accountant.epsilon_spent == pytest.approx(0.1 if "frozen" in name else 0.0)
-
-
-@pytest.mark.thorough
-def test_a_tool_that_clones_in_its_workers_is_seen_there(capfd):
-    """Their warnings are printed by them; what is refused comes back."""
-    fit = around_classifier(OneVsOneClassifier, target=three, n_jobs=2)
-    texts, error = happens(fit, budget("in processes"))
-    assert (texts, error) == ([], None)
-    accountant = budget("in processes", on_raw_data="raise")
-    _, error = happens(fit, accountant)
-    assert "OneVsOneClassifier around DPLogisticRegression gives each fit" in str(error)
-    assert accountant.epsilon_spent == 0.0
 
 
 # Tools that give a private estimator to their workers as it is, without a copy.
@@ -1083,7 +1201,8 @@ WITH_FOLDS = {
 
 @pytest.mark.parametrize("name", WITH_FOLDS)
 def test_listed_folds_with_a_row_twice_are_refused(name):
-    for folds in (BOOTSTRAP, TWICE_SCORED, tuple(BOOTSTRAP)):
+    as_array = np.array([(np.arange(150) // 2, np.arange(150, 300))] * 2)
+    for folds in (BOOTSTRAP, TWICE_SCORED, tuple(BOOTSTRAP), list(as_array), as_array):
         # These two have read an iterator only after the first charge, or not at all.
         for cv in (folds, iter(folds))[: 1 if name in ("stacking", "chain") else 2]:
             accountant = budget()
@@ -1097,6 +1216,7 @@ GENERATORS = {
     "stratified": lambda: StratifiedKFold(3).split(X, y),
     "repeated": lambda: RepeatedStratifiedKFold(n_splits=2, n_repeats=1).split(X, y),
     "shuffled": lambda: StratifiedShuffleSplit(2, random_state=0).split(X, y),
+    "expression": lambda: (fold for fold in StratifiedKFold(3).split(X, y)),
 }
 
 
@@ -1127,7 +1247,8 @@ def test_folds_that_are_read_after_a_charge_are_refused_before_it(name):
     def own():
         yield from FOLDS.split(X)
 
-    for folds in (iter(list(FOLDS.split(X))), own()):
+    values = dict(enumerate(FOLDS.split(X))).values()
+    for folds in (iter(list(FOLDS.split(X))), own(), values):
         accountant = budget()
         _, error = happens(lambda a, cv=folds: WITH_FOLDS[name](a, cv), accountant)
         assert "give it a list of folds, or a splitter" in str(error)

@@ -1033,7 +1033,7 @@ def candidates_of(search):
     for grid in grids:
         for name, values in grid.items():
             # Distributions may be drawn from, too.
-            if isinstance(values, list | tuple):
+            if isinstance(values, list | tuple | np.ndarray):
                 for value in values:
                     yield f"estimator__{name}", value
 

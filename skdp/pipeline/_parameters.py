@@ -231,7 +231,7 @@ def _check_frozen(step):
 
 def _check_frozen_words(fitted, form):
     """Refuse a fitted transformer of words where the columns are known to be numbers, or so."""
-    if form.tells_cells and form.n_columns:
+    if form.has_known_cells and form.n_columns:
         with warnings.catch_warnings():
             # The rows have no names of columns.
             warnings.simplefilter("ignore")

@@ -831,7 +831,7 @@ MUTATIONS = [
         "generated-folds-of-tools",
         "utils._known_callers",
         "_splitter_of",
-        rules.decided("isinstance(cv, GeneratorType)", False),
+        rules.decided("isinstance(generator, GeneratorType)", False),
         (
             "test_callers.py::test_generated_folds_are_judged_by_their_splitter"
             "[grid search-stratified]",
