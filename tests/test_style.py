@@ -14,7 +14,7 @@ ROOT = Path(skdp.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 
 # Packages whose names and sentences are not rewritten yet. The list may only become shorter.
-NOT_REWRITTEN = {"gam", "naive_bayes", "utils"}
+NOT_REWRITTEN = set()
 
 # Openings of docstrings that have no subject and verb, or name nothing.
 BANNED_OPENINGS = re.compile(r"(What|Say whether|Say how|Return what|Of|Whose|Whether|How)\b")
@@ -116,6 +116,7 @@ def test_the_list_of_what_is_not_rewritten_only_becomes_shorter():
         pytest.skip("this is no checkout of the repository, or its first commit with this test")
     for node in ast.parse(before.stdout).body:
         if isinstance(node, ast.Assign) and node.targets[0].id == "NOT_REWRITTEN":
-            assert set(ast.literal_eval(node.value)) >= NOT_REWRITTEN
+            # It reads a set display, and also the call `set()`.
+            assert ast.literal_eval(node.value) >= NOT_REWRITTEN
             return
     raise AssertionError("the list is gone")

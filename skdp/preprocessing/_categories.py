@@ -158,21 +158,21 @@ def report_no_match(counts, others, mechanism, n_units):
     Parameters
     ----------
     counts : dict of int to ndarray
-        The noisy counts of each column's categories.
+        Noisy counts of each column's categories.
     others : dict of int to int
-        The place of the category of other values, negative if there is none.
+        Index of the category of other values, negative if there is none.
     mechanism : MechanismPlan
-        Of the noise.
+        Plan of the noise.
     n_units : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
     """
-    own = {j: np.arange(len(values)) != others[j] for j, values in counts.items()}
-    # A column whose only category is that of other values has none of its own.
-    own = {j: is_own for j, is_own in own.items() if is_own.any()}
-    matched = {j: counts[j][is_own].sum() for j, is_own in own.items()}
+    masks = {j: np.arange(len(values)) != others[j] for j, values in counts.items()}
+    # A column that has only the category of other values has no category to match.
+    masks = {j: mask for j, mask in masks.items() if mask.any()}
+    matched = {j: counts[j][mask].sum() for j, mask in masks.items()}
     size = max(1, sum(map(len, counts.values())))
     noise = mechanism.deviation(size)
-    deviations = {j: noise * math.sqrt(is_own.sum()) for j, is_own in own.items()}
+    deviations = {j: noise * math.sqrt(mask.sum()) for j, mask in masks.items()}
     report_unmatched(matched, deviations, n_units)
 
 

@@ -1,8 +1,8 @@
-"""Who calls a private fit: other tools that compute something from the raw rows beside it.
+"""Detection of tools around a private fit that compute something from raw rows themselves.
 
-A private estimator charges what it releases. What a tool around it computes from the same rows
-without it is charged nowhere. The calls on the way from the outermost private fit to the user's
-code name these tools, in worker processes too.
+A private estimator charges its releases. If a tool around it computes something else from the same
+rows, nothing is charged for that. The call stack, from the outermost private fit to the user's
+code, shows these tools, also in worker processes.
 """
 
 import sys
@@ -35,24 +35,24 @@ CONTAINERS = (
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
-# They pickle tasks in threads of their own.
+# Modules whose threads pickle tasks for worker processes.
 SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
 RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
 
 @dataclass
-class _Said:
-    """What was said of one call of the outermost tool. It is kept in the frame of that call.
+class _WarningState:
+    """Warnings that were emitted for one call of the outermost tool, stored in its frame.
 
     Attributes
     ----------
     texts : set of str
-        The warnings that were given.
+        Texts of the warnings.
     is_complete : bool
-        Whether one of them was about the outermost tool itself. It speaks for all that is inside.
+        True if a warning was about the outermost tool itself, which covers all inner calls.
     has_price : bool
-        Whether the price of a search was compared with what is left.
+        True if the price of a search was compared with the remaining budget.
     """
 
     texts: set = field(default_factory=set)
@@ -60,43 +60,44 @@ class _Said:
     has_price: bool = False
 
 
-# The name of a local variable of the call. It ends with the call, and other calls of the same tool
-# have another one. It can be set in every version of Python: PEP 667 has kept it.
-SAID = "__skdp_said__"
-# Threads of one tool warn of it once together.
+# Name of the local variable in the frame of the call that stores the state. It ends with the call,
+# and each call has a separate one. All versions of Python can set it, also with PEP 667.
+STATE_VARIABLE = "__skdp_warning_state__"
+# Held while warning, so that the threads of a tool warn only once together.
 _warning = threading.RLock()
-# What reads the steps of pipelines that learn from rows without privacy.
+# Function that finds the steps of pipelines that learn from rows without privacy; at most one.
 _step_readers = []
 
 
 def register_step_reader(find_raw_steps):
-    """Set the function that names the steps of an estimator that learn from rows without privacy.
+    """Set the function that finds the steps of an estimator that are not private.
 
-    Modules of pipelines stand above this one, and register theirs when they are imported.
+    The modules of pipelines import this one, so they register their function here.
     """
     _step_readers[:] = [find_raw_steps]
 
 
 def check_callers(estimator, on_raw_data, occasion="fit"):
-    """Refuse, or warn of, what tools around a private estimator compute from the raw rows.
+    """Refuse, or warn of, computations of tools around a private estimator on raw rows.
 
     It is called before the charge, and computes nothing from rows.
 
     Parameters
     ----------
     estimator : estimator
-        The private one.
+        Private estimator.
     on_raw_data : callable
-        Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
+        Function that returns the setting of the ledger, "warn" or "raise". It is called only if a
+        problem was found.
     occasion : {"fit", "clone", "answer"}
-        What is about to happen. Tools clone or pickle an estimator in the calling process before
-        they send it to workers, where the tool itself cannot be seen any more. A fitted estimator
-        that answers inside the `fit` of a tool trains that tool.
+        Operation that is about to run. Tools clone or pickle an estimator before they send it to
+        workers, whose call stacks do not show the tool. "answer" is a prediction or transform: in
+        the `fit` of a tool it trains that tool.
 
     Raises
     ------
     ValueError
-        If the tool repeats rows, or sets the seeds of the noise, or `on_raw_data` is "raise".
+        If the tool repeats rows or sets seeds of the noise, or `on_raw_data` returns "raise".
 
     Warns
     -----
@@ -104,7 +105,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         Once for each call of the outermost tool.
     """
     if getattr(estimator, "_refusal", None) is not None:
-        # It was found when it was sent to this worker.
+        # The refusal was stored when the estimator was sent to this worker.
         raise estimator._refusal
     stack = _calls_around(sys._getframe(2))
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
@@ -112,18 +113,18 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 
 
 def is_judged_before_copies():
-    """Say whether a known tool that is called now is to be judged before it copies an estimator.
+    """Return True if a known tool in the call stack must be judged before it copies an estimator.
 
-    Tools ask whether the estimator is a classifier just before they read the folds that they were
-    given. Which splitter makes the folds of a generator can be seen only before they are read. And
-    joblib loses what the first copy raises where all tasks are dispatched at once, as in
-    `learning_curve`.
+    Tools check whether the estimator is a classifier just before they read their folds, which
+    calls this function. Two kinds of calls cannot wait for the first copy. The splitter of a
+    generator of folds is visible only before the generator is read. And joblib loses an error of
+    the first copy if all tasks are dispatched at once, as in `learning_curve`.
     """
     frame = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if frame.f_code is check_callers.__code__:
-            # What judges the tool reads tags as well.
+            # The judgment of a tool reads tags too, which calls this function again.
             return False
         if is_known(module):
             variables = frame.f_locals
@@ -137,9 +138,9 @@ def is_judged_before_copies():
 
 
 def is_sent_to_workers():
-    """Say whether the pickle that is being made is a task for worker processes of joblib.
+    """Return True if the current pickle is a task for worker processes of joblib.
 
-    Its threads pickle what they send, and nothing else. All other pickles are of no concern.
+    joblib's threads pickle tasks only. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False
@@ -158,7 +159,7 @@ def _calls_around(frame):
     direct = stack.direct
     is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
-    # What is outside a worker's thread, or one that sends tasks to processes, waits elsewhere.
+    # The outer calls of a worker's thread, or of one that sends tasks, are in a waiting thread.
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         stack = _read_stack(frame)
         calls = calls + stack.calls
@@ -177,16 +178,16 @@ class _Stack:
     Attributes
     ----------
     calls : list of frames
-        Those of known tools and containers, from the inside out.
+        Calls of known tools and containers, from the inside out.
     direct : frame or None
-        Of other code that does not only pass on rows the innermost call; of an installed package
-        the outermost one, which is what the user called.
+        Innermost call of other code that does more than pass on rows. In an installed package it
+        is the package's outermost call, which is the one of the user.
     is_outermost : bool
-        Whether `direct` is outside of all calls.
+        True if `direct` is outside of all `calls`.
     batches : list of frames
-        Those in which joblib works on tasks of a call, or sends them, from the inside out.
+        Calls in which joblib runs or sends tasks, from the inside out.
     is_parallel : bool
-        Whether joblib works on a task of another thread, so that calls may be missing.
+        True if joblib runs a task of another thread, so that outer calls are missing.
     """
 
     calls: list
@@ -223,30 +224,30 @@ def _read_stack(frame):
 
 
 def _is_fit_of_the_users(frame):
-    """Say whether a call is `fit` of an estimator of the user's own, which a tool may have called.
+    """Return True for `fit` of an estimator class of the user, which a tool may have called.
 
-    A class derived from a private one, or around one, gives on the rows that it gets.
+    A class that is derived from a private one, or wraps one, passes its rows on.
     """
     code = frame.f_code
-    # Other frames' variables are not asked for: that would keep rows alive which they delete.
+    # Variables of other frames are not read: that would keep rows alive that they delete.
     if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or _is_installed(frame):
         return False
     return hasattr(frame.f_locals.get("self"), "get_params")
 
 
 def _find_waiting(stack, known):
-    """Return the call of joblib, in another thread, that waits for the task of a stack.
+    """Return the call of joblib in another thread that waits for the task of a stack.
 
     Parameters
     ----------
     stack : _Stack
     known : set of int
-        Threads that were looked at. The one that is found is added.
+        Threads that were searched already. The thread of the result is added.
 
     Returns
     -------
     frame or None
-        None if there is none, as in a worker process.
+        None if there is no such call, as in a worker process.
     """
     tasks = [_pickles_of(frame) for frame in stack.batches]
     for thread, innermost in sys._current_frames().items():
@@ -254,7 +255,7 @@ def _find_waiting(stack, known):
         while frame is not None:
             if frame.f_globals.get("__name__") == PARALLEL:
                 pickles = _pickles_of(frame)
-                if pickles is not None and any(own is pickles for own in tasks):
+                if pickles is not None and any(task is pickles for task in tasks):
                     known.add(thread)
                     return frame
             frame = frame.f_back
@@ -262,14 +263,14 @@ def _find_waiting(stack, known):
 
 
 def _pickles_of(frame):
-    """Return what a call of joblib has in common with its tasks, and no other call, or None.
+    """Return an object that a call of joblib shares with its tasks only, or None.
 
-    It is a dictionary in which they keep what they pickle.
+    It is the dictionary in which joblib caches pickles.
     """
     variables = frame.f_locals
     owner = variables.get("self")
     if frame.f_globals.get("__name__") in SENDS_TASKS:
-        # An item of loky has a function; one of a pool is a tuple with a function, in a wrapper.
+        # An item of loky has a function. An item of a pool is a tuple with a wrapped function.
         owner = variables.get("obj")
         owner = owner[2] if isinstance(owner, tuple) and len(owner) > 2 else owner
         for name in ("fn", "func"):
@@ -278,24 +279,25 @@ def _pickles_of(frame):
 
 
 def check_scored(estimator, scorer, on_raw_data):
-    """Refuse, or warn of, a model or a tool for which a private score is charged too little.
+    """Refuse, or warn of, a model or tool for which the charge of a private score is too low.
 
-    It is called before the charge, and computes nothing from rows. How far a row moves a score is
-    known for one row of the scored table and a model that is public.
+    It is called before the charge, and computes nothing from rows. The sensitivity of a score is
+    known for a change of the scored table and a fixed model, which must have been released.
 
     Parameters
     ----------
     estimator : object
-        What is scored.
+        Model that is scored.
     scorer : object
-        The private one.
+        Private scorer.
     on_raw_data : callable
-        Returns "warn" or "raise": what the ledger asks for. It is called if something was found.
+        Function that returns the setting of the ledger, "warn" or "raise". It is called only if a
+        problem was found.
 
     Raises
     ------
     ValueError
-        If `on_raw_data` is "raise".
+        If `on_raw_data` returns "raise".
 
     Warns
     -----
@@ -303,14 +305,14 @@ def check_scored(estimator, scorer, on_raw_data):
         Once for each call of the outermost tool.
     """
     name = type(scorer).__name__
-    found = []
-    raw = [step for step in _step_readers[0](estimator) if not _was_judged_at_its_fit(step)]
+    problems = []
+    raw = [step for step in _step_readers[0](estimator) if not _was_checked_by_fit(step)]
     if raw:
         steps = "; ".join(
-            _title(step.estimator, step.name) + f" ({step.advice})" * bool(step.advice)
+            _title(step.estimator, step.name) + (f" ({step.advice})" if step.advice else "")
             for step in raw
         )
-        found.append(
+        problems.append(
             f"{name} scores a model that learns from raw rows, one of which may change all that it "
             f"predicts: {steps}. The charge covers the score of a released model: score a private "
             "one, or FrozenEstimator(model) of a model of public rows"
@@ -320,10 +322,10 @@ def check_scored(estimator, scorer, on_raw_data):
         function = call.f_code.co_name
         row = known_caller(call.f_globals["__name__"], function)
         if row is not None and row.wrong_scores:
-            found.append(f"{row.name or function} around {name} {row.wrong_scores}")
-    if not found:
+            problems.append(f"{row.name or function} around {name} {row.wrong_scores}")
+    if not problems:
         return
-    text = "; ".join(dict.fromkeys(found))
+    text = "; ".join(dict.fromkeys(problems))
     if on_raw_data() == "raise":
         raise ValueError(
             f"{text}. Nothing was computed or charged: this ledger was opened with "
@@ -333,28 +335,29 @@ def check_scored(estimator, scorer, on_raw_data):
         with _warning:
             _warn_once(text, calls[-1], [])
     else:
-        warn_user(text, RawDataWarning, is_between=passes_on)
+        warn_user(text, RawDataWarning, is_skipped=passes_on)
 
 
-def _was_judged_at_its_fit(step):
-    """Say whether a step is private, or around a private one whose fit has looked at it.
+def _was_checked_by_fit(step):
+    """Return True if a step is private, or contains a private estimator whose fit checked it.
 
-    A class of the user's own gives on the rows that it gets. Of an installed tool that is unknown
-    the fit has warned.
+    A class that the user wrote passes its rows on. For an unknown installed tool, the fit of the
+    private estimator has warned.
     """
     is_around_private = step.kind == "unknown" and holds_private(step.estimator)
     return is_private(step.estimator) or is_around_private
 
 
 class RefusedScore:
-    """What a private scorer returns where scikit-learn would turn its error into a score of NaN.
+    """Value that a private scorer returns if scikit-learn would replace its error by NaN.
 
-    A search would go on after that, and fit the raw model at the end. A score that is no number it
-    refuses, with a `ValueError` that quotes this object.
+    With a score of NaN a search would continue, and fit the model that is not private at the end.
+    scikit-learn refuses a score that is no number, with a `ValueError` that quotes this object.
 
     Parameters
     ----------
     reason : Exception
+        Reason of the refusal.
     """
 
     def __init__(self, reason):
@@ -365,7 +368,7 @@ class RefusedScore:
 
 
 def hides_errors_of_scores():
-    """Return True if a function of scikit-learn that calls a scorer goes on after its errors."""
+    """Return True if the calling function of scikit-learn replaces errors of a scorer by NaN."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == VALIDATION and frame.f_code.co_name == "_score":
@@ -375,7 +378,7 @@ def hides_errors_of_scores():
 
 
 def _is_installed(frame):
-    """Say whether a call is one of an installed package's that was not written for skdp."""
+    """Return True for a call of an installed package that does not use skdp itself."""
     path = frame.f_code.co_filename
     if not any(folder in path for folder in INSTALLED):
         return False
@@ -383,14 +386,14 @@ def _is_installed(frame):
 
 
 def _is_of_skdp(value):
-    """Say whether a value is skdp, one of its modules, or a class or function of one of these."""
+    """Return True for skdp, its modules, and their classes and functions."""
     # A module has no `__module__`.
     name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     return isinstance(name, str) and name.partition(".")[0] == "skdp"
 
 
 def _judge(estimator, stack, on_raw_data, occasion):
-    """Raise or warn for what is wrong with any of the calls around an estimator."""
+    """Raise an error or warn if a call around an estimator has a problem."""
     name = type(estimator).__name__
     calls = stack.calls
     direct = stack.direct
@@ -406,34 +409,37 @@ def _judge(estimator, stack, on_raw_data, occasion):
             others.append((call, row))
             continue
         if module == VALIDATION and _is_called_by_tool(call):
-            # That tool's row says what it makes of the scores or the answers. Folds that it was
-            # given as an iterator are a list here alone.
+            # The entry of the outer tool covers its scores and predictions. But folds that it
+            # received as an iterator are a list only in this call.
             refusal = row.refusal(call.f_locals) if row is not None and row.refusal else ""
             if refusal:
                 who = _public_name(call, row, calls)
                 findings.append((call, who, f"{refusal}: {row.instead}", True))
             continue
         title = _public_name(call, row, calls)
-        # What was found of a pipeline speaks for the pipelines inside it.
+        # A finding about the steps of a pipeline covers the pipelines inside it.
         skips_steps = call in checked or any(
-            what.startswith(RAW_STEPS) for _, _, what, _ in findings
+            problem.startswith(RAW_STEPS) for _, _, problem, _ in findings
         )
         findings += _findings_of(call, row, title, occasion, skips_steps)
     is_unknown = direct is not None and _is_installed(direct)
-    # By itself a copy says nothing of what a tool will do.
+    # A clone alone does not show what a tool will do.
     if findings and occasion == "clone":
-        around = [_findings_of(c, r, _public_name(c, r, calls), occasion, True) for c, r in others]
-        findings = [finding for found in around for finding in found] + findings
+        outer_findings = []
+        for call, row in others:
+            title = _public_name(call, row, calls)
+            outer_findings += _findings_of(call, row, title, occasion, True)
+        findings = outer_findings + findings
     if is_unknown and (occasion == "fit" or findings):
         findings += _unknown_caller(direct, estimator)
     price = _price_of_searches(calls, occasion)
     if not findings:
         return
-    # A tool's own parts do what it does.
-    said = {}
-    for _, who, what, _ in findings:
-        said.setdefault(what, f"{who} around {name} {what}")
-    text = "; ".join(said.values())
+    # Inner functions of a tool may have the same problem, which is reported once.
+    sentences = {}
+    for _, who, problem, _ in findings:
+        sentences.setdefault(problem, f"{who} around {name} {problem}")
+    text = "; ".join(sentences.values())
     if any(refused for *_, refused in findings):
         raise ValueError(f"{text}. Nothing was computed or charged")
     if on_raw_data() == "raise":
@@ -448,37 +454,37 @@ def _judge(estimator, stack, on_raw_data, occasion):
 
 
 def _price_of_searches(calls, occasion):
-    """Refuse a search whose fits the budget cannot pay, before the first one.
+    """Refuse a search whose total price exceeds the budget, before its first fit.
 
     Returns
     -------
     str
-        What its fits will charge, in words; "" if no search begins, or that is not known.
+        Text about the price; "" if no search begins or its price is unknown.
     """
     for call in reversed(calls) if occasion == "clone" else ():
         search = _subject(call.f_locals)
-        said = _said_of(call)
-        if call.f_code.co_name != "fit" or said.has_price:
+        state = _state_of(call)
+        if call.f_code.co_name != "fit" or state.has_price:
             continue
-        # Searches clone what they fit: the first time there was no charge.
-        said.has_price = True
+        # A search clones its estimator before each fit: nothing is charged before the first clone.
+        state.has_price = True
         price = price_of_search(search, call.f_locals.get("X"))
         if price is None:
             continue
         name = type(search).__name__
         accountant = price.accountant
-        left = accountant.epsilon_remaining
-        if price.epsilon > left * (1 + 1e-9):
+        remaining = accountant.epsilon_remaining
+        if price.epsilon > remaining * (1 + 1e-9):
             total = accountant.epsilon, accountant.delta
             raise BudgetExceededError(
                 (price.epsilon, price.delta),
-                (left, max(total[1] - accountant.delta_spent, 0.0)),
+                (remaining, max(total[1] - accountant.delta_spent, 0.0)),
                 total,
-                message=f"{name}: {price}, and the budget has {left:.6g} left: give each fit a "
-                "smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+                message=f"{name}: {price}, and the budget has {remaining:.6g} left: give each fit "
+                "a smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
                 "charge. Nothing was computed or charged",
             )
-        words = f"{price}, of {left:.6g} left"
+        words = f"{price}, of {remaining:.6g} left"
         if getattr(search, "verbose", 0):
             print(f"{name}: {words}")
         return words
@@ -486,78 +492,79 @@ def _price_of_searches(calls, occasion):
 
 
 def _warn_once(text, outermost, found_in, more=""):
-    """Warn, once for each call of the outermost tool; always if the user made it an error.
+    """Warn once for each call of the outermost tool, or always if the warning is an error.
 
     Parameters
     ----------
     text : str
-        What is wrong.
+        Text about the problems.
     outermost : frame
-        The call of the tool that the user's code called.
+        Call of the tool that the user's code called.
     found_in : list of frames
-        The calls in which something is wrong.
+        Calls that have problems.
     more : str, default=""
-        What the warning says beside, and what makes no new one.
+        Further text, which alone causes no new warning.
     """
-    said = _said_of(outermost)
-    if (said.is_complete or text in said.texts) and not _is_error():
+    state = _state_of(outermost)
+    if (state.is_complete or text in state.texts) and not _is_error():
         return
-    warn_user(text + more, RawDataWarning, is_between=passes_on)
-    # Not before: a warning that is an error stops the next call as well.
-    said.texts.add(text)
-    said.is_complete = said.is_complete or outermost in found_in
+    warn_user(text + more, RawDataWarning, is_skipped=passes_on)
+    # After the warning: if it is an error, it is raised at the next call again.
+    state.texts.add(text)
+    state.is_complete = state.is_complete or outermost in found_in
 
 
-def _said_of(call):
-    """Return what was said of a call of a tool."""
-    said = call.f_locals.get(SAID)
-    if said is None:
-        said = _Said()
-        # A function that reads `locals()` would see it: of such a one each fit is warned of.
+def _state_of(call):
+    """Return the `_WarningState` of a call of a tool."""
+    state = call.f_locals.get(STATE_VARIABLE)
+    if state is None:
+        state = _WarningState()
+        # A function that uses `locals()` would see the variable. It gets none, so that each fit
+        # warns.
         if "locals" not in call.f_code.co_names:
-            call.f_locals[SAID] = said
-    return said
+            call.f_locals[STATE_VARIABLE] = state
+    return state
 
 
 def _findings_of(call, row, name, occasion, skips_steps):
-    """Return (call, who, what is wrong, whether it is refused) for what a call does.
+    """Return a list of findings (call, name of the tool, problem, is refused) about a call.
 
     Parameters
     ----------
     call : frame
     row : KnownCaller or None
-        What is known of it.
+        Entry of the table about the call.
     name : str
-        Of the tool, as users know it.
+        Name of the tool for users.
     occasion : str
     skips_steps : bool
-        Whether its steps were checked by a plan, or are known already.
+        True if its steps were checked by a plan, or reported already.
     """
     module = call.f_globals["__name__"]
     function = call.f_code.co_name
     variables = call.f_locals
     subject = _subject(variables)
-    # A function such as `cross_val_score` fits what it is given, as the `fit` of a search does.
+    # A function such as `cross_val_score` fits its estimator, as the `fit` of a search does.
     is_validation = module == VALIDATION and row is not None
-    found = []
+    findings = []
     if row is not None:
         problem, is_refused = row.problem_of(variables)
         if problem:
             who = row.name or name
-            found.append((call, who, f"{problem}: {row.instead}", is_refused))
+            findings.append((call, who, f"{problem}: {row.instead}", is_refused))
     fits = is_validation or (subject is not None and function in FITS)
     if occasion == "answer" or skips_steps or not fits:
-        return found
+        return findings
     if module in CONTAINERS:
-        # Samplers are in the row of their pipeline.
-        steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if found else "")
+        # Samplers are covered by the entry of their pipeline.
+        steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if findings else "")
     elif module == TARGETS:
         steps = _raw_steps(subject, is_calling=True)
         if getattr(subject, "regressor", None) is None:
             steps.append(("LinearRegression, its regressor by default (use DPRidge)", False))
-    elif found or occasion == "clone":
-        # The pipeline inside a tool is looked at with it: it is fitted later, and often. Worker
-        # processes cannot tell the user of its steps.
+    elif findings or occasion == "clone":
+        # The pipeline inside a tool is checked with the tool, before its fits. Worker processes
+        # cannot tell the user about its steps.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
         steps = _raw_steps(inner)
         steps += _raw_candidates(_grids_of(call)) + _raw_in_members(subject)
@@ -565,34 +572,34 @@ def _findings_of(call, row, name, occasion, skips_steps):
         steps = []
     if steps:
         words = "; ".join(text for text, _ in steps)
-        found.append((call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)))
-    return found
+        findings.append((call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)))
+    return findings
 
 
 def _raw_steps(estimator, is_calling=False, leave_out=""):
-    """Return which steps learn from rows without privacy.
+    """Return the steps of an estimator that learn from rows without privacy.
 
     Parameters
     ----------
     estimator : object
-        A pipeline or another estimator; of anything else there are no steps.
+        A pipeline or another estimator; other objects have no steps.
     is_calling : bool, default=False
-        Whether a call of it is being judged.
+        True if a call of the estimator is being checked.
     leave_out : str, default=""
-        A kind of steps that was judged already.
+        Kind of steps that was checked already.
 
     Returns
     -------
     list of (str, bool)
-        What is wrong with each, in words, and whether its fit would be refused.
+        Text about the problem of a step, and True if its fit would be refused.
     """
     if not hasattr(estimator, "get_params") or not _step_readers or _checks_its_steps(estimator):
         return []
     params = estimator.get_params()
-    found = []
+    problems = []
     for step in _step_readers[0](estimator, with_fitted=True):
-        # Tools with private estimators inside follow. What was planned was checked.
-        # What functions do with the targets comes before the private regressor gets them.
+        # Containers of private estimators are checked below, and planned steps were checked by the
+        # plan. Functions of targets run before the private regressor.
         is_of_targets = type(step.estimator).__module__ == TARGETS
         is_judged = step.kind == leave_out
         if holds_private(step.estimator) and not is_of_targets:
@@ -603,10 +610,10 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         if hasattr(step.estimator, "fit"):
             title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
             repeats_rows = hasattr(step.estimator, "fit_resample")
-            found.append((title + advice, repeats_rows))
+            problems.append((title + advice, repeats_rows))
         else:
-            found.append((f"the parameter {step.name!r}{advice}", False))
-    # The tool that calls, if it is this one, was judged by its call.
+            problems.append((f"the parameter {step.name!r}{advice}", False))
+    # The tool whose call is being checked was checked by its entry.
     parts = params if is_calling else {"": estimator, **params}
     for name, part in parts.items():
         if holds_private(part) and not is_private(part):
@@ -614,9 +621,9 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                 problem, is_refused = row.problem_of({"self": part})
                 if problem:
                     title = _title(part, name)
-                    found.append((f"{title}, which {problem} ({row.instead})", is_refused))
+                    problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
-    return found
+    return problems
 
 
 def _grids_of(call):
@@ -630,34 +637,37 @@ def _grids_of(call):
 
 
 def _raw_candidates(grids):
-    """Return what is wrong with estimators that a search tries, as `_raw_steps` does.
+    """Return the problems of estimators among the candidates of grids, as `_raw_steps` does.
 
-    Some of them may be private: these must not be charged before the others are found.
+    Private candidates must not be charged before the problems of others are found.
     """
-    found = []
+    problems = []
     for grid in grids:
         for name, values in grid.items() if isinstance(grid, dict) else ():
             for value in values if isinstance(values, list | tuple | np.ndarray) else ():
-                found += [
+                problems += [
                     (f"{text} among the candidates for {name!r}", refused)
                     for estimator in _estimators_of_candidate(value)
                     for text, refused in _raw_steps(estimator)
                 ]
-    return found
+    return problems
 
 
 def _estimators_of_candidate(value):
-    """Return the estimators that a candidate is, or lists with names, as "steps" does."""
+    """Return a list of the estimators in a candidate.
+
+    A candidate is an estimator, or a list of named estimators like the parameter "steps".
+    """
     if not isinstance(value, list | tuple):
         return [value]
     return [part[1] for part in value if isinstance(part, tuple) and len(part) > 1]
 
 
 def _raw_in_members(ensemble):
-    """Return what is wrong inside the members of an ensemble, as `_raw_steps` does.
+    """Return the problems inside the members of an ensemble, as `_raw_steps` does.
 
-    The members before them must not be charged first. Members without anything private are in the
-    row of their ensemble.
+    Earlier members must not be charged before these are found. Members without a private estimator
+    are covered by the entry of their ensemble.
     """
     members = getattr(ensemble, "estimators", None)
     pairs = [pair for pair in members or () if isinstance(pair, tuple) and len(pair) == 2]
@@ -671,28 +681,29 @@ def _raw_in_members(ensemble):
 
 
 def _holders(name, params):
-    """Yield the parameters in which a parameter stands, from its name."""
+    """Yield the estimators that contain a nested parameter, from its name."""
     names = name.split("__")
     for i in range(1, len(names)):
         yield params.get("__".join(names[:i]))
 
 
 def _title(estimator, name):
-    return type(estimator).__name__ + f" in {name!r}" * bool(name)
+    class_name = type(estimator).__name__
+    return f"{class_name} in {name!r}" if name else class_name
 
 
 def _row_of_class(kind):
-    """Return the row of the table that is about `fit` of a class."""
+    """Return the entry of the table about `fit` of a class."""
     return known_caller(kind.__module__, "fit")
 
 
 def _checks_its_steps(container):
-    """Say whether a container is one of skdp's, whose steps were checked when it was planned."""
+    """Return True for a container of skdp, whose plan checked the steps."""
     return type(container).__module__ == "skdp.pipeline._checked_fits"
 
 
 def _inside_checked(calls):
-    """Return the calls of containers, from the inside on, whose steps were checked by a plan."""
+    """Return the calls of containers whose steps were checked by a plan, from the inside out."""
     last = -1
     for i, call in enumerate(calls):
         if call.f_globals["__name__"] in CONTAINERS and _checks_its_steps(_subject(call.f_locals)):
@@ -702,7 +713,7 @@ def _inside_checked(calls):
 
 
 def _is_called_by_tool(call):
-    """Say whether a known tool has called a function, and not the user's code."""
+    """Return True if a known tool called a function, and not the user's code."""
     outer = call.f_back
     while outer is not None:
         module = outer.f_globals.get("__name__") or ""
@@ -715,13 +726,13 @@ def _is_called_by_tool(call):
 
 
 def _unknown_caller(direct, estimator):
-    """Return the finding about a tool that is in no table."""
+    """Return the finding about a tool that is not in the table."""
     package = direct.f_globals["__name__"].partition(".")[0]
     who = f"{_name_of(direct)} of {package}"
     if _sets_seed(_subject(direct.f_locals), estimator):
         what = (
-            "sets the seed of the noise, which whoever has the fitted model can read: use a tool "
-            "that leaves random_state=None as it is, such as VotingClassifier"
+            "sets the seed of the noise, which can be read from the fitted model: use a tool "
+            "that leaves random_state=None unchanged, such as VotingClassifier"
         )
         return [(direct, who, what, True)]
     what = (
@@ -733,7 +744,7 @@ def _unknown_caller(direct, estimator):
 
 
 def _sets_seed(subject, estimator):
-    """Say whether an estimator has a seed that the one which its owner was given has not."""
+    """Return True if a tool set the seed of an estimator that the user left without a seed."""
     if getattr(estimator, "random_state", None) is None or not hasattr(subject, "get_params"):
         return False
     same = [part for part in subject.get_params().values() if type(part) is type(estimator)]
@@ -741,7 +752,7 @@ def _sets_seed(subject, estimator):
 
 
 def _subject(variables):
-    """Return the object whose method is called; of a bagging's workers it is their argument."""
+    """Return the object whose method is called; workers of a bagging have it as an argument."""
     subject = variables.get("self", variables.get("ensemble"))
     return None if isinstance(subject, type) else subject
 
@@ -753,7 +764,7 @@ def _name_of(call):
 
 
 def _public_name(call, row, calls):
-    """Return the name of a tool; of the outermost of its calls where an inner one is private."""
+    """Return the name of a tool; for a private function, that of its outermost public call."""
     name = _name_of(call)
     if not name.startswith("_") or row is None:
         return name
@@ -762,7 +773,7 @@ def _public_name(call, row, calls):
 
 
 def _is_error():
-    """Say whether the user has made `RawDataWarning` an error."""
+    """Return True if the user turned `RawDataWarning` into an error."""
     for action, message, category, module, line in warnings.filters:
         if message is None and module is None and not line and issubclass(RawDataWarning, category):
             return action == "error"

@@ -134,17 +134,19 @@ def report_unmatched(matched, deviations, n_units):
     Parameters
     ----------
     matched : dict of int to float
-        Of each column, the noisy number of rows whose values are among its categories.
+        Noisy number of rows of each column whose values are among its categories.
     deviations : dict of int to float
-        Of the noise of these numbers.
+        Standard deviations of the noise of these numbers.
     n_units : int
-        The public number of rows, or of persons.
+        Public number of rows, or of persons.
     """
-    most = MAX_MATCHED * n_units
-    report_finding(
-        NO_MATCH,
-        [j for j, own in matched.items() if deviations[j] <= most and own <= most + deviations[j]],
-    )
+    max_matched = MAX_MATCHED * n_units
+    unmatched = []
+    for j, n_matched in matched.items():
+        deviation = deviations[j]
+        if deviation <= max_matched and n_matched <= max_matched + deviation:
+            unmatched.append(j)
+    report_finding(NO_MATCH, unmatched)
 
 
 def report_many_labels(n_labels, n_units):

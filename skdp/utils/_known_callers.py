@@ -1,4 +1,4 @@
-"""Which other tools fit private estimators, what is wrong with it, and what to write instead."""
+"""Table of other tools that fit private estimators, with their problems and alternatives."""
 
 import sys
 from collections.abc import Callable
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
 
-# Splitters whose splits depend on row numbers alone.
+# Splitters whose folds depend on row indices only.
 INDEX_SPLITTERS = frozenset(
     "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit "
     "PersonKFold _CVIterableWrapper".split()
 )
-# Methods and functions in which a tool learns from the rows that it was given.
+# Methods and functions in which a tool learns from its rows.
 FITS = frozenset(
     "fit _fit fit_transform fit_predict partial_fit _partial_fit fit_resample conformalize "
     "fit_conformalize calibrate find_label_issues".split()
@@ -25,7 +25,7 @@ FITS = frozenset(
 IF_PUBLIC = "if the rows that it gets are public, ignore this warning"
 PRIVATE_SCORES = "give it scoring=make_dp_scorer(...) and cv=KFold(5, shuffle=True, random_state=0)"
 PRIVATE_SEARCH = f"use DPGridSearchCV or DPRandomizedSearchCV, or {PRIVATE_SCORES}"
-OWN_ENSEMBLES = (
+SKDP_ENSEMBLES = (
     "use DPRandomForestClassifier or DPRandomForestRegressor, or VotingClassifier or "
     "VotingRegressor of private estimators"
 )
@@ -33,29 +33,28 @@ OWN_ENSEMBLES = (
 
 @dataclass(frozen=True)
 class KnownCaller:
-    """One row of the table: what a tool does with the rows that it gives to private estimators.
+    """Entry of the table: the privacy problem of a tool around private estimators.
 
     Parameters
     ----------
     wrong : str
-        What is wrong with it, as the end of a sentence that begins with its name.
+        Problem of the tool, as the end of a sentence that begins with its name.
     instead : str
-        What to write instead.
+        Advice what to write instead.
     refused : bool, default=False
-        Whether the fit is refused. Otherwise there is a warning.
+        True to refuse the fit, False to warn.
     problem : callable or None, default=None
-        Is given the local variables of the call and returns what is wrong with this call, ""
-        if nothing is. None means that every call is as `wrong` says.
+        Function of the local variables of a call that returns the problem of this call, or "" if
+        there is none. None means that each call has the problem `wrong`.
     refusal : callable or None, default=None
-        Is given the local variables and returns why this call is refused, "" if it is not.
+        Function of the local variables of a call that returns the reason to refuse it, or "".
     functions : frozenset of str or None, default=FITS
-        The functions of the module that learn from rows. None stands for all of them. A row
-        whose key names a function is about that one.
+        Functions of the module that learn from rows; None for all functions. If the key of the
+        entry names a function, the entry is about that function.
     name : str, default=""
-        What users call the tool, where a function stands for it. "" takes the class or function.
+        Name of the tool for users; "" takes the name of the class or function.
     wrong_scores : str, default=""
-        What is wrong with private scores that it asks for, and what to write instead; "" if
-        nothing is.
+        Problem of private scores that the tool computes, with an advice; "" if there is none.
     """
 
     wrong: str
@@ -68,7 +67,7 @@ class KnownCaller:
     wrong_scores: str = ""
 
     def problem_of(self, variables):
-        """Return what is wrong with a call, "" if nothing is, and whether it is refused."""
+        """Return the problem of a call, "" if there is none, and True if the call is refused."""
         refusal = "" if self.refusal is None else self.refusal(variables)
         if refusal:
             return refusal, True
@@ -77,30 +76,30 @@ class KnownCaller:
 
 
 def is_private(value):
-    """Say whether a value is a private estimator: it has a price and an accountant."""
+    """Return True for a private estimator, which has `epsilon` and `accountant`."""
     names = value.get_params(deep=False) if is_estimator(value) else ()
     return "epsilon" in names and "accountant" in names
 
 
 def holds_private(value):
-    """Say whether a value is a private estimator or has one among its parameters."""
+    """Return True for a private estimator, or one with a private estimator as parameter."""
     if not is_estimator(value):
         return False
     return is_private(value) or any(map(is_private, value.get_params().values()))
 
 
 def is_frozen(value):
-    """Say whether a value is a fitted estimator that is not fitted again."""
+    """Return True for a fitted estimator that is never fitted again."""
     return isinstance(value, FrozenEstimator)
 
 
 def is_estimator(value):
-    """Say whether a value is an estimator, and no class of one."""
+    """Return True for an estimator that is not a class."""
     return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
 
 
 def _is_private_scorer(scoring):
-    """Say whether every score that scikit-learn would compute is a release."""
+    """Return True if all scores that scikit-learn would compute are private."""
     if isinstance(scoring, dict):
         scoring = list(scoring.values())
     if isinstance(scoring, list | tuple | set):
@@ -109,32 +108,32 @@ def _is_private_scorer(scoring):
 
 
 def _splits_by_values(cv, estimator):
-    """Say whether which rows stand in a fold depends on their values."""
+    """Return True if the rows of a fold may depend on values."""
     if cv is None or isinstance(cv, Integral):
-        # scikit-learn takes stratified folds for classifiers.
+        # scikit-learn uses stratified folds for classifiers.
         return is_classifier(estimator)
     cv = _splitter_of(cv)
     if not hasattr(cv, "split"):
-        # Folds that were listed beforehand are declared to be public.
+        # A list of folds counts as a declaration that they are public.
         return False
     return type(cv).__name__ not in INDEX_SPLITTERS
 
 
 def _splitter_of(cv):
-    """Return the splitter whose folds a generator makes, as long as it is unread; else `cv`."""
+    """Return the splitter of an unread generator of folds, and `cv` otherwise."""
     generator = cv
     while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
         variables = generator.gi_frame.f_locals
         splitter = variables.get("self")
         if hasattr(splitter, "split"):
             return splitter
-        # A generator expression reads another one, which is its first variable.
+        # The iterable of a generator expression, maybe another generator, is its variable ".0".
         generator = variables.get(".0")
     return cv
 
 
 def _score_problem(variables):
-    """Return what is wrong with a search or a cross-validation, "" if nothing is."""
+    """Return the problem of a search or a cross-validation, or ""."""
     owner = variables.get("self")
     if owner is None:
         scoring = variables.get("scoring")
@@ -153,14 +152,15 @@ def _score_problem(variables):
 
 
 def _repeated_rows(variables):
-    """Return that folds which were listed beforehand have rows more than once, "" if none has.
+    """Return the problem of listed folds in which a row occurs twice, or "".
 
-    The lists are public. One person's row would count as often in a fit, or in a score.
+    The lists are public, but a repeated row changes a fit or a score several times as much as the
+    charge covers.
     """
     owner = variables.get("self")
     checked = getattr(owner, "_checked_cv_orig", None)
     cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
-    # scikit-learn keeps listed folds in an object with a `split`.
+    # scikit-learn wraps listed folds in an object with a `split` method.
     folds = getattr(cv, "cv", cv)
     is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
     if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
@@ -169,16 +169,16 @@ def _repeated_rows(variables):
 
 
 def _unread_folds(variables):
-    """Return that a tool gets folds that it reads after the first charge, "" if it does not.
+    """Return the problem of folds that are read after the first charge, or "".
 
-    Which rows they have cannot be seen before. What makes an iterator's folds, if it is a
-    splitter, can be.
+    The rows of an iterator's folds are unknown before they are read. Its splitter is known if the
+    iterator is the generator of a splitter.
     """
     cv = getattr(variables.get("self"), "cv", None)
-    # A generator without a frame was read after its splitter was looked at.
+    # A generator without a frame was read already, after its splitter was checked.
     is_read = isinstance(cv, GeneratorType) and cv.gi_frame is None
     is_known = cv is None or isinstance(cv, Integral | list | tuple | np.ndarray)
-    # A word, "prefit", has a `split`, too.
+    # The string "prefit" has a `split` method too.
     is_known = is_known or hasattr(_splitter_of(cv), "split")
     if not is_known and not is_read:
         return (
@@ -193,18 +193,18 @@ def _is_fold(value):
 
 
 def _repeats(rows):
-    """Say whether a list of row numbers has one of them twice; a mask has none."""
+    """Return True if an array of row indices contains an index twice; a mask never does."""
     rows = np.asarray(rows)
     return rows.dtype != bool and len(np.unique(rows)) < rows.size
 
 
 def _is_of_classes(value, *names):
-    """Say whether the class of a value, or one that it derives from, has one of some names."""
-    return any(each.__name__ in names for each in type(value).__mro__)
+    """Return True if the class of a value, or a base class of it, has one of some names."""
+    return any(cls.__name__ in names for cls in type(value).__mro__)
 
 
 def _sees_only_scores(*names):
-    """Return a `problem` that is that of scores, for some classes and their subclasses alone."""
+    """Return a `problem` function: that of scores, for classes with some names only."""
 
     def problem(variables):
         is_named = _is_of_classes(variables.get("self"), *names)
@@ -214,7 +214,7 @@ def _sees_only_scores(*names):
 
 
 def _of_classes(*names, wrong):
-    """Return a `problem` of some classes of a module, and of their subclasses, alone."""
+    """Return a `problem` function with a constant text for classes with some names."""
 
     def problem(variables):
         return wrong if _is_of_classes(variables.get("self"), *names) else ""
@@ -223,7 +223,7 @@ def _of_classes(*names, wrong):
 
 
 def _not_of_classes(*names, wrong):
-    """Return a `problem` of all but some classes of a module."""
+    """Return a `problem` function with a constant text for classes without some names."""
 
     def problem(variables):
         return "" if _is_of_classes(variables.get("self"), *names) else wrong
@@ -232,14 +232,15 @@ def _not_of_classes(*names, wrong):
 
 
 def _prediction_problem(variables):
-    """Return what is wrong with predictions of rows that a model was not fitted to."""
-    folds = _splits_by_values(variables.get("cv"), variables.get("estimator"))
+    """Return the problem of cross-validated predictions, or ""."""
     problem = "returns an answer for each raw row"
-    return f"{problem} and splits the rows by folds that depend on their labels" * folds or problem
+    if _splits_by_values(variables.get("cv"), variables.get("estimator")):
+        return f"{problem} and splits the rows by folds that depend on their labels"
+    return problem
 
 
 def _raw_members(variables):
-    """Return which members of an ensemble learn without privacy."""
+    """Return the problem of an ensemble's members that are not private, or ""."""
     members = getattr(variables.get("self"), "estimators", None) or ()
     raw = [(name, m) for name, m in members if is_estimator(m) and not holds_private(m)]
     learning = [name for name, member in raw if not is_frozen(member)]
@@ -271,7 +272,7 @@ def _chain_problem(variables):
 
 
 def _width(target):
-    """Return the number of columns of the target of a fit, 1 of a list of labels."""
+    """Return the number of columns of a target; 1 for a list of labels."""
     shape = getattr(target, "shape", None)
     if shape is None and isinstance(target, list | tuple) and len(target):
         shape = (len(target), *(len(row) for row in target[:1] if isinstance(row, list | tuple)))
@@ -285,10 +286,10 @@ _LABEL_COUNTS = (
 
 
 def _multiclass_problem(variables):
-    """Return what is published of the labels: by one against one, or of several columns of them."""
+    """Return the problem of one-against-one, or of one-against-rest with several columns, or ""."""
     if _is_of_classes(variables.get("self"), "OneVsOneClassifier"):
         return _LABEL_COUNTS
-    # Its `Y` has a column for each label of `y`. The labels of one column are public.
+    # `Y` has a column for each label of `y`. The labels of a single column are public.
     if _width(variables.get("y")) < 2:
         return ""
     return _of_classes(
@@ -301,10 +302,10 @@ def _multiclass_problem(variables):
 
 
 def _outputs_problem(variables):
-    """Return what is wrong with a fit of several outputs, "" if nothing is."""
+    """Return the problem of a fit of several outputs, or ""."""
     problems = [_chain_problem(variables)]
     estimator = getattr(variables.get("self"), "estimator", None)
-    # Where there is a `Y`, `y` is one column of it.
+    # If there is a variable `Y`, `y` is one column of it.
     if _width(variables.get("Y", variables.get("y"))) > 1 and not _declares_labels(estimator):
         wrong = (
             "refuses, after other outputs were charged, an output of which all rows have one "
@@ -316,16 +317,16 @@ def _outputs_problem(variables):
 
 
 def _declares_labels(estimator):
-    """Say whether all private classifiers that an estimator is, or has in it, declare labels."""
+    """Return True if all private classifiers of an estimator declare their labels."""
     params = estimator.get_params() if is_estimator(estimator) else {}
-    own = (
+    params_of_classifiers = (
         part.get_params(deep=False) for part in (estimator, *params.values()) if is_private(part)
     )
-    return all(names.get("classes", ()) is not None for names in own)
+    return all(names.get("classes", ()) is not None for names in params_of_classifiers)
 
 
 def _sampler_problem(variables):
-    """Return which steps of an imbalanced-learn pipeline repeat or make up rows."""
+    """Return the problem of imbalanced-learn steps that repeat or create rows, or ""."""
     steps = getattr(variables.get("self"), "steps", None) or ()
     samplers = [
         f"{type(step).__name__} in step {name!r}"
@@ -338,13 +339,13 @@ def _sampler_problem(variables):
 
 
 def _selection_problem(variables):
-    """Return that the number of features which are selected is a function of the rows."""
+    """Return the problem of a number of selected features that depends on rows, or ""."""
     is_function = callable(getattr(variables.get("self"), "max_features", None))
     return "computes max_features from raw rows" if is_function else ""
 
 
 def _econml_problem(variables):
-    """Return what is wrong with an estimator of econml, "" if all that it fits is private."""
+    """Return the problem of an estimator of econml, or "" if all its models are private."""
     owner = variables.get("self")
     if not _is_of_classes(owner, "SLearner", "TLearner", "XLearner"):
         return "computes its final stage, or its weights, from raw rows"
@@ -358,7 +359,7 @@ def _econml_problem(variables):
 
 
 def _econml_refusal(variables):
-    """Return what econml would refuse, or repeat, after its first fits were charged."""
+    """Return the reason to refuse an econml fit that would fail or repeat after charges, or ""."""
     owner = variables.get("self")
     final = getattr(variables.get("self"), "model_final", None)
     if _is_of_classes(owner, "NonParamDML", "KernelDML") and holds_private(final):
@@ -369,7 +370,7 @@ def _econml_refusal(variables):
 
 
 def _bootstrap(variables):
-    """Return that a tool of causal inference was asked for intervals by a bootstrap."""
+    """Return the problem of intervals by a bootstrap in causal inference, or ""."""
     inference = variables.get("inference")
     is_asked = variables.get("return_ci") is True or variables.get("bootstrap_ci") is True
     if inference == "bootstrap" or type(inference).__name__ == "BootstrapInference" or is_asked:
@@ -392,7 +393,7 @@ def _causalml_problem(variables):
 
 
 def _raw_last_stage(name):
-    """Return a `problem` of tools whose last stage is fitted to the rows, unless it is private."""
+    """Return a `problem` function of tools whose last stage learns from rows unless private."""
 
     def problem(variables):
         is_charged = holds_private(getattr(variables.get("self"), name, None))
@@ -413,7 +414,7 @@ def _stacked_folds_problem(variables):
 
 
 def _autolog_problem(variables):
-    """Return what mlflow's autologging will log; it is asked for its settings."""
+    """Return the problem of mlflow's autologging with its current settings, or ""."""
     settings = sys.modules.get("mlflow.utils.autologging_utils")
     read = getattr(settings, "get_autologging_config", None)
     raw = []
@@ -445,7 +446,7 @@ _LABELS_INSTEAD = (
     "that declares classes=[0, 1], or ignore this warning if it is public which labels occur"
 )
 
-# The functions that its worker processes call.
+# OneVsOneClassifier calls these functions in its worker processes.
 _ONE_VERSUS_ONE = KnownCaller(_LABEL_COUNTS, _LABELS_INSTEAD, name="OneVsOneClassifier")
 
 _RAW_EFFECT = KnownCaller(
@@ -454,22 +455,22 @@ _RAW_EFFECT = KnownCaller(
     refusal=_bootstrap,
 )
 
-# What a study calls is the user's, and is looked at by itself, once for all trials.
+# A study calls functions of the user, which are checked separately, once for all trials.
 _STUDY = KnownCaller("", "", problem=lambda variables: "", functions=None)
 
-# By "module:function", or by the longest beginning of the module's name that is here.
+# Keys are "module:function", or prefixes of module names, of which the longest applies.
 CALLERS = {
     "sklearn.ensemble._bagging": KnownCaller(
         "repeats or leaves out rows, and sets and keeps the seed of each fit's noise, also with "
         "random_state=None",
-        OWN_ENSEMBLES,
+        SKDP_ENSEMBLES,
         refused=True,
         functions=FITS | {"_parallel_build_estimators"},
     ),
     "sklearn.ensemble._weight_boosting": KnownCaller(
         "draws or weights rows by the errors on other rows, and sets and keeps the seed of each "
         "fit's noise, also with random_state=None",
-        OWN_ENSEMBLES,
+        SKDP_ENSEMBLES,
         refused=True,
         functions=FITS | {"_boost"},
     ),
@@ -522,7 +523,7 @@ CALLERS = {
         "gives labels to the rows of others, so that one person changes two rows of a fit",
         f"compare with the noisy score of a private model of few features: {PRIVATE_SCORES}",
     ),
-    # Which rows its model was fitted to is not known: its scores are looked at, and no fit.
+    # The rows of its model's fit are unknown: its scores are checked, but no fit.
     "sklearn.inspection._permutation_importance": KnownCaller(
         "",
         "",
@@ -648,7 +649,7 @@ CALLERS = {
         functions=None,
         name="a report of skore",
     ),
-    # A graph of operations, of which skdp sees the private ones only.
+    # A graph of operations, of which skdp sees only the private ones.
     "skrub._data_ops": KnownCaller(
         "may compute other operations from raw rows",
         "write the private steps as a pipeline of scikit-learn; if all other operations treat each "
@@ -684,7 +685,7 @@ CALLERS = {
     "feature_engine": KnownCaller(
         _RAW_SCORES, "use SelectFromModel, which chooses by released coefficients", functions=None
     ),
-    # Its steps are looked at one by one.
+    # Its steps are checked separately.
     "feature_engine.pipeline": KnownCaller("", "", problem=lambda variables: ""),
     "mlxtend": KnownCaller(
         _RAW_SCORES, "use dp_cross_val_score or DPGridSearchCV", functions=None, name="mlxtend"
@@ -744,13 +745,13 @@ CALLERS = {
     "yellowbrick.model_selection.importances": KnownCaller("", "", problem=lambda variables: ""),
 }
 
-# Tools that call whatever they are given and compute nothing from the rows.
+# Tools that call functions of the user and compute nothing from rows.
 RUNNERS = frozenset(
     "joblib dask distributed ray pyspark cloudpickle loky multiprocess ipyparallel mpi4py "
     "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
     "decorator coverage threadpoolctl line_profiler memory_profiler typeguard beartype skdp".split()
 )
-# Modules of scikit-learn that give rows on as they are, or one by one to each estimator.
+# Modules of scikit-learn that pass rows on unchanged, or columns to each estimator.
 PASSES_ON = (
     "sklearn.base",
     "sklearn.callback",
@@ -771,7 +772,7 @@ PASSES_ON = (
 
 @cache
 def is_known(module):
-    """Say whether the table has a row about a module, or about functions of it."""
+    """Return True if the table has an entry about a module or its functions."""
     packages = module.split(".")
     beginnings = {".".join(packages[: i + 1]) for i in range(len(packages))}
     return any(key.partition(":")[0] in beginnings for key in CALLERS)
@@ -779,7 +780,7 @@ def is_known(module):
 
 @cache
 def known_caller(module, function):
-    """Return the row of the table that is about a function of a module, None if none is.
+    """Return the entry of the table for a function of a module, or None.
 
     Parameters
     ----------
@@ -802,7 +803,7 @@ def known_caller(module, function):
 
 @cache
 def passes_on(module):
-    """Say whether functions of a module only call others, with the rows as they are."""
+    """Return True if functions of a module only call others, with unchanged rows."""
     if module.partition(".")[0] in RUNNERS or is_known(module):
         return True
     return any(module == name or module.startswith(name + ".") for name in PASSES_ON)

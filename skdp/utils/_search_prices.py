@@ -1,4 +1,4 @@
-"""The charges of searches of other libraries, known before their first fit."""
+"""Total charges of searches of other libraries, computed before their first fit."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from skdp.utils._known_callers import (
     is_private,
 )
 
-# Estimators that fit each private one inside them once.
+# Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(
     "Pipeline FeatureUnion ColumnTransformer TransformedTargetRegressor VotingClassifier "
     "VotingRegressor SelectFromModel FixedThresholdClassifier FrozenEstimator SplitPipeline "
@@ -22,16 +22,18 @@ FIT_ONCE = frozenset(
 
 @dataclass(frozen=True)
 class SearchPrice:
-    """What a search will charge.
+    """Total charge of a search.
 
     Parameters
     ----------
     n_fits : int
+        Number of fits.
     epsilon, delta : float
-        Of these fits and of their scores.
+        Sums over the fits and their scores.
     accountant : PrivacyAccountant
+        Accountant that is charged.
     is_exact : bool
-        Whether it is that much. Otherwise it is at least that much.
+        True if these numbers are exact; otherwise they are lower bounds.
     """
 
     n_fits: int
@@ -50,7 +52,7 @@ class SearchPrice:
 
 @dataclass(frozen=True)
 class _Runs:
-    """How often a search fits the whole estimator inside it, and scores it."""
+    """Number of fits and of scores of the estimator that a search tunes."""
 
     n_fits: int
     n_scores: int
@@ -58,60 +60,74 @@ class _Runs:
 
 
 def price_of_search(search, X):
-    """Return what a search will charge, by its parameters and the shape of its table.
+    """Return the total charge of a search, from its parameters and the shape of its table.
 
     Parameters
     ----------
     search : estimator
-        One whose `fit` has begun.
+        Search whose `fit` has begun.
     X : array-like or None
-        Its table, of which the shape is looked at alone.
+        Table of the search, of which only the shape is used.
 
     Returns
     -------
     SearchPrice or None
-        None if the charges are not known beforehand: without an accountant, with several, where
-        charges do not add up plainly, or where candidates differ in epsilon, or are estimators.
+        None if the total is unknown: without an accountant, with several accountants, if charges
+        do not simply add up, or if candidates differ in epsilon or are estimators.
     """
-    # Other libraries have classes of the same names.
-    names = {kind.__name__ for kind in type(search).__mro__ if _is_of_counted_package(kind)}
-    count = next((count for name, count in COUNTS.items() if name in names), None)
-    n_splits = None if count is None else _number_of_splits(search.cv, X)
-    runs = None if n_splits is None else count(search, n_splits, X)
+    # Classes of other libraries may have the same names.
+    class_names = {cls.__name__ for cls in type(search).__mro__ if _is_of_counted_package(cls)}
+    count_runs = None
+    for name, function in RUN_COUNTS.items():
+        if name in class_names:
+            count_runs = function
+            break
+    if count_runs is None:
+        return None
+    n_splits = _number_of_splits(search.cv, X)
+    if n_splits is None:
+        return None
+    runs = count_runs(search, n_splits, X)
     if runs is None:
         return None
     params = {"": search.estimator, **search.estimator.get_params()}
-    # What is frozen was paid when it was fitted.
-    frozen = [name for name, part in params.items() if is_frozen(part)]
-    paid = tuple(f"{name}__" if name else "" for name in frozen)
-    parts = [part for name, part in params.items() if not name.startswith(paid)]
-    private = list({id(part): part for part in parts if is_private(part)}.values())
+    # Frozen estimators were charged when they were fitted.
+    frozen = [name for name, value in params.items() if is_frozen(value)]
+    frozen_prefixes = tuple(f"{name}__" if name else "" for name in frozen)
+    estimators = [v for name, v in params.items() if not name.startswith(frozen_prefixes)]
+    private = list({id(value): value for value in estimators if is_private(value)}.values())
     scoring = search.scoring
     scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
     scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
-    accountants = {id(part.accountant): part.accountant for part in (*private, *scorers)}
+    accountants = {id(value.accountant): value.accountant for value in (*private, *scorers)}
     accountant = next(iter(accountants.values()), None)
     if len(accountants) != 1 or getattr(accountant, "composition", None) != "basic":
         return None
-    # How often others fit what is inside them may be a matter of the labels, as one against the
-    # rest is, so it is not counted.
-    outer = [part for part in parts if holds_private(part) and not is_private(part)]
-    fits_once = all(type(part).__name__ in FIT_ONCE for part in outer)
+    # Other containers may fit their estimators several times, maybe depending on the labels, as
+    # one-against-rest does. The total is then a lower bound.
+    containers = [value for value in estimators if holds_private(value) and not is_private(value)]
+    fits_once = all(type(container).__name__ in FIT_ONCE for container in containers)
     n_scores = runs.n_scores * (1 + bool(getattr(search, "return_train_score", False)))
-    charged = [
-        runs.n_fits * sum(getattr(part, name, 0.0) or 0.0 for part in private)
-        + n_scores * sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
-        for name in ("epsilon", "delta")
-    ]
-    return SearchPrice(runs.n_fits, *charged, accountant, runs.is_exact and fits_once)
+    totals = {}
+    for name in ("epsilon", "delta"):
+        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in private)
+        per_score = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
+        totals[name] = runs.n_fits * per_fit + n_scores * per_score
+    return SearchPrice(
+        n_fits=runs.n_fits,
+        epsilon=totals["epsilon"],
+        delta=totals["delta"],
+        accountant=accountant,
+        is_exact=runs.is_exact and fits_once,
+    )
 
 
-def _is_of_counted_package(kind):
-    return kind.__module__.partition(".")[0] in COUNTED_PACKAGES
+def _is_of_counted_package(cls):
+    return cls.__module__.partition(".")[0] in COUNTED_PACKAGES
 
 
 def _number_of_splits(cv, X):
-    """Return the number of folds, None if it is not a matter of the number of rows alone."""
+    """Return the number of folds; None if it depends on more than the number of rows."""
     if cv is None or isinstance(cv, Integral):
         return cv or 5
     if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
@@ -123,7 +139,7 @@ def _number_of_splits(cv, X):
 
 
 def _number_of_candidates(search):
-    """Return how many candidates a grid or a random search tries, None if that is not known."""
+    """Return the number of candidates of a grid or random search; None if unknown."""
     grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
     if not isinstance(grid, dict) or _changes_price(search, grid):
         return None
@@ -138,7 +154,7 @@ def _number_of_candidates(search):
 
 
 def _changes_price(search, grid):
-    """Return True if candidates may differ in what they charge."""
+    """Return True if candidates may charge different amounts."""
     if any("epsilon" in name for name in grid):
         return True
     params = search.estimator.get_params()
@@ -149,7 +165,7 @@ def _changes_price(search, grid):
     )
 
 
-def _of_search(search, n_splits, X):
+def _count_search(search, n_splits, X):
     n_candidates = _number_of_candidates(search)
     if n_candidates is None:
         return None
@@ -157,13 +173,13 @@ def _of_search(search, n_splits, X):
     return _Runs(n_scores + bool(search.refit), n_scores)
 
 
-def _of_halving(search, n_splits, X):
-    # Later rounds have the fewer candidates: how many is a matter of the number of labels, too.
-    runs = _of_search(search, n_splits, X)
+def _count_halving(search, n_splits, X):
+    # A lower bound: the number of candidates in later rounds also depends on the number of labels.
+    runs = _count_search(search, n_splits, X)
     return None if runs is None else _Runs(runs.n_fits, runs.n_scores, is_exact=False)
 
 
-def _of_optuna(search, n_splits, X):
+def _count_optuna(search, n_splits, X):
     is_bounded = isinstance(search.n_trials, Integral) and search.timeout is None
     if not is_bounded or search.enable_pruning:
         return None
@@ -173,49 +189,50 @@ def _of_optuna(search, n_splits, X):
     return _Runs(n_scores + bool(search.refit), n_scores)
 
 
-def _of_rfecv(search, n_splits, X):
+def _count_rfecv(search, n_splits, X):
     n_features = _width(X)
     if n_features is None:
         return None
     step = search.step if search.step >= 1 else max(1, int(search.step * n_features))
     n_removed = n_features - min(search.min_features_to_select, n_features)
     n_scores = n_splits * (math.ceil(n_removed / int(step)) + 1)
-    # At the end it eliminates once more, as far as the scores say, and fits what is left.
+    # A lower bound: at the end it eliminates again, by the scores, and fits the remaining columns.
     return _Runs(n_scores + 2, n_scores, is_exact=False)
 
 
-def _of_sequential(search, n_splits, X):
+def _count_sequential(search, n_splits, X):
     n_features = _width(X)
-    asked = search.n_features_to_select
+    n_selected = search.n_features_to_select
     if n_features is None:
         return None
     is_exact = True
-    n_rounds = asked
-    if asked == "auto":
-        # With a tolerance it stops by the scores.
+    n_rounds = n_selected
+    if n_selected == "auto":
+        # With a tolerance the scores decide when it stops.
         is_exact = search.tol is None
         n_rounds = n_features // 2 if is_exact else 1
-    elif not isinstance(asked, Integral):
-        n_rounds = int(n_features * asked)
-    if search.direction == "backward" and asked != "auto":
+    elif not isinstance(n_selected, Integral):
+        n_rounds = int(n_features * n_selected)
+    if search.direction == "backward" and n_selected != "auto":
         n_rounds = n_features - n_rounds
     n_scores = n_splits * sum(n_features - i for i in range(n_rounds))
     return _Runs(n_scores, n_scores, is_exact)
 
 
 def _width(X):
-    """Return the number of columns of a table, None if it has no shape."""
+    """Return the number of columns of a table; None if it has no shape."""
     shape = getattr(X, "shape", ())
     return shape[1] if len(shape) == 2 else None
 
 
-# By the class, or one that it derives from, of these packages.
+# Packages whose searches are counted, by the top-level module of their classes.
 COUNTED_PACKAGES = ("sklearn", "optuna", "optuna_integration")
-COUNTS = {
-    "BaseSuccessiveHalving": _of_halving,
-    "GridSearchCV": _of_search,
-    "RandomizedSearchCV": _of_search,
-    "OptunaSearchCV": _of_optuna,
-    "RFECV": _of_rfecv,
-    "SequentialFeatureSelector": _of_sequential,
+# Function that counts the runs, by the name of a search's class or of one of its base classes.
+RUN_COUNTS = {
+    "BaseSuccessiveHalving": _count_halving,
+    "GridSearchCV": _count_search,
+    "RandomizedSearchCV": _count_search,
+    "OptunaSearchCV": _count_optuna,
+    "RFECV": _count_rfecv,
+    "SequentialFeatureSelector": _count_sequential,
 }
