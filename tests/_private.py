@@ -26,6 +26,7 @@ from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
+from skdp.accounting._laws import group_delta
 from skdp.cluster._kmeans import Cells
 from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
@@ -55,6 +56,7 @@ from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._output import check_output_setting
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
@@ -119,8 +121,12 @@ __all__ = [
     "collect_findings",
     "column_values",
     "declared_columns",
+    "format_rounded_up",
+    "format_rounded_up",
     "gradient_rounding",
     "gradient_rounding",
+    "group_delta",
+    "group_delta",
     "grow_tree",
     "importance",
     "in_memory",

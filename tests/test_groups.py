@@ -241,7 +241,7 @@ def test_k_rows_move_a_release_by_what_the_noise_is_for(name, relation, monkeypa
     original = kind.release
     monkeypatch.setattr(kind, "release", record)
     # What is not there counts nowhere, and the number of rows stays public.
-    monkeypatch.setattr(skdp.base.PrivateRelease, "n_units", lambda self, groups, n_rows: 40)
+    monkeypatch.setattr(skdp.base.PrivateRelease, "read_groups", lambda self, groups, n_rows: 40)
     kinds = [np.resize(kind, (3, 2)) for kind in ([1.0, 1.0], [-1.0, -1.0], [1.0, -1.0])]
     tables = [X[:37]] + [np.vstack([X[:37], own]) for own in kinds]
     values, scales = zip(*map(released, tables), strict=True)
@@ -268,8 +268,8 @@ def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation
         neighbors = Neighbors(relation=relation, unit="group", max_rows=k)
         guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbors=neighbors)
         plan = front.plan_fit(shape, guarantee)
-        discovery = plan.discovery
-        released = norm.sf((discovery.threshold - k) / discovery._noise.drawn_scale)
+        key_selection = plan.key_selection
+        released = norm.sf((key_selection.threshold - k) / key_selection._noise.drawn_scale)
         assert released <= accountant.delta_spent == 1e-6
         event = accountant.charges[0].event
         for delta in (0.5 * released, 0.0):

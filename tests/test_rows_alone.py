@@ -177,7 +177,7 @@ def clipped_residuals(loss, norm="l2", constant=0.5):
         y = y if loss.weights_shape else y.astype(float)
         weights = np.random.default_rng(1).normal(size=(*loss.weights_shape, n_columns + 1))
         sums = ClippedSums(X, y, loss, constant=constant, clip=0.3, norm=norm)
-        tiles = [sums[rows].clipped(weights).copy() for rows in sums.blocks()]
+        tiles = [sums[rows].clipped_residuals(weights).copy() for rows in sums.blocks()]
         return np.concatenate(tiles)
 
     return parts
@@ -197,7 +197,7 @@ def cells(X):
     n_columns = X.shape[1]
     intervals = np.where(np.arange(n_columns) < 8, 2, 1)
     grid = Cells(np.full(n_columns, 0.1), np.full(n_columns, 0.9), intervals)
-    return grid.places(X.astype(float))
+    return grid.cell_indices(X.astype(float))
 
 
 PARTS_OF_FITS = {

@@ -146,8 +146,9 @@ def declared_columns(kinds, bounds, categories, names):
 
     Parameters
     ----------
-    kinds : list of str
-        Kinds of the columns, from `skdp._data._kinds.container_kinds`.
+    kinds : list of str or None
+        Kinds of the columns, from `skdp._data._kinds.container_kinds`. A column of unknown kind
+        (None) is one of dates or durations if its bounds are.
     bounds, categories
         Parameters of the estimator.
     names : ndarray of str or None
@@ -164,7 +165,7 @@ def declared_columns(kinds, bounds, categories, names):
     if isinstance(categories, Mapping | None) or not is_per_column(categories):
         labels = category_entries(categories, names, len(kinds))
     else:
-        labels = column_entries(categories, names, len(kinds), what="categories")
+        labels = column_entries(categories, names, len(kinds), parameter="categories")
     bound_entries = _bound_entries(bounds, names, len(kinds))
     named_in_bounds = _named_in(bounds, names, len(kinds))
     columns = []
@@ -178,6 +179,8 @@ def declared_columns(kinds, bounds, categories, names):
         elif column_labels is not None or kind == "label" or is_object_label:
             column = Column(kind="label")
         else:
+            if kind is None and column_bounds is not None:
+                kind = _kind_of_bounds(column_bounds)
             column = Column(kind=kind if kind in ("date", "duration") else "number")
         has_bounds = column_bounds is not None
         if has_bounds and isinstance(bounds, Mapping) and column.is_categorical:
@@ -243,6 +246,15 @@ def _bound_entries(bounds, names, n_features):
             f"dict of columns, got {bounds!r}"
         ) from None
     return list(zip(low, high, strict=True))
+
+
+def _kind_of_bounds(bounds):
+    """Return the kind of a column that bounds are for: "date", "duration" or "number"."""
+    if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
+        return "date"
+    if any(isinstance(bound, np.timedelta64 | datetime.timedelta) for bound in bounds):
+        return "duration"
+    return "number"
 
 
 def _checked_bounds(column, bounds):

@@ -102,7 +102,7 @@ def test_projection(optimizer):
         assert np.linalg.norm(state.lookahead) <= 0.7 * (1 + 1e-12)
         assert np.linalg.norm(state.iterate) <= 0.7 * (1 + 1e-12)
     assert np.linalg.norm(state.average) <= 0.7 * (1 + 1e-12)
-    np.testing.assert_array_equal(update.bounded(np.array([0.1, 0.2])), [0.1, 0.2])
+    np.testing.assert_array_equal(update.project(np.array([0.1, 0.2])), [0.1, 0.2])
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.99])

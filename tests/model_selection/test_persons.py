@@ -117,10 +117,10 @@ def test_a_split_by_persons():
         ({0, 1, 2, 3, 4, 5}, "got a set"),
         ("abcdef", "got a str"),
         (np.zeros((6, 2)), "one column"),
-        ([[0, 1]] * 6, "one column|something else"),
+        ([[0, 1]] * 6, "one column|another type"),
         ([0, 1, 2, 3, 4, None], "is missing, .*: leave such rows out$"),
         ([0, 1, 2], "inconsistent"),
-        ([(0, 1), 1, 2, 3, 4, 5], "string of it"),
+        ([(0, 1), 1, 2, 3, 4, 5], "convert it to a number"),
         ([0, 0, 0, 0, 0, 0], "fewer folds"),
     ],
 )
