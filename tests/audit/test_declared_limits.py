@@ -176,7 +176,7 @@ def test_a_canary_that_is_refused_leaves_the_others():
 @pytest.mark.thorough
 def test_these_tests_fail_where_the_audit_is_blind(monkeypatch):
     """Neither violation is found from a row of the declared norm alone."""
-    monkeypatch.setattr(_tables, "FAR", 1.0)
+    monkeypatch.setattr(_tables, "FAR_FACTOR", 1.0)
     monkeypatch.setattr(_epsilon, "_rows_of_unit", lambda estimator, persons: 1)
     unclipped = without_clipping(SumWithinNorm)(accountant=ledger("replace_one"))
     assert not audit(unclipped).violation

@@ -295,7 +295,7 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
     X, y, ids = table_of()
     ledger = accountant_of()
     refused = {
-        "use PersonKFold": {"cv": GroupKFold(3), "groups": ids},
+        "Use PersonKFold": {"cv": GroupKFold(3), "groups": ids},
         "by their places": {"cv": KFold(3), "groups": ids},
         "let.* the rows": {"cv": list(KFold(3).split(X)), "groups": ids},
         "PersonKFold": {"cv": LeaveOneGroupOut(), "groups": ids},
