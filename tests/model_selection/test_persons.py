@@ -296,8 +296,8 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
     ledger = accountant_of()
     refused = {
         "Use PersonKFold": {"cv": GroupKFold(3), "groups": ids},
-        "by their places": {"cv": KFold(3), "groups": ids},
-        "let.* the rows": {"cv": list(KFold(3).split(X)), "groups": ids},
+        "can change the folds": {"cv": KFold(3), "groups": ids},
+        "the rows of one person": {"cv": list(KFold(3).split(X)), "groups": ids},
         "PersonKFold": {"cv": LeaveOneGroupOut(), "groups": ids},
         "needs groups|pass groups": {"cv": PersonKFold(3)},
         "pass groups": {"cv": 3},
