@@ -1,8 +1,7 @@
-"""Rules on how code reads; those on words hold for the packages that were rewritten."""
+"""Rules on how code reads."""
 
 import ast
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -12,9 +11,6 @@ import skdp
 
 ROOT = Path(skdp.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
-
-# Packages whose names and sentences are not rewritten yet. The list may only become shorter.
-NOT_REWRITTEN = set()
 
 # Openings of docstrings that have no subject and verb, or name nothing.
 BANNED_OPENINGS = re.compile(r"(What|Say whether|Say how|Return what|Of|Whose|Whether|How)\b")
@@ -35,17 +31,6 @@ BANNED_WORDS = {
 }
 # Classes that check their subclasses; nothing else is done behind the back of a reader.
 INIT_SUBCLASS = {"BoundedScore"}
-
-
-def package_of(path):
-    """Return the package of a source file: "top" for modules beside the packages."""
-    parts = path.relative_to(ROOT).parts
-    if len(parts) > 1:
-        return parts[0]
-    return "base.py" if parts[0] == "base.py" else "top"
-
-
-REWRITTEN = [path for path in SOURCES if package_of(path) not in NOT_REWRITTEN]
 
 
 def relative(path):
@@ -86,37 +71,22 @@ def test_nothing_is_made_behind_the_back_of_a_reader(path):
             raise AssertionError(f"write a function: {ast.unparse(node)}")
 
 
-@pytest.mark.parametrize("path", REWRITTEN, ids=relative)
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_docstrings_begin_with_a_noun_or_a_verb(path):
     for name, text in docstrings(path):
         assert not BANNED_OPENINGS.match(text), f"{name}: {text.splitlines()[0]}"
 
 
-@pytest.mark.parametrize("path", REWRITTEN, ids=relative)
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_comments_are_sentences(path):
     for line in path.read_text().splitlines():
         assert not re.match(r"\s*# Of\b", line), line
 
 
-@pytest.mark.parametrize("path", REWRITTEN, ids=relative)
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_names_are_words_of_the_field(path):
     for node in ast.walk(parsed(path)):
         names = [getattr(node, field, None) for field in ("id", "attr", "name", "arg")]
         for name in names:
             if isinstance(name, str):
                 assert not BANNED_WORDS & set(name.lower().strip("_").split("_")), name
-
-
-def test_the_list_of_what_is_not_rewritten_only_becomes_shorter():
-    repository = ROOT.parent
-    before = subprocess.run(
-        ["git", "show", "HEAD:tests/test_style.py"], cwd=repository, capture_output=True, text=True
-    )
-    if before.returncode:
-        pytest.skip("this is no checkout of the repository, or its first commit with this test")
-    for node in ast.parse(before.stdout).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == "NOT_REWRITTEN":
-            # It reads a set display, and also the call `set()`.
-            assert ast.literal_eval(node.value) >= NOT_REWRITTEN
-            return
-    raise AssertionError("the list is gone")

@@ -87,7 +87,7 @@ def output_form(estimator, form):
             return entry.output_form(estimator, form)
         if of_skdp(estimator) and hasattr(estimator, "_output_form"):
             return estimator._output_form(form)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+    except (ValueError, TypeError, LookupError, ArithmeticError):
         # Its own check names the parameter.
         pass
     return unknown
