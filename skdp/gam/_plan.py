@@ -41,9 +41,9 @@ EXPECTED_SQUARES = 6.0
 # minimum if the rows that are not of the most frequent class are at least TREND_ROWS, in units of
 # the noise (n mu times their frequency), and increases with the inverse root of these rows. With
 # cells alone a class of 3 % is learned cell by cell from a handful of rows. On training rows
-# (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten tables of classes rises by .002 to
+# (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten tables of classes rises by .001 to
 # .012, of the rarest (Default) by .01 to .04, and the mean R² of nine tables of numbers by .007 to
-# .011; a third everywhere costs Adult .0013 of AUC.
+# .012; a third everywhere costs Adult .0013 of AUC.
 TREND_FRACTIONS = (0.1, 0.5)
 TREND_ROWS = 1000.0
 # Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.

@@ -6,8 +6,9 @@ eigenvalue. The regularization strength is what the noise in A requires beyond t
 
 There are three differences from the paper, derived in ``docs/guarantees.md``. The three statistics
 have noise of one joint calibration instead of a third of epsilon each. An off-diagonal entry of A
-represents two entries, so that its noise is smaller by :math:`\sqrt 2`. The last entry of A is
-:math:`n c^2`, which is public.
+represents two entries, so that its noise is smaller by :math:`\sqrt 2`. A row longer than the bound
+is multiplied by a factor q, together with its constant feature and its target. The last entry of A,
+:math:`c^2 \sum q^2`, is therefore released like the others.
 """
 
 import math
@@ -127,7 +128,10 @@ class AdaSSP(PrivateSolver):
         n_equations = max(n_equations, 1.0)
         size = n_equations * self.constant
         mean = A[:-1, -1] / size
-        mean *= min(1.0, self.data_norm / max(np.linalg.norm(mean), 1e-300))
+        # The mean is sum q (q x) / sum q^2 with |q x| <= data_norm, so by the Cauchy-Schwarz
+        # inequality it is no longer than this.
+        max_norm = self.data_norm * math.sqrt(self.n_rows / n_equations)
+        mean *= min(1.0, max_norm / max(np.linalg.norm(mean), 1e-300))
         target = float(np.clip(b[-1] / size, -1.0, 1.0))
         A = A[:-1, :-1] - n_equations * np.outer(mean, mean)
         b = b[:-1] - n_equations * target * mean

@@ -52,6 +52,20 @@ def test_long_rows_count_less_and_far_targets_are_clipped(is_sparse, fit_interce
     np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=1e-3)
 
 
+@pytest.mark.parametrize("shift", [2.0, 5.0])
+def test_the_center_of_long_rows_may_lie_beyond_the_bound(shift):
+    """All rows are scaled down, each with its equation: their mean is not within the bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 2)) + shift
+    y = X @ [1.0, -2.0] + 0.1 * rng.normal(size=5000)
+    weights = np.minimum(1.0, 1.0 / np.linalg.norm(X, axis=1)) ** 2
+    peer = LinearRegression().fit(X, np.clip(y, -20, 20), sample_weight=weights)
+    assert np.linalg.norm(np.average(X, axis=0, weights=weights)) > 1.0
+    model = DPLinearRegression(1e10, target_bounds=(-20, 20)).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.intercept_, peer.intercept_, atol=2e-3)
+
+
 @pytest.mark.parametrize("data_norm", [1.0, "auto"])
 @pytest.mark.parametrize("epsilon", [3.0, 10.0, 1000.0])
 def test_rows_longer_than_the_bound_do_not_bias_the_answer(epsilon, data_norm):

@@ -707,8 +707,8 @@ MUTATIONS = [
     Mutation(
         "relation-of-the-ledger-ignored",
         "base",
-        "terms_of",
-        rules.put_for("accountant.config", "DEFAULT_CONFIG"),
+        "neighbors_of",
+        rules.put_for("terms_of(accountant) if config is None else config", "DEFAULT_CONFIG"),
         (checked("DPStandardScaler()", "check_relation"),),
         "relation ignored: 1 for 2",
     ),
