@@ -24,7 +24,7 @@ class BudgetExceededError(RuntimeError):
     total : tuple of (float, float)
         The (epsilon, delta) of the whole budget.
     name : str, default=""
-        Name of the limit on name of the sub-limit that was exceeded; "" for the data set's budget.
+        Name of the sub-limit that was exceeded; "" for the data set's budget.
     message : str, default=""
         Replaces the usual message, for several releases that are refused at once.
     """
@@ -61,15 +61,14 @@ class LedgerError(RuntimeError):
 
 
 class SeededNoiseWarning(UserWarning):
-    """Noise was drawn from an integer seed, anyone who knows the seed can remove the noise."""
+    """Noise was drawn from an integer seed, so anyone who knows the seed can remove the noise."""
 
 
 class RawDataWarning(UserWarning):
     """A tool around a private estimator computes on the raw rows without a charge.
 
     The warning precedes the charge, so ``warnings.simplefilter("error", RawDataWarning)`` refuses
-    such a fit at cost. cost.
-    ``PrivacyAccountant(..., on_raw_data="raise")`` refuses it for everyone
+    such a fit at no cost. ``PrivacyAccountant(..., on_raw_data="raise")`` refuses it for everyone
     who uses the ledger.
     """
 

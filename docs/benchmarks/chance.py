@@ -5,7 +5,7 @@ Usage: python docs/benchmarks/chance.py [draws]
 The check of an additive model's weights takes off what they explain by chance, by a sum over
 cells. Where cells are about as many as rows that sum says nothing, and the check would take all for
 chance. The script fits `DPAdditiveClassifier` with delta = 1e-5 under bounds on that sum (none, and
-`LARGEST_CHANCE`) to scikit-learn's breast cancer and diabetes and to made tables of ten columns:
+`MAX_NULL_FRACTION`) to scikit-learn's breast cancer and diabetes and to made tables of ten columns:
 that say nothing, and of which one tells. It prints accuracy and log loss on rows that were not
 fitted, means of the draws, and the log loss of the classes' shares.
 """
@@ -21,7 +21,7 @@ from skdp import DPAdditiveClassifier, PrivacyAccountant
 from skdp.gam import _plan
 
 EPSILONS = (1.0, 4.0, 10.0, 30.0, 100.0)
-BOUNDS = (np.inf, _plan.LARGEST_CHANCE)
+BOUNDS = (np.inf, _plan.MAX_NULL_FRACTION)
 
 
 def tables():
@@ -52,7 +52,7 @@ def main(n_draws=3):
         shares = log_loss(y[n:], np.full(len(y) - n, y[:n].mean()))
         for epsilon in EPSILONS:
             cells = []
-            for _plan.LARGEST_CHANCE in BOUNDS:
+            for _plan.MAX_NULL_FRACTION in BOUNDS:
                 found = []
                 for seed in range(n_draws):
                     accountant = PrivacyAccountant(1e3, 0.5)

@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from skdp import DPSGDClassifier
 from skdp._sgd._plan import SGDPlan
-from skdp.linear_model import _dp_sgd
+from skdp.linear_model import _clipped_descent
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../examples"))
 from example_table import make_encoder, read_adult
@@ -75,13 +75,13 @@ class DenoisedPlan(SGDPlan):
 
 def denoised(way):
     """Return a context in which fits denoise their gradients."""
-    run = _dp_sgd.run_sgd
+    run = _clipped_descent.run_sgd
 
     def run_denoised(plan, sums, update, *args, **options):
         own = DenoisedPlan(**vars(plan), way=way, n_gradients=update.n_steps)
         return run(plan if way == "none" else own, sums, update, *args, **options)
 
-    return patch.object(_dp_sgd, "run_sgd", run_denoised)
+    return patch.object(_clipped_descent, "run_sgd", run_denoised)
 
 
 def tables():

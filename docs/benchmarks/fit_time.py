@@ -21,8 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
-from skdp._losses._classes import BinaryLogisticLoss
 from skdp.accounting import Guarantee
+from skdp.linear_model._classifier import logistic_loss_spec
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import PerturbationProblem
 
@@ -67,10 +67,15 @@ def main():
         augmented = np.column_stack([X, np.full(n, 0.3)])
         for C in (0.01, 1.0):
             norm = np.hypot(1.0, 0.3)
-            problem = PerturbationProblem(
-                loss=BinaryLogisticLoss(), n_rows=n, n_features=d + 1, norm=norm
-            )
             guarantee = Guarantee(epsilon=1.0, delta=1e-6)
+            problem = PerturbationProblem(
+                loss_spec=logistic_loss_spec([1.0, 1.0]),
+                n_rows=n,
+                n_columns=d,
+                norm=norm,
+                constant=0.3,
+                guarantee=guarantee,
+            )
             target = plan_output_perturbation(problem, C, guarantee).tolerance
             runs = {}
             for mechanism in MECHANISMS:

@@ -19,8 +19,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skdp import DPLogisticRegression
-from skdp._losses._classes import BinaryLogisticLoss
 from skdp.accounting import Guarantee
+from skdp.linear_model._classifier import logistic_loss_spec
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import PerturbationProblem
 
@@ -56,10 +56,14 @@ def main():
     for make, n, d in TABLES:
         X, y = make(n, d)
         for C in (0.01, 1.0):
-            problem = PerturbationProblem(
-                loss=BinaryLogisticLoss(), n_rows=n, n_features=d, norm=1.0
-            )
             guarantee = Guarantee(epsilon=1.0, delta=1e-6)
+            problem = PerturbationProblem(
+                loss_spec=logistic_loss_spec([1.0, 1.0]),
+                n_rows=n,
+                n_columns=d,
+                norm=1.0,
+                guarantee=guarantee,
+            )
             norm = plan_output_perturbation(problem, C, guarantee).tolerance
             options = {"C": C, "fit_intercept": False}
             runs = {

@@ -32,11 +32,11 @@ def compose(composition, events, **terms):
     """Return the seconds that 2,000 decisions take, and the total."""
     _rdp_at_quick_orders.cache_clear()
     terms = LedgerConfig(1000.0, 1e-5, composition=composition, **terms)
-    state = State(terms=terms)
+    state = State(config=terms)
     start = time.perf_counter()
     for i in range(CHARGES):
         asked = Charge("", events[i % len(events)], 0.0, 0.0, False, "", "")
-        state = state.with_charge(state.priced(asked))
+        state = state.with_charge(state.price_charge(asked))
     spent = state.spent[0]
     return time.perf_counter() - start, spent
 

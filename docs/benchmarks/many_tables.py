@@ -89,7 +89,7 @@ def scores_of(table, model, epsilon, is_declared):
         own["target_bounds"] = table.target_bounds
     groups = {} if table.groups is None else {"groups": table.groups.to_numpy()}
     if model.startswith("linear, "):
-        front = DPTableVectorizer(numbers=model.removeprefix("linear, "), **params)
+        front = DPTableVectorizer(numeric=model.removeprefix("linear, "), **params)
         steps = make_pipeline(front, MODELS[model, table.task](**own))
         estimator = split_budget(steps, epsilon, delta, accountant)
         groups = {

@@ -47,7 +47,7 @@ def tables():
 def accuracies(model, train, held_out):
     """Return the accuracy at each share, and that of the center."""
     known = {}
-    kept, begin = ShrinkageRule.shrinkage_factor, MultinomialTask.begin
+    kept, begin = ShrinkageRule.shrinkage_factor, MultinomialTask.initial_scores
 
     def all_kept(self, *gains):
         known["shrinkage_factor"] = [
@@ -63,11 +63,11 @@ def accuracies(model, train, held_out):
         known["center"] = begin(self, center)
         return known["center"]
 
-    ShrinkageRule.shrinkage_factor, MultinomialTask.begin = all_kept, begun
+    ShrinkageRule.shrinkage_factor, MultinomialTask.initial_scores = all_kept, begun
     try:
         scores = model.fit(*train).decision_function(held_out[0])
     finally:
-        ShrinkageRule.shrinkage_factor, MultinomialTask.begin = kept, begin
+        ShrinkageRule.shrinkage_factor, MultinomialTask.initial_scores = kept, begin
     center = known["center"]
     each = [center + share * (scores - center) for share in (*known["shrinkage_factor"], 0.0)]
     return [np.mean(model.classes_[one.argmax(axis=1)] == held_out[1]) for one in each]

@@ -249,7 +249,9 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         request : Charge
-            The charge of a whole run, whose cost is (epsilon, delta).
+            The charge of a whole run.
+        epsilon, delta : float
+            The cost of a whole run.
         step : dict
             The `name` of the reservation, the index of the `step` and the number of `steps`.
         entry : Charge

@@ -83,9 +83,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
 
 class PrivatePredictorMixin:
-    """Tags of predictors: row-wise outputs, and poor scores on few rows at epsilon = 1."""
-
-    _row_by_row = True
+    """Tags of predictors, whose scores are poor on few rows at epsilon = 1."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

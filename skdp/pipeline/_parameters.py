@@ -208,7 +208,7 @@ def _check_step(step, table):
 
 
 def _check_frozen(step):
-    """Raise `ValueError` if a frozen step was fitted to another number of columns."""
+    """Raise `ValueError` if a frozen step was fitted to other columns."""
     fitted = step.estimator.estimator
     form = step.form
     width = getattr(fitted, "n_features_in_", None)

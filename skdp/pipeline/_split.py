@@ -143,7 +143,7 @@ def joint_scale(make_event, epsilon, delta, terms=None):
         parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
     epsilon, delta : float
         The budget.
-    terms : Terms, default=None
+    terms : LedgerConfig, default=None
         Relation and group size of the accountant that will be charged.
 
     Returns

@@ -60,13 +60,14 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     @cached_property
     def budget(self):
-        # Whether labels are sought or not: so that the price hangs on no table's columns.
-        discovers = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
-        return Budget(guarantee=self.guarantee, uses_key_selection=discovers)
+        # With delta > 0 a part is reserved for the selection of categories even if no column needs
+        # it, so that the cost does not depend on the columns of the table.
+        uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
+        return Budget(guarantee=self.guarantee, uses_key_selection=uses_key_selection)
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget sum each stage; they add up to 1 if nothing is any stage."""
+        """Fraction of the budget of each stage; all are 0 if nothing is released."""
         weights = self.column_fractions
         weights["counts"] *= self.binned
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0

@@ -139,6 +139,8 @@ class EdgesPlan(FrozenValue):
 
         Parameters
         ----------
+        bins : list of ColumnBins
+            As in the class.
         n_bins : int or "auto"
         bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
         shape : TableShape

@@ -428,7 +428,6 @@ def _autolog_problem(variables):
 
 
 _MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabeled by other rows"
-_LAST_STAGE = "computes its last stage from raw rows"
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
 _SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_repeated_rows)
