@@ -2,7 +2,7 @@
 Bring your own estimator: write it, check it, attack it
 =======================================================
 
-A nearest-centroid classifier is made private in thirty lines with `PrivateFit`. A second one
+A nearest-centroid classifier is made private in thirty lines with `private_fit`. A second one
 differs in a single line: it does not clip. `check_dp_estimator` passes the first and finds that the
 second breaks its claim. The figure shows the epsilon that an attacker can prove for both with one
 row that is five times as long as declared. The correct one stays below the line of its claims, the
@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.audit import audit_epsilon
-from skdp.base import PrivateFit, read_array, relation_of
+from skdp.base import private_fit, read_array
 from skdp.mechanisms import LaplaceMechanism
 from skdp.testing import check_dp_estimator
 
@@ -36,20 +36,21 @@ class PrivateCentroids(ClassifierMixin, BaseEstimator):
         return np.clip(X, *self.bounds)
 
     def fit(self, X, y):
-        with PrivateFit(self) as fit:
-            X, y = fit.read(X, y)
-            check_classification_targets(y)
-            classes, codes = np.unique(y, return_inverse=True)
+        with private_fit(self) as fit:
+            table = fit.read(X, y)
+            check_classification_targets(table.y)
+            classes, codes = np.unique(table.y, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError("y holds one class only")
             # A row is in one sum; a replaced one leaves it and joins another.
-            moved = 1.0 if relation_of(self.accountant) == "add_remove" else 2.0
-            sensitivity = moved * np.abs(self.bounds).max() * X.shape[1]
+            factor = fit.guarantee.neighbors.sensitivity_factor
+            n_features = table.shape.n_columns
+            sensitivity = factor * np.abs(self.bounds).max() * n_features
             mechanism = LaplaceMechanism(self.epsilon, sensitivity)
-            source = fit.charge(mechanism, size=len(classes) * X.shape[1])
+            source = fit.charge(mechanism, size=len(classes) * n_features)
 
-            sums = np.zeros((len(classes), X.shape[1]))
-            np.add.at(sums, codes, self.clip(X))
+            sums = np.zeros((len(classes), n_features))
+            np.add.at(sums, codes, self.clip(table.X))
             sums = mechanism.release(sums, random_state=source)
             fit.publish(mechanism, public=("the labels",), classes_=classes, coef_=sums)
         return self

@@ -1,16 +1,22 @@
-"""The life of a private fit: validate, plan, charge, run, publish.
+"""The life of a private fit: read, plan, charge, run, publish.
 
-A fit enters `PrivateEstimator._fit`, which takes these steps in this order:
+The `fit` of every private estimator takes these steps in this order::
 
-1. **Validate**: the table is read and checked. Nothing is computed from values.
+    with private_fit(self) as fit:
+        table = fit.read(X, y, groups=groups)
+        plan = self.plan_fit(table.shape, fit.guarantee)
+        released = fit.run(plan, table)
+        fit.publish(plan, mean_=released.mean)
+    return self
+
+1. **Read**: `PrivateFit.read` validates the table. Nothing is computed from values.
 2. **Plan**: `plan_fit` returns what the fit will release, from the parameters and from the public
    shape of the table alone.
-3. **Charge**: `PrivateFit.charge` writes the plan's event in the ledger. It returns the only source
-   from which noise can be drawn.
-4. **Run**: the plan computes its statistics and adds the noise.
-5. **Publish**: `PrivateFit.publish` sets the fitted attributes and the privacy statement.
+3. **Charge and run**: `PrivateFit.run` writes the plan's event in the ledger and makes the release,
+   with noise from the only source from which it can be drawn.
+4. **Publish**: `PrivateFit.publish` sets the fitted attributes and the privacy statement.
 
-`PrivateRelease` is the same context without an estimator, for functions that release a value.
+`private_release` is the same context without an estimator, for functions that release a value.
 """
 
 from contextlib import ExitStack
@@ -309,27 +315,46 @@ class ReadTable(FrozenValue):
     rows: object
     shape: TableShape
 
+    @property
+    def X(self):
+        """The rows without their labels or targets."""
+        return self.rows.X if isinstance(self.rows, RowsAndTarget) else self.rows
+
+    @property
+    def y(self):
+        """The labels or targets of the rows, or None."""
+        return self.rows.y if isinstance(self.rows, RowsAndTarget) else None
+
     def with_n_units(self, n_units):
         """Return the table with the public number of privacy units, rows or persons."""
         return replace(self, shape=replace(self.shape, n_rows=n_units))
+
+
+def _read_numbers(estimator, X, y=None):
+    """Return the `ReadTable` of finite numbers, and of labels or targets if there are some."""
+    rows = read_array(estimator, X, dtype=np.float64)
+    names = names_for_keys(estimator)
+    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names)
+    if y is not None or get_tags(estimator).target_tags.required:
+        rows = RowsAndTarget(rows, read_target(estimator, y, len(rows)))
+    return ReadTable(rows=rows, shape=shape)
 
 
 class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     """Base class of private estimators.
 
     A subclass has at least the parameters `epsilon`, `accountant` and `random_state`, and a
-    constructor as scikit-learn requires. It defines the steps of a fit:
+    constructor as scikit-learn requires. It defines
 
-    - ``_read_table(X, y)`` validates the data and returns a `ReadTable`;
-    - ``plan_fit(shape, guarantee)`` returns the plan; decorate it by `plans_for_groups`;
-    - ``_statement(plan)`` returns arguments of `PrivateFit.publish` that are no attributes:
-      `public` at least;
-    - ``_released(run, plan)`` returns the fitted attributes, if the plan's run does not return
-      them by name.
+    - ``fit(X, y=None, *, groups=None)``, decorated by `private_fit_method`, whose body is a
+      `private_fit`;
+    - ``plan_fit(shape, guarantee)``, decorated by `plans_for_groups`, which returns the plan;
+    - methods that predict or transform, decorated by `row_wise_answer` or `private_answer`.
 
-    Its ``fit`` is ``return self._fit(X, y, groups)``, decorated by `private_fit_method`. Methods
-    that predict or transform are decorated by `row_wise_answer` or `private_answer`. An estimator
-    counts as fitted once it has a privacy statement.
+    It may override ``_read_table(X, y)``, which validates the data and returns a `ReadTable`;
+    ``_check_rows(rows, plan)``, which refuses values that the plan cannot process; and
+    ``_assumptions()``, the facts that are assumed to be public. An estimator counts as fitted once
+    it has a privacy statement.
 
     Examples
     --------
@@ -432,60 +457,19 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         """
         raise NotImplementedError(f"{type(self).__name__} has no method plan_fit")
 
-    def _fit(self, X, y=None, groups=None):
-        """Fit and return the estimator: validate, plan, charge, run, publish."""
-        with PrivateFit(self) as fit, FitProgress(self) as progress:
-            table = self._validate(fit, X, y, groups)
-            plan = self._make_plan(table, fit.guarantee)
-            params, shape = self.get_params(deep=False), table.shape
-            report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
-            self._charge_and_publish(fit, progress, table, plan, self._statement(plan))
-        return self
+    def _read_table(self, X, y=None):
+        """Return the validated rows of a fit, a `ReadTable`.
 
-    def _validate(self, fit, X, y, groups):
-        """Return the `ReadTable` of the data, with the number of privacy units."""
-        self._labels_in = non_positional_labels(X)
-        return fit.with_groups(self._read_table(X, y), groups)
-
-    def _make_plan(self, table, guarantee):
-        """Return the plan of a fit, after a check that it can process every row of the table."""
-        plan = self.plan_fit(table.shape, guarantee)
-        self._check_rows(table.rows, plan)
-        if plan.event != EMPTY_EVENT:
-            check_readable(table.rows)
-        return plan
-
-    def _charge_and_publish(self, fit, progress, table, plan, statement, **run_params):
-        """Charge the plan, run it, and publish the values that it released.
-
-        Parameters
-        ----------
-        fit : PrivateFit
-        progress : FitProgress
-        table : ReadTable
-        plan : Plan
-        statement : dict
-            Further arguments of `PrivateFit.publish`.
-        **run_params
-            Further arguments of the plan's `run`, such as released weights to start from.
+        Unless a subclass overrides it, rows are finite numbers in double precision.
         """
-        source = fit.charge(plan)
-        progress.charged(plan, fit.cost_of(plan))
-        run = plan.run(table.rows, source, **run_params, **fit.run_params)
-        attributes = self._released(run, plan)
-        if table.shape.classes is not None:
-            attributes = {"classes_": table.shape.classes} | attributes
-        fit.publish(plan, **statement | attributes)
-
-    def _released(self, run, plan):
-        """Return the fitted attributes by name.
-
-        They are values that the plan's run returned, or are computed from these.
-        """
-        return run
+        return _read_numbers(self, X, y)
 
     def _check_rows(self, rows, plan):
         """Raise `ValueError` if the plan cannot process a value of the rows."""
+
+    def _assumptions(self):
+        """Return descriptions of the facts that a fit assumes to be public."""
+        return public_inputs(self)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units=None):
         """Do all that precedes the charge of a fit, and charge an allowance that costs nothing.
@@ -498,10 +482,12 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
             The number of privacy units to plan for; None counts those of the table.
         """
         with PrivateFit(self) as fit:
-            table = self._validate(fit, X, y, groups)
+            table = fit.read(X, y, groups=groups)
             if n_units is not None:
                 table = table.with_n_units(n_units)
-            fit.charge(self._make_plan(table, fit.guarantee))
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fit.check_table(plan, table)
+            fit.charge(plan)
 
     def _shape_of(self, rows, **more):
         """Return the `TableShape` of validated rows."""
@@ -536,9 +522,6 @@ class TableEstimator(PrivateEstimator):
         """Return descriptions of the facts that a fit assumes to be public."""
         return (*public_inputs(self, *self._public), *self._also_public)
 
-    def _statement(self, plan):
-        return {"public": self._assumptions()}
-
     def _read_samples(self, X):
         """Return validated samples to predict or transform."""
         check_is_fitted(self)
@@ -551,8 +534,54 @@ class TableEstimator(PrivateEstimator):
         return tags
 
 
+def private_release(label, accountant=None, random_state=None):
+    """Return the context of one private release that is not the fit of an estimator.
+
+    Parameters
+    ----------
+    label : str
+        Name of what is released, for the ledger.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged. With None nothing is recorded.
+    random_state : int or None, default=None
+        Seed of the noise; None draws it from the operating system.
+
+    Returns
+    -------
+    PrivateRelease
+
+    Examples
+    --------
+    >>> from skdp.base import private_release
+    >>> from skdp.mechanisms import LaplaceMechanism
+    >>> mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
+    >>> with private_release("a sum") as release:
+    ...     source = release.charge(mechanism)
+    ...     noisy = mechanism.release(17.0, random_state=source)
+    """
+    return PrivateRelease(label=label, accountant=accountant, random_state=random_state)
+
+
+def private_fit(estimator, n_tasks=None):
+    """Return the context of one private fit of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It has the parameters `accountant` and `random_state`, and `epsilon` unless it makes its
+        guarantee itself.
+    n_tasks : int, default=None
+        Number of stages that the fit reports to scikit-learn's callbacks; None if unknown.
+
+    Returns
+    -------
+    PrivateFit
+    """
+    return PrivateFit(estimator, FitProgress(estimator, n_tasks))
+
+
 class PrivateRelease:
-    """Context of one charge and of the noise that is added for it.
+    """Context of one charge and of the noise that is added for it; see `private_release`.
 
     Inside it, noise can be drawn only from the source that `charge` returns, so a release that is
     not in the ledger cannot be made. A second charge raises. Data are checked to be finite whatever
@@ -567,15 +596,6 @@ class PrivateRelease:
         The accountant that is charged.
     random_state : int or None
         Seed of the noise; None draws it from the operating system.
-
-    Examples
-    --------
-    >>> from skdp.base import PrivateRelease
-    >>> from skdp.mechanisms import LaplaceMechanism
-    >>> mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
-    >>> with PrivateRelease(label="a sum", accountant=None, random_state=None) as release:
-    ...     source = release.charge(mechanism)
-    ...     noisy = mechanism.release(17.0, random_state=source)
     """
 
     def __init__(self, *, label, accountant, random_state):
@@ -753,26 +773,27 @@ class PrivateFit(PrivateRelease):
 
     It is a `PrivateRelease`: it charges once, and noise comes only from the source that the charge
     returns. Nothing is published without a charge. If a step fails before `publish`, the estimator
-    has no fitted attribute; what was charged stays charged.
+    has no fitted attribute; what was charged stays charged. Use `private_fit`, which makes one.
 
     Parameters
     ----------
     estimator : estimator
         It has the parameters `accountant` and `random_state`.
+    progress : FitProgress, default=None
+        Reports the progress of the fit; None reports nothing.
 
     Examples
     --------
     In an estimator's ``fit``::
 
-        with PrivateFit(self) as fit:
-            X = fit.read(X)
-            shape = TableShape(n_rows=X.shape[0], n_columns=X.shape[1])
-            plan = self.plan_fit(shape, fit.guarantee)
-            source = fit.charge(plan)
-            fit.publish(plan, public=("the bounds",), **plan.run(X, source))
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            means = fit.run(plan, table)
+            fit.publish(plan, public=("the bounds",), mean_=means)
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator, progress=None):
         super().__init__(
             label=type(estimator).__name__,
             accountant=estimator.accountant,
@@ -781,10 +802,14 @@ class PrivateFit(PrivateRelease):
         self._estimator = estimator
         self._is_published = False
         self._public_charge = None
+        self.progress = progress
 
     def __enter__(self):
         self._forget()
-        return super().__enter__()
+        super().__enter__()
+        if self.progress is not None:
+            self._settings.enter_context(self.progress)
+        return self
 
     def __exit__(self, kind, error, traceback):
         if not self._is_published:
@@ -805,34 +830,38 @@ class PrivateFit(PrivateRelease):
         if not (is_inside_release() or isinstance(self._accountant, Allowance)):
             check_callers(self._estimator, partial(raw_data_policy, self._config))
 
-    def read(self, X, y=None):
-        """Return validated rows of numbers, and their labels or targets.
+    def read(self, X, y=None, *, groups=None, **options):
+        """Validate the data and return them with their public shape.
 
-        Each row is checked independently of the others.
+        Each row is checked independently of the others, and nothing is computed from values.
 
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Finite numbers.
+            Rows that the estimator accepts. Those of an estimator that is not a `PrivateEstimator`
+            are finite numbers, which are read in double precision and not copied where no
+            conversion is needed.
         y : array-like of shape (n_samples,), default=None
             Labels or targets, for an estimator that needs some.
+        groups : array-like of shape (n_samples,), default=None
+            The person id of each row, if persons are the privacy unit.
+        **options
+            Options of the estimator's ``_read_table``, such as the classes of a partial fit.
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features), float64
-            Not copied where no conversion is needed.
-        y : ndarray of shape (n_samples,)
-            Returned only if `y` was passed, or the estimator's tags require it.
+        ReadTable
 
         Raises
         ------
         TypeError, ValueError
             If the data are invalid, as in scikit-learn.
         """
-        X = read_array(self._estimator, X, dtype=np.float64)
-        if y is None and not get_tags(self._estimator).target_tags.required:
-            return X
-        return X, read_target(self._estimator, y, len(X))
+        estimator = self._estimator
+        if not isinstance(estimator, PrivateEstimator):
+            return self.with_groups(_read_numbers(estimator, X, y), groups)
+        estimator._labels_in = non_positional_labels(X)
+        return self.with_groups(estimator._read_table(X, y, **options), groups)
 
     @property
     def guarantee(self):
@@ -848,11 +877,56 @@ class PrivateFit(PrivateRelease):
         super().check_plan(plan)
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
+    def check_table(self, plan, table):
+        """Raise `ValueError` if the plan cannot process every row of the table.
+
+        Parameters
+        ----------
+        plan : Plan
+        table : ReadTable
+        """
+        if isinstance(self._estimator, PrivateEstimator):
+            self._estimator._check_rows(table.rows, plan)
+        if plan.event != EMPTY_EVENT:
+            check_readable(table.rows)
+
+    def run(self, plan, table, **options):
+        """Charge a plan, then run it on the table, and return what it released.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan of this table.
+        table : ReadTable
+        **options
+            Further arguments of the plan's `run`, such as released weights to start from.
+
+        Returns
+        -------
+        object
+            The result of the plan's `run`.
+
+        Raises
+        ------
+        ValueError
+            If the plan cannot process the table; nothing was charged.
+        BudgetExceededError
+            If the budget does not cover the charge.
+        """
+        self.check_table(plan, table)
+        shape = table.shape
+        params = self._estimator.get_params(deep=False)
+        report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
+        source = self.charge(plan)
+        if self.progress is not None:
+            self.progress.charged(plan, self.cost_of(plan))
+        return plan.run(table.rows, source, **options, **self.run_params)
+
     def publish(
         self,
         mechanism,
         *,
-        public,
+        public=None,
         sampler=None,
         trust_model=CENTRAL,
         stages=None,
@@ -868,8 +942,9 @@ class PrivateFit(PrivateRelease):
         ----------
         mechanism : mechanism or plan
             The one that was charged.
-        public : tuple of str
-            Descriptions of the facts that were assumed to be public.
+        public : tuple of str, default=None
+            Descriptions of the facts that were assumed to be public. None means the numbers of
+            rows and columns, or those that ``_assumptions`` of a `PrivateEstimator` returns.
         sampler : str, default=None
             Description of the rows that each stage reads; None composes it from the stages.
         trust_model : str
@@ -889,6 +964,10 @@ class PrivateFit(PrivateRelease):
         if not self._is_charged:
             raise RuntimeError("a private fit publishes what it charged: call charge first")
         config = self.terms
+        if public is None and isinstance(self._estimator, PrivateEstimator):
+            public = self._estimator._assumptions()
+        elif public is None:
+            public = public_inputs(self._estimator)
         is_empty = mechanism.event == EMPTY_EVENT
         if is_empty:
             stages = ()

@@ -1,4 +1,4 @@
-"""What every private fit has from `PrivateFit`."""
+"""What every private fit has from `private_fit`."""
 
 from inspect import Parameter, getsource, signature
 
@@ -8,7 +8,7 @@ from numpydoc.docscrape import FunctionDoc
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from skdp.base import PrivateFit
+from skdp.base import private_fit
 from skdp.testing import dp_checks
 from tests.test_contract import ESTIMATORS
 
@@ -30,10 +30,14 @@ class Classifier(ClassifierMixin, Transformer):
 
 
 def test_targets_that_are_required_are_not_forgotten():
-    with PrivateFit(Classifier()) as fit, pytest.raises(ValueError, match="requires y"):
+    with private_fit(Classifier()) as fit, pytest.raises(ValueError, match="requires y"):
         fit.read(np.ones((3, 2)), None)
-    with PrivateFit(Transformer()) as fit:
-        assert fit.read(np.ones((3, 2))).shape == (3, 2)
+    with private_fit(Transformer()) as fit:
+        table = fit.read(np.ones((3, 2)))
+        assert table.X.shape == (3, 2) and table.y is None
+        assert (table.shape.n_rows, table.shape.n_columns) == (3, 2)
+    with private_fit(Classifier()) as fit:
+        assert fit.read(np.ones((3, 2)), [0, 1, 0]).y.tolist() == [0, 1, 0]
 
 
 @pytest.mark.parametrize("kind", {type(e): e for e in ESTIMATORS}, ids=lambda kind: kind.__name__)

@@ -236,8 +236,8 @@ def test_a_ledger_that_is_lost_after_the_charge_loses_no_fit(monkeypatch):
         plan = scaler.plan_fit(shape, fit.guarantee)
         source = fit.charge(plan)
         monkeypatch.setattr(type(accountant), "config", property(None))
-        released = scaler._released(plan.run(COLUMN[:, None], source), plan)
-        fit.publish(plan, public=(), **released)
+        within = plan.run(COLUMN[:, None], source)
+        fit.publish(plan, public=(), mean_=within.released[0])
     assert scaler.privacy_.epsilon == 1.0
 
 

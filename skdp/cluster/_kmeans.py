@@ -17,7 +17,7 @@ from skdp._data._answers import partitionwise
 from skdp._data._parts import max_additions
 from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._tables import read_samples, read_table
-from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
 from skdp.mechanisms._plan import counting_mechanism, vector_noise
@@ -175,7 +175,7 @@ class KMeansPlan(_moments.StatisticPlan):
         steps[0].check_size(size)
 
     def run(self, X, source, persons=None):
-        """Return the released attributes."""
+        """Return the noisy centers of the clusters and the number of steps."""
         moments, counting, *steps = self.mechanism.parts
         offset = self.low + (self.high - self.low) / 2
         half_range = (self.high - self.low).max() / 2
@@ -195,7 +195,7 @@ class KMeansPlan(_moments.StatisticPlan):
             offsets = self._mean_offsets(np.reshape(noisy, blocks.shape), step.deviation(self.size))
             centers = np.clip(centers + radius * offsets, -self.half_ranges, self.half_ranges)
         centers = np.clip(offset + half_range * centers, self.low, self.high)
-        return {"cluster_centers_": centers, "n_iter_": len(steps)}
+        return centers, len(steps)
 
     def blocks(self, X, centers, radius, persons=None):
         """Return the blocks of a step, of shape (n_clusters, 1 + n_columns)."""
@@ -419,7 +419,13 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            centers, n_iter = within.released
+            fit.publish(plan, bounds_=within.bounds, cluster_centers_=centers, n_iter_=n_iter)
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -448,9 +454,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         """
         k = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
         return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
-
-    def _released(self, run, plan):
-        return run.released | {"bounds_": run.bounds}
 
     @row_wise_answer
     def transform(self, X):

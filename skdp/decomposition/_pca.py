@@ -9,7 +9,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import linear_scores, read_table
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan, prefixed_names
@@ -17,6 +23,31 @@ from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
 from skdp.utils._row_wise import row_combinations
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
+from skdp.utils._values import FrozenValue
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedComponents(FrozenValue):
+    """Principal components of a noisy covariance matrix.
+
+    Parameters
+    ----------
+    components : ndarray of shape (n_components, n_features)
+    variances : ndarray of shape (n_components,)
+        Variances along the components.
+    variance_ratios : ndarray of shape (n_components,)
+        Fractions of the total variance.
+    mean : ndarray of shape (n_features,)
+        Center that is subtracted before rows are projected.
+    data_norm : float
+        Bound on the norm of rows, declared or released.
+    """
+
+    components: np.ndarray
+    variances: np.ndarray
+    variance_ratios: np.ndarray
+    mean: np.ndarray
+    data_norm: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,7 +74,7 @@ class PCAPlan(TransformerPlan):
     released = "the second moment"
 
     def run(self, X, source, **shared):
-        """Return the released attributes."""
+        """Return the `ReleasedComponents`."""
         moment = self.moment
         n_components = self.n_components
         if self.search is not None:
@@ -52,14 +83,13 @@ class PCAPlan(TransformerPlan):
         mean, covariance = moment.release(X, source, **shared)
         variances, components = _principal_axes(covariance)
         total = variances.sum()
-        return {
-            "components_": components[:n_components],
-            "explained_variance_": variances[:n_components],
-            "explained_variance_ratio_": variances[:n_components] / (total if total > 0 else 1.0),
-            "mean_": moment.center + mean,
-            "n_components_": n_components,
-            "data_norm_": moment.data_norm,
-        }
+        return ReleasedComponents(
+            components=components[:n_components],
+            variances=variances[:n_components],
+            variance_ratios=variances[:n_components] / (total if total > 0 else 1.0),
+            mean=moment.center + mean,
+            data_norm=moment.data_norm,
+        )
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
@@ -194,14 +224,26 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            # A center that is declared is public.
+            declared = () if plan.moment.constant else ("center",)
+            fit.publish(
+                plan,
+                public=public_inputs(self, "data_norm", *declared),
+                components_=released.components,
+                explained_variance_=released.variances,
+                explained_variance_ratio_=released.variance_ratios,
+                mean_=released.mean,
+                n_components_=plan.n_components,
+                data_norm_=released.data_norm,
+            )
+        return self
 
     def _read(self, X, reset=True):
         return read_table(self, X, reset=reset, accept_sparse=True)
-
-    def _statement(self, plan):
-        declared = () if plan.moment.constant else ("center",)
-        return {"public": public_inputs(self, "data_norm", *declared)}
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):

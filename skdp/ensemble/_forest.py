@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.base import private_fit_method
+from skdp.base import private_fit, private_fit_method
+from skdp.gam._additive import FittedTerms
 from skdp.gam._models import RawTableClassifier, RawTableRegressor
 from skdp.ledger import PrivacyAccountant
 from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
@@ -278,7 +279,20 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
+            shapes, trees = self._shapes_and_trees(plan, fitted)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                shape_functions_=shapes,
+                trees_=trees,
+                intercept_=fitted.constant,
+                noise_multiplier_=plan.noise_multiplier,
+            )
+        return self
 
 
 class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
@@ -446,4 +460,20 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            scale = self._target_scale
+            fitted = (
+                FittedTerms(*fit.run(plan, table)).with_target_scale(scale).without_output_axis()
+            )
+            shapes, trees = self._shapes_and_trees(plan, fitted)
+            fit.publish(
+                plan,
+                target_bounds_=(scale.low, scale.high),
+                shape_functions_=shapes,
+                trees_=trees,
+                intercept_=fitted.constant,
+                noise_multiplier_=plan.noise_multiplier,
+            )
+        return self

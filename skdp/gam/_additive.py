@@ -2,7 +2,7 @@
 
 import copy
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import read_columns
 from skdp._data._kinds import read_kinds
 from skdp._data._tables import RowsAndTarget
-from skdp.base import ReadTable, TableEstimator, private_fit_method
+from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
@@ -19,11 +19,43 @@ from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import first_labels
 from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
+from skdp.utils._values import FrozenValue
 
 # Default number of bins of a numeric column.
 N_BINS = 32
 # Number of pairs of interactions="auto", if the public rule chooses any.
 AUTO_PAIRS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTerms(FrozenValue):
+    """Released terms of an additive model or a forest, with their values.
+
+    Parameters
+    ----------
+    terms : list of Term or Tree
+    values : list of ndarray of shape (*shape of a term's cells, n_outputs)
+        Value of each cell of each term.
+    constant : ndarray of shape (n_outputs,)
+        Score of a row without the values of its cells.
+    """
+
+    terms: list
+    values: list
+    constant: np.ndarray
+
+    def with_target_scale(self, scale):
+        """Return the terms in the units of targets, from terms of scaled targets."""
+        values = [scale.half_range * term_values for term_values in self.values]
+        constant = scale.offset + scale.half_range * self.constant
+        return replace(self, values=values, constant=constant)
+
+    def without_output_axis(self):
+        """Return the terms without the axis of outputs if there is only one output."""
+        if len(self.constant) > 1:
+            return self
+        values = [term_values[..., 0] for term_values in self.values]
+        return replace(self, values=values, constant=self.constant[0])
 
 
 class RawTableModel(TableEstimator):
@@ -35,36 +67,6 @@ class RawTableModel(TableEstimator):
     _accepts = ("categorical", "string", "allow_nan")
     _public = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
-
-    @private_fit_method
-    def fit(self, X, y, *, groups=None):
-        """Charge the accountant and fit the model.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows with numeric, categorical and date columns. Missing values (NaN, None) are allowed.
-        y : array-like of shape (n_samples,)
-            Class labels of a classifier, or numeric targets of a regressor, which are clipped to
-            `target_bounds`.
-        groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
-            accountant with unit="person", or none.
-
-        Returns
-        -------
-        self : estimator
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses the charge; nothing was computed and nothing is fitted.
-        """
-        return self._fit(X, y, groups)
 
     def _check_rows(self, rows, plan):
         plan.check(rows.X)
@@ -85,16 +87,6 @@ class RawTableModel(TableEstimator):
         return plan_class(
             columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **params
         )
-
-    def _released(self, run, plan):
-        terms, values, constant = run
-        if len(constant) == 1:
-            values = [term_values[..., 0] for term_values in values]
-            constant = constant[0]
-        attributes = self._attributes(terms, values, constant, plan)
-        if hasattr(plan, "noise_multiplier"):
-            attributes["noise_multiplier_"] = plan.noise_multiplier
-        return attributes
 
     def _iter_cells(self, X):
         """Yield the cells of the shape functions of one block of samples at a time.
@@ -150,18 +142,23 @@ class TermsModel(RawTableModel):
     The plan has `no_interaction` and may have `signs`.
     """
 
-    def _attributes(self, terms, values, constant, plan):
-        shapes = _shapes.shape_functions(terms, values, input_names(self, None))
+    def _centered_shapes(self, plan, fitted):
+        """Return the shape functions, each of mean 0 over the released counts, and the intercept.
+
+        Parameters
+        ----------
+        plan : ColumnsPlan
+        fitted : FittedTerms
+            Its constant becomes the intercept.
+        """
+        names = input_names(self, None)
+        shapes = _shapes.shape_functions(fitted.terms, fitted.values, names)
         for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
-        shapes, constant = _shapes.centered(shapes, constant)
-        return {
-            "shape_functions_": shapes,
-            "intercept_": constant,
-            "feature_importances_": self._importances(shapes),
-        }
+        return _shapes.centered(shapes, fitted.constant)
 
     def _importances(self, shapes):
+        """Return the importance of each feature, which shares that of a pair with the other."""
         total = np.zeros(self.n_features_in_)
         for shape in shapes:
             total[[*shape.features]] += _shapes.importance(shape) / len(shape.features)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
-from skdp.gam._additive import PrivateAdditiveModel, RawTableModel
+from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
+from skdp.gam._additive import FittedTerms, PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
@@ -130,12 +130,6 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
             If a parameter is invalid, as in `fit`.
         """
         return self._plan(NumberTask(unit=self._target_scale.half_range**2), shape, guarantee)
-
-    def _released(self, run, plan):
-        (terms, values, constant), units = run, self._target_scale
-        values = [units.half_range * term_values for term_values in values]
-        run = (terms, values, units.offset + units.half_range * constant)
-        return super()._released(run, plan) | {"target_bounds_": (units.low, units.high)}
 
     @row_wise_answer
     def predict(self, X):
@@ -332,7 +326,20 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
+            shapes, intercept = self._centered_shapes(plan, fitted)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                shape_functions_=shapes,
+                intercept_=intercept,
+                feature_importances_=self._importances(shapes),
+                noise_multiplier_=plan.noise_multiplier,
+            )
+        return self
 
 
 class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
@@ -507,4 +514,20 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            scale = self._target_scale
+            fitted = (
+                FittedTerms(*fit.run(plan, table)).with_target_scale(scale).without_output_axis()
+            )
+            shapes, intercept = self._centered_shapes(plan, fitted)
+            fit.publish(
+                plan,
+                target_bounds_=(scale.low, scale.high),
+                shape_functions_=shapes,
+                intercept_=intercept,
+                feature_importances_=self._importances(shapes),
+                noise_multiplier_=plan.noise_multiplier,
+            )
+        return self

@@ -11,7 +11,7 @@ from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._tables import indexable_table, read_table
-from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
@@ -168,7 +168,21 @@ class DPSimpleImputer(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            counts = None
+            bounds = None
+            if self.strategy in ("mean", "median"):
+                statistics = np.ravel(released.released)
+                bounds = released.bounds
+            else:
+                statistics, counts = released
+            if self.strategy == "most_frequent":
+                statistics = self._modes(statistics, counts)
+            fit.publish(plan, statistics_=statistics, counts_=counts, bounds_=bounds)
+        return self
 
     def _charge_needs_no_shape(self):
         return self.strategy == "mean" and not has_auto(self.bounds)
@@ -225,22 +239,14 @@ class DPSimpleImputer(PlannedTransformer):
     def _fill(self):
         return 0 if self.fill_value is None else self.fill_value
 
-    def _released(self, run, plan):
-        counts = None
-        bounds = None
-        if self.strategy in ("mean", "median"):
-            statistics = np.ravel(run.released)
-            bounds = run.bounds
-        else:
-            statistics, counts = run
-        if self.strategy == "most_frequent":
-            modes = []
-            for labels, label_counts in zip(statistics, counts, strict=True):
-                # A column in which no category was found has no counts.
-                mode = labels.tolist()[label_counts.argmax()] if len(label_counts) else self._fill
-                modes.append(mode)
-            statistics = _statistics(modes)
-        return {"statistics_": statistics, "counts_": counts, "bounds_": bounds}
+    def _modes(self, categories, counts):
+        """Return the category with the largest noisy count of each column."""
+        modes = []
+        for labels, label_counts in zip(categories, counts, strict=True):
+            # A column in which no category was found has no counts.
+            mode = labels.tolist()[label_counts.argmax()] if len(label_counts) else self._fill
+            modes.append(mode)
+        return _statistics(modes)
 
     @row_wise_answer
     def transform(self, X):

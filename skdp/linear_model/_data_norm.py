@@ -15,6 +15,7 @@ from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.mechanisms._stages import stages_of
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
+from skdp.utils._values import FrozenValue
 
 # The expected signal grows with the root of the number of columns, up to this number.
 MAX_SIGNAL_COLUMNS = 100
@@ -227,6 +228,40 @@ def plan_rows(estimator, n_rows, guarantee):
     )
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearWeights(FrozenValue):
+    """Released weights of a linear model.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_outputs, n_features)
+    intercept : ndarray of shape (n_outputs,)
+    data_norm : float
+        The declared bound on the norm of rows, or the released one.
+    standard_error : ndarray of shape (n_outputs, n_features) or None
+    """
+
+    coef: np.ndarray
+    intercept: np.ndarray
+    data_norm: float
+    standard_error: np.ndarray | None = None
+
+    def in_target_units(self, scale):
+        """Return the coefficients and the intercept of one output in the units of targets.
+
+        Parameters
+        ----------
+        scale : TargetScale
+
+        Returns
+        -------
+        coef : ndarray of shape (n_features,)
+        intercept : float
+        """
+        intercept = float(scale.offset + scale.half_range * self.intercept[0])
+        return scale.half_range * self.coef[0], intercept
+
+
 @dataclass(frozen=True, kw_only=True)
 class WeightsFit(MechanismPlan):
     """The plan of a fit: the norm of rows if it is not declared, a baseline, and weights.
@@ -290,7 +325,7 @@ class WeightsFit(MechanismPlan):
         return self.rows.compose(self.weights.mechanism)
 
     def run(self, table, source, persons=None, start=None):
-        """Return the released attributes.
+        """Return the released weights.
 
         Parameters
         ----------
@@ -303,8 +338,8 @@ class WeightsFit(MechanismPlan):
 
         Returns
         -------
-        dict
-            In the units of the rows. `coef_` and `intercept_` have an entry per output.
+        LinearWeights
+            In the units of the rows, with an entry per output.
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
@@ -319,12 +354,12 @@ class WeightsFit(MechanismPlan):
         intercept = np.zeros(len(output_weights))
         if rows.constant:
             intercept = rows.constant * output_weights[:, -1]
-        released = {
-            "coef_": coef,
-            "intercept_": intercept,
-            "data_norm_": rows.unit * rows.data_norm,
-        }
-        return released | self.extra_attributes(rows, table.y, weights, coef, source)
+        return LinearWeights(
+            coef=coef,
+            intercept=intercept,
+            data_norm=rows.unit * rows.data_norm,
+            standard_error=self._standard_errors(rows, table.y, weights, coef, source),
+        )
 
     def _shrinkage_factor(self, rows, y, start, weights, source):
         """Return the released factor by which weights shrink to the start; see `ShrinkageRule`."""
@@ -352,6 +387,5 @@ class WeightsFit(MechanismPlan):
         means = mechanism.release(decreases, random_state=source) / n_units
         return rule.shrinkage_factor(means, displacement)
 
-    def extra_attributes(self, rows, y, weights, coef, source):
-        """Return further attributes that are released or public; none in this class."""
-        return {}
+    def _standard_errors(self, rows, y, weights, coef, source):
+        """Return the standard errors of the coefficients; None in this class."""

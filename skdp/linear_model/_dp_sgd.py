@@ -44,8 +44,18 @@ class PartialFit(PrivateFit):
     """
 
     def __init__(self, estimator):
-        super().__init__(estimator)
+        super().__init__(estimator, FitProgress(estimator))
         self._attributes = {name: getattr(estimator, name) for name in fitted_names(estimator)}
+
+    @property
+    def is_first_call(self):
+        """True if there are no released weights to continue from."""
+        return "coef_" not in self._attributes
+
+    @property
+    def call_number(self):
+        """Number of calls of partial_fit since the last `fit`, this one included."""
+        return self._attributes.get("n_partial_fits_", 0) + 1
 
     @property
     def _earlier_statement(self):
@@ -80,8 +90,8 @@ class PartialFit(PrivateFit):
     def _make_charge(self, mechanism):
         charge = super()._make_charge(mechanism)
         if self._accountant is None and self._estimator.partial_fit_rows == "disjoint":
-            call = self._attributes.get("n_partial_fits_", 0)
-            charge = replace(charge, part=Part("partial_fit", call, MAX_CALLS, False))
+            part = Part("partial_fit", self.call_number - 1, MAX_CALLS, False)
+            charge = replace(charge, part=part)
         return charge
 
     def _statement_of_model(self, statement):
@@ -90,9 +100,8 @@ class PartialFit(PrivateFit):
         if self._earlier_statement is not None:
             # After one call the statement of the model is that of the call.
             earlier_calls = self._earlier_statement.calls or (self._earlier_statement,)
-        number = self._attributes.get("n_partial_fits_", 0) + 1
         rows = CALL_DESCRIPTIONS[self._estimator.partial_fit_rows]
-        calls = (*earlier_calls, replace(statement, call_number=number, call_rows=rows))
+        calls = (*earlier_calls, replace(statement, call_number=self.call_number, call_rows=rows))
         charges = [charge for call in calls for charge in call.charges]
         epsilon, delta = self._composed_cost(charges)
         return joined_statement(calls, epsilon, delta, self.terms.unit)
@@ -119,20 +128,16 @@ class PartialFit(PrivateFit):
 class PrivateSGDModel(PrivateLinearModel):
     """Base class of estimators that are fitted by noisy stochastic gradients."""
 
-    def _continue_fit(self, X, y, groups, **declared):
-        """Fit in a call of partial_fit, from the released weights if there are any."""
-        is_first = not hasattr(self, "coef_")
-        with PartialFit(self) as fit, FitProgress(self) as progress:
-            table = fit.with_groups(self._read_table(X, y, is_first, **declared), groups)
-            plan = self._plan_call(table.shape, fit.guarantee, with_baseline=is_first)
-            start = None if is_first else self._released_weights(plan)
-            call = getattr(self, "n_partial_fits_", 0) + 1
-            attributes = self._statement(plan) | {"n_partial_fits_": call}
-            self._charge_and_publish(fit, progress, table, plan, attributes, start=start)
-        return self
+    def _start_of_call(self, plan):
+        """Return the weights from which a call of partial_fit continues.
 
-    def _released_weights(self, plan):
-        """Return the released weights, with that of the constant feature last."""
+        Returns
+        -------
+        ndarray of shape (*loss.weights_shape, n_features) or None
+            The released weights, with that of the constant feature last. None in the first call.
+        """
+        if not hasattr(self, "coef_"):
+            return None
         weights = np.atleast_2d(self.coef_)
         scale = self._target_scale
         constant = plan.rows.constant
@@ -141,21 +146,29 @@ class PrivateSGDModel(PrivateLinearModel):
             weights = np.column_stack([weights, intercept])
         return np.reshape(weights / scale.half_range, (*plan.loss.weights_shape, -1))
 
-    def _released(self, run, plan):
-        """Return the weights and the settings of the run. The norm of rows is not released."""
+    def _publish_weights(self, fit, plan, **attributes):
+        """Publish the weights, with the settings of the run. The norm of rows is declared.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        plan : WeightsFit
+        **attributes
+            The weights, by the names of fitted attributes.
+        """
         settings = plan.weights.settings
-        released = super()._released(run, plan)
-        del released["data_norm_"]
-        return released | {
-            "alpha_": settings.alpha,
-            "batch_size_": settings.batch_size,
-            "sampling_": settings.sampling,
-            "eta0_": settings.eta0,
-            "momentum_": settings.momentum,
-            "max_grad_norm_": settings.clip,
-            "n_iter_": settings.max_iter,
-            "noise_multiplier_": plan.noise_multiplier,
-        }
+        fit.publish(
+            plan,
+            alpha_=settings.alpha,
+            batch_size_=settings.batch_size,
+            sampling_=settings.sampling,
+            eta0_=settings.eta0,
+            momentum_=settings.momentum,
+            max_grad_norm_=settings.clip,
+            n_iter_=settings.max_iter,
+            noise_multiplier_=plan.noise_multiplier,
+            **attributes,
+        )
 
     def _requested_settings(self, n_rows, delta):
         """Return the settings in the estimator's parameters, None for those that are "auto"."""

@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from skdp._losses import _classes
-from skdp.base import private_fit_method
+from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
 from skdp.linear_model._baseline import MAX_SCORE, reserve_for_class_baseline
-from skdp.linear_model._dp_sgd import PrivateSGDModel
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
 from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import check_choice
 
@@ -275,7 +275,18 @@ class DPSGDClassifier(
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            weights = fit.run(plan, table)
+            self._publish_weights(
+                fit,
+                plan,
+                classes_=table.shape.classes,
+                coef_=weights.coef,
+                intercept_=weights.intercept,
+            )
+        return self
 
     @private_fit_method
     def partial_fit(self, X, y, classes=None, *, groups=None):
@@ -311,7 +322,19 @@ class DPSGDClassifier(
             If the accountant refuses the charge; the estimator is unchanged.
         """
         labels = _agreed_classes(getattr(self, "classes_", None), self.classes, classes)
-        return self._continue_fit(X, y, groups, classes=labels)
+        with PartialFit(self) as fit:
+            table = fit.read(X, y, groups=groups, reset=fit.is_first_call, classes=labels)
+            plan = self._plan_call(table.shape, fit.guarantee, with_baseline=fit.is_first_call)
+            weights = fit.run(plan, table, start=self._start_of_call(plan))
+            self._publish_weights(
+                fit,
+                plan,
+                classes_=table.shape.classes,
+                coef_=weights.coef,
+                intercept_=weights.intercept,
+                n_partial_fits_=fit.call_number,
+            )
+        return self
 
     def _reserve_for_baseline(self, rows, shape):
         """Return the plan of rows with noisy class frequencies as the baseline."""

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from skdp._losses._numbers import HuberLoss
-from skdp.base import private_fit_method
+from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_mean_baseline
-from skdp.linear_model._dp_sgd import PrivateSGDModel
+from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
 from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import LOSS_SPEC
 from skdp.utils._validation import check_choice, check_positive, is_auto
@@ -244,7 +244,16 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            weights = fit.run(plan, table)
+            scale = self._target_scale
+            coef, intercept = weights.in_target_units(scale)
+            self._publish_weights(
+                fit, plan, coef_=coef, intercept_=intercept, target_bounds_=(scale.low, scale.high)
+            )
+        return self
 
     @private_fit_method
     def partial_fit(self, X, y, *, groups=None):
@@ -276,7 +285,21 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         BudgetExceededError
             If the accountant refuses the charge; the estimator is unchanged.
         """
-        return self._continue_fit(X, y, groups)
+        with PartialFit(self) as fit:
+            table = fit.read(X, y, groups=groups, reset=fit.is_first_call)
+            plan = self._plan_call(table.shape, fit.guarantee, with_baseline=fit.is_first_call)
+            weights = fit.run(plan, table, start=self._start_of_call(plan))
+            scale = self._target_scale
+            coef, intercept = weights.in_target_units(scale)
+            self._publish_weights(
+                fit,
+                plan,
+                coef_=coef,
+                intercept_=intercept,
+                target_bounds_=(scale.low, scale.high),
+                n_partial_fits_=fit.call_number,
+            )
+        return self
 
     def _reserve_for_baseline(self, rows, shape):
         """Return the plan of rows with the noisy mean of targets as the baseline."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
 from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
@@ -220,7 +220,21 @@ class DPLogisticRegression(
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            weights = fit.run(plan, table)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                coef_=weights.coef,
+                intercept_=weights.intercept,
+                coef_standard_error_=weights.standard_error,
+                mechanism_=plan.mechanism_name,
+                C_=plan.weights.C,
+                data_norm_=weights.data_norm,
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -308,8 +322,8 @@ class _LogisticFit(WeightsFit):
         """True if the plan protects persons; the Hessian's sensitivity is proved for rows only."""
         return self.hessian is None
 
-    def extra_attributes(self, rows, y, weights, coef, source):
-        """Return the public constants of the fit, and the standard errors of coefficients."""
+    def _standard_errors(self, rows, y, weights, coef, source):
+        """Return the standard errors of the coefficients, or None if they are unknown."""
         if self.hessian is None:
             errors = self.weights.standard_error(coef.shape)
         else:
@@ -318,10 +332,4 @@ class _LogisticFit(WeightsFit):
                 hessian, weights, self.weights, self.max_class_weight
             )
             errors = errors[:, : rows.n_columns]
-        if errors is not None:
-            errors = errors / rows.unit
-        return {
-            "mechanism_": self.mechanism_name,
-            "C_": self.weights.C,
-            "coef_standard_error_": errors,
-        }
+        return None if errors is None else errors / rows.unit

@@ -5,7 +5,7 @@ from sklearn.metrics import d2_tweedie_score
 
 from skdp._losses._numbers import ClippedPoissonLoss
 from skdp._sgd._defaults import LossSpec
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_mean_baseline
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
@@ -193,7 +193,21 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            scale = self._target_scale
+            weights = fit.run(plan, table)
+            coef, intercept = weights.in_target_units(scale)
+            fit.publish(
+                plan,
+                coef_=coef,
+                intercept_=intercept,
+                target_bounds_=(scale.low, scale.high),
+                data_norm_=weights.data_norm,
+                alpha_=1.0 / (plan.problem.n_rows * plan.weights.C),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -257,10 +271,6 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         """The scale of counts, which are clipped and not scaled."""
         low, high = check_target_bounds(self.target_bounds, minimum=0.0)
         return TargetScale(low, high, 0.0, 1.0)
-
-    def _released(self, run, plan):
-        alpha = 1.0 / (plan.problem.n_rows * plan.weights.C)
-        return super()._released(run, plan) | {"alpha_": alpha}
 
     def score(self, X, y):
         """Return D², the fraction of the Poisson deviance that is explained.

@@ -114,15 +114,6 @@ class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
 class PrivateLinearRegressor(PrivateRegressorMixin, PrivateLinearModel):
     """Predictions from `coef_` of shape (n_features,), `intercept_` and `target_bounds_`."""
 
-    def _released(self, run, plan):
-        """Return the attributes of a fit, in the units of targets."""
-        scale = self._target_scale
-        return run | {
-            "coef_": scale.half_range * run["coef_"][0],
-            "intercept_": float(scale.offset + scale.half_range * run["intercept_"][0]),
-            "target_bounds_": (scale.low, scale.high),
-        }
-
     @row_wise_answer
     def predict(self, X):
         """Return the predicted targets of samples.

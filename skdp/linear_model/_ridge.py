@@ -4,7 +4,7 @@ import math
 
 from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import LossSpec
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp
 from skdp.linear_model._baseline import reserve_for_mean_baseline
@@ -241,7 +241,20 @@ class DPLinearRegression(LeastSquaresRegressor):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            scale = self._target_scale
+            weights = fit.run(plan, table)
+            coef, intercept = weights.in_target_units(scale)
+            fit.publish(
+                plan,
+                coef_=coef,
+                intercept_=intercept,
+                target_bounds_=(scale.low, scale.high),
+                data_norm_=weights.data_norm,
+            )
+        return self
 
 
 class DPRidge(LeastSquaresRegressor):
@@ -403,4 +416,17 @@ class DPRidge(LeastSquaresRegressor):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            scale = self._target_scale
+            weights = fit.run(plan, table)
+            coef, intercept = weights.in_target_units(scale)
+            fit.publish(
+                plan,
+                coef_=coef,
+                intercept_=intercept,
+                target_bounds_=(scale.low, scale.high),
+                data_norm_=weights.data_norm,
+            )
+        return self

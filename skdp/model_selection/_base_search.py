@@ -13,14 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdp.accounting import Guarantee
-from skdp.base import PrivateEstimator, PrivateFit, private_fit_method
+from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline._selectable import check_selectable
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_boolean, check_choice, check_integer
 
@@ -131,13 +130,13 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         BudgetExceededError
             If the accountant has too little left for the whole search; nothing was fitted.
         """
-        with PrivateFit(self) as fit, FitProgress(self, 1 + bool(self.refit)) as progress:
+        with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
                 description = STRATEGY_TEXTS[run.plan.strategy]
                 n_candidates = len(run.plan.task.candidates)
                 print(f"{type(self).__name__}: {n_candidates} candidates, {description}")
-            self._publish(fit, run.plan, run_plan(run, progress))
+            self._publish(fit, run.plan, run_plan(run, fit.progress))
         return self
 
     def _check_parameters(self):

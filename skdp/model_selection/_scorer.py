@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp.base import PrivateRelease, raw_data_policy, terms_of
+from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import bounded_score
@@ -102,7 +102,7 @@ class DPScorer:
                 f"X has shape {X.shape}, but {name} was fitted to {n_features} features: pass the "
                 "columns of its fit"
             )
-        with PrivateRelease(
+        with private_release(
             label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
         ) as release:
             n_units = release.read_groups(groups, len(y))

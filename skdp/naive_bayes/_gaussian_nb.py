@@ -8,13 +8,36 @@ import numpy as np
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import row_weights_of
 from skdp._data._tables import read_table
-from skdp.base import TableEstimator, plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import (
+    TableEstimator,
+    plans_for_groups,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
 from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import as_doubles
+from skdp.utils._values import FrozenValue
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments(FrozenValue):
+    """Noisy counts, means and variances of classes.
+
+    Parameters
+    ----------
+    class_count, class_prior : ndarray of shape (n_classes,)
+    mean, variance : ndarray of shape (n_classes, n_features)
+    """
+
+    class_count: np.ndarray
+    class_prior: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,7 +71,7 @@ class ClassMomentsPlan(MomentsPlan):
         return rows * (1.5 * d + 1.0), math.sqrt(squares)
 
     def run(self, rows, source, persons=None):
-        """Return the released attributes."""
+        """Return the `ClassMoments`."""
         d = len(self.low)
         row_args = (rows.y, row_weights_of(persons))
         sums = np.zeros((self.n_classes, 2 * d + 1))
@@ -56,12 +79,10 @@ class ClassMomentsPlan(MomentsPlan):
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
         means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
-        return {
-            "class_count_": counts[:, 0],
-            "class_prior_": counts[:, 0] / counts.sum() if self.prior is None else self.prior,
-            "theta_": means,
-            "var_": variances,
-        }
+        prior = self.prior
+        if prior is None:
+            prior = counts[:, 0] / counts.sum()
+        return ClassMoments(counts[:, 0], prior, means, variances)
 
 
 def _add_class_moments(sums, u, row_args):
@@ -213,7 +234,21 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            moments = within.released
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                bounds_=within.bounds,
+                class_count_=moments.class_count,
+                class_prior_=moments.class_prior,
+                theta_=moments.mean,
+                var_=moments.variance,
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -245,9 +280,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         return plan_columns(
             self, ClassMomentsPlan, shape, guarantee, n_classes=n_classes, prior=prior
         )
-
-    def _released(self, run, plan):
-        return run.released | {"bounds_": run.bounds}
 
     @row_wise_answer
     def decision_function(self, X):

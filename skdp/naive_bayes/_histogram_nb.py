@@ -9,9 +9,9 @@ from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.gam import DPAdditiveClassifier
-from skdp.gam._additive import TermsModel
+from skdp.gam._additive import FittedTerms, TermsModel
 from skdp.gam._bins import CELLS, consistent_counts, nonnegative_counts
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import cells_of, exact_counts
@@ -561,7 +561,19 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
+            shapes, intercept = self._centered_shapes(plan, fitted)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                shape_functions_=shapes,
+                intercept_=intercept,
+                feature_importances_=self._importances(shapes),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):

@@ -15,7 +15,7 @@ from skdp._data._columns import read_columns
 from skdp._data._errors import column_name
 from skdp._data._kinds import read_kinds
 from skdp._data._tables import target_array
-from skdp.base import ReadTable, plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import ReadTable, plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.gam._column_plan import Budget, ColumnsPlan
@@ -90,7 +90,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         return self._column_stages
 
     def run(self, table, source, persons=None):
-        """Return the released attributes."""
+        """Return the kind of each column, its edges or categories, and the counts or None."""
         columns = self._find_domains(table, source, persons)
         counts = None
         edges = [np.asarray(column.domain) for column in columns]
@@ -99,7 +99,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
             edges = [t.edges[0] for t in terms]
             counts = objects([t.counts for t in terms])
         kinds = [column.kind for column in columns]
-        return {"kinds_": kinds, "bin_edges_": objects(edges), "counts_": counts}
+        return kinds, objects(edges), counts
 
 
 class DPTableVectorizer(PlannedTransformer):
@@ -248,7 +248,12 @@ class DPTableVectorizer(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            kinds, bin_edges, counts = fit.run(plan, table)
+            fit.publish(plan, kinds_=kinds, bin_edges_=bin_edges, counts_=counts)
+        return self
 
     def _read_table(self, X, y=None):
         columns, kinds = read_kinds(self, X)

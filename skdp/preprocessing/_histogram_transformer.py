@@ -8,12 +8,12 @@ import numpy as np
 from skdp._data import _columns
 from skdp._data._containers import as_numbers
 from skdp._data._persons import n_units, row_weights_of
-from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
-from skdp.preprocessing._kbins_discretizer import BinningPlan
+from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
@@ -47,10 +47,9 @@ class HistogramPlan(BinningPlan):
     released = "counts of bins"
 
     def run(self, table, source, persons=None):
-        """Return the released attributes."""
-        released = super().run(table, source, persons=persons)
+        """Return the `ReleasedBins`."""
+        bins = self.edges.run(table, source, persons=persons)
         counts = None
-        bins = released["_bins"]
         if self.counts is not None:
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, row_weights_of(persons))
@@ -67,7 +66,7 @@ class HistogramPlan(BinningPlan):
                 is_complete = column.is_numeric or column.other >= 0
                 column_counts.append(consistent_counts(noisy_column, total, is_complete))
             counts = objects(column_counts)
-        return released | {"counts_": counts, "_pairs": self.pairs}
+        return ReleasedBins(bins, counts)
 
     def noisy_counts(self, table, bins, source, row_weights=None):
         """Return the noisy counts of each column's bins."""
@@ -263,28 +262,43 @@ class DPHistogramTransformer(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            norm = _norm_bound(self.encode, released.bins, released.counts, plan.pairs)
+            output_norm = norm
+            factor = 1.0
+            if self._divides():
+                output_norm = 1.0
+                # Rounded down, so that the norm of a row is at most 1.
+                factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
+            fit.publish(
+                plan,
+                public=self._assumptions_of(plan),
+                bin_edges_=released.bin_edges,
+                n_bins_=released.n_bins,
+                counts_=released.counts,
+                output_norm_=output_norm,
+                _bins=released.bins,
+                _pairs=plan.pairs,
+                _factor=factor,
+            )
+        return self
 
-    def _statement(self, plan):
+    def _assumptions_of(self, plan):
+        """Return descriptions of the facts that a fit by this plan assumes to be public."""
         kinds = {column.kind for column in plan.edges.bins}
         parameters = []
         if "categories" in kinds:
             parameters.append("categories")
         if "declared" in kinds:
             parameters.append("edges")
-        sizes, *bounds = super()._statement(plan)["public"]
-        return {"public": (sizes, *parameters, *bounds)}
+        sizes, *bounds = self._assumptions()
+        return (sizes, *parameters, *bounds)
 
     def _check_rows(self, rows, plan):
         self._check_values(rows, plan.edges.bins, is_fit=True)
-
-    def _released(self, run, plan):
-        norm = _norm_bound(self.encode, run["_bins"], run["counts_"], plan.pairs)
-        if not self._divides():
-            return run | {"output_norm_": norm, "_factor": 1.0}
-        # Rounded down, so that the norm of a row is at most 1.
-        factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
-        return run | {"output_norm_": 1.0, "_factor": factor}
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):

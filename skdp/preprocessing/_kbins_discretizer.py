@@ -6,13 +6,45 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
 from skdp.utils._validation import check_choice, has_auto
+from skdp.utils._values import FrozenValue
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedBins(FrozenValue):
+    """Bins of all columns, with released edges and counts.
+
+    Parameters
+    ----------
+    bins : list of ColumnBins
+    counts : ndarray of ndarray, default=None
+        Counts of the bins of each column; None if they are not released.
+    """
+
+    bins: list
+    counts: np.ndarray | None = None
+
+    @property
+    def bin_edges(self):
+        """Edges, or declared categories, of each column."""
+        return objects([column.limits for column in self.bins])
+
+    @property
+    def n_bins(self):
+        """Number of bins of each column."""
+        return np.array([column.size for column in self.bins])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -22,13 +54,8 @@ class BinningPlan(TransformerPlan):
     edges: _binning.EdgesPlan
 
     def run(self, table, source, **shared):
-        """Return the released attributes."""
-        bins = self.edges.run(table, source, **shared)
-        return {
-            "bin_edges_": objects([each.limits for each in bins]),
-            "n_bins_": np.array([each.size for each in bins]),
-            "_bins": bins,
-        }
+        """Return the `ReleasedBins`."""
+        return ReleasedBins(self.edges.run(table, source, **shared))
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
@@ -158,7 +185,14 @@ class DPKBinsDiscretizer(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            fit.publish(
+                plan, bin_edges_=released.bin_edges, n_bins_=released.n_bins, _bins=released.bins
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):

@@ -10,7 +10,13 @@ import numpy as np
 from skdp._data._persons import MAX_PERSONS, row_weights_of
 from skdp._data._tables import read_samples
 from skdp.accounting import Guarantee
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
@@ -221,15 +227,24 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            fit.publish(
+                plan,
+                is_size_public=self.count == "public",
+                bounds_=within.bounds,
+                mean_=within.released,
+            )
+        return self
 
-    def _statement(self, plan):
-        is_size_public = self.count == "public"
-        public = (NUMBER,) if is_size_public else ()
+    def _assumptions(self):
+        public = (NUMBER,) if self.count == "public" else ()
         public += ("the number of columns",)
         if not is_auto(self.bounds):
             public += ("bounds",)
-        return {"public": public, "is_size_public": is_size_public}
+        return public
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -272,9 +287,6 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
         choices = {"noise": self.mechanism, "noisy_count": noisy}
         return plan_columns(self, MeanPlan, shape, guarantee, **choices)
-
-    def _learned(self, released, low, high, plan):
-        return {"mean_": released}
 
     def expected_error(self, n_samples, n_features=None):
         """Return the expected error of the means of the clipped values.

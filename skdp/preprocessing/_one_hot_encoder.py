@@ -7,7 +7,13 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import labels_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
@@ -189,7 +195,17 @@ class DPOneHotEncoder(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            categories, counts = fit.run(plan, table)
+            fit.publish(
+                plan,
+                categories_=[_with_other(labels, self.other) for labels in categories],
+                counts_=counts,
+                infrequent_categories_=_infrequent(categories, counts, plan.least, self.other),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -230,14 +246,6 @@ class DPOneHotEncoder(PlannedTransformer):
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)
-
-    def _released(self, run, plan):
-        categories, counts = run
-        return {
-            "categories_": [_with_other(labels, self.other) for labels in categories],
-            "counts_": counts,
-            "infrequent_categories_": _infrequent(categories, counts, plan.least, self.other),
-        }
 
     @row_wise_answer
     def transform(self, X):

@@ -7,14 +7,7 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._tables import read_samples, read_table
-from skdp.base import (
-    TableEstimator,
-    TableShape,
-    guarantee_of,
-    private_answer,
-    private_fit_method,
-    row_wise_answer,
-)
+from skdp.base import TableEstimator, TableShape, guarantee_of, private_answer, row_wise_answer
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
@@ -33,36 +26,6 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     """
 
     _public = ("bounds",)
-
-    @private_fit_method
-    def fit(self, X, y=None, *, groups=None):
-        """Charge the accountant and release the statistics of all features.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
-        y : None
-            Ignored; present for compatibility with pipelines.
-        groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
-            accountant with unit="person", or none.
-
-        Returns
-        -------
-        self : estimator
-            The fitted transformer.
-
-        Raises
-        ------
-        ValueError
-            If a parameter or the data are invalid; nothing was charged.
-        BudgetExceededError
-            If the accountant refuses the charge; nothing was computed and nothing is fitted.
-        """
-        return self._fit(X, y, groups)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the output's columns.
@@ -179,14 +142,11 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     """Base of transformers that release statistics of numeric columns within bounds.
 
-    The plan is a `WithinBounds`, and `_learned` returns the fitted attributes from its result.
+    The plan is a `WithinBounds`.
     """
 
     _rescales = _undoes_scaling = True
     _read = read_table
-
-    def _released(self, run, plan):
-        return self._learned(run.released, *run.bounds, plan) | {"bounds_": run.bounds}
 
     def _clipped(self, X):
         """Return samples clipped to the bounds, which limits the effect of outliers."""
@@ -268,7 +228,7 @@ class TransformerPlan(MechanismPlan):
     by_person = True
 
     def run(self, X, source, **shared):
-        """Return the result of the mechanism, which `_released` turns into fitted attributes."""
+        """Return the result of the mechanism."""
         return self.mechanism.run(X, source, **shared)
 
 

@@ -7,7 +7,13 @@ import numpy as np
 
 from skdp._data._parts import Rows
 from skdp._data._tables import read_samples
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import (
     BoundedColumnsTransformer,
@@ -158,7 +164,26 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            low, high = within.bounds
+            data_min, _, data_max = within.released
+            first, last = map(float, self.feature_range)
+            scale = (last - first) / flat_ranges(data_max - data_min, low, high)
+            below, _, above = (100.0 * plan.main.quantiles).tolist()
+            fit.publish(
+                plan,
+                bounds_=within.bounds,
+                data_min_=data_min,
+                data_max_=data_max,
+                data_range_=data_max - data_min,
+                scale_=scale,
+                min_=first - data_min * scale,
+                quantile_range_=(below, above),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -198,19 +223,6 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             return planned(*check_quantile_range(self.quantile_range))
         tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
         return planned(tail, 1.0 - tail)
-
-    def _learned(self, released, low, high, plan):
-        (data_min, _, data_max), (first, last) = released, map(float, self.feature_range)
-        scale = (last - first) / flat_ranges(data_max - data_min, low, high)
-        below, _, above = (100.0 * plan.main.quantiles).tolist()
-        return {
-            "data_min_": data_min,
-            "data_max_": data_max,
-            "data_range_": data_max - data_min,
-            "scale_": scale,
-            "min_": first - data_min * scale,
-            "quantile_range_": (below, above),
-        }
 
     @row_wise_answer
     def transform(self, X):
@@ -381,7 +393,19 @@ class DPRobustScaler(CenteringTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            quantiles = within.released
+            ranges = flat_ranges(quantiles[-1] - quantiles[0], *within.bounds)
+            fit.publish(
+                plan,
+                bounds_=within.bounds,
+                center_=quantiles[len(quantiles) // 2] if self.with_centering else None,
+                scale_=ranges if self.with_scaling else None,
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -413,13 +437,6 @@ class DPRobustScaler(CenteringTransformer):
         # Three quantiles take as many levels of choices as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
         return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
-
-    def _learned(self, released, low, high, plan):
-        ranges = flat_ranges(released[-1] - released[0], low, high)
-        return {
-            "center_": released[len(released) // 2] if self.with_centering else None,
-            "scale_": ranges if self.with_scaling else None,
-        }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -568,7 +585,20 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            low, high = within.bounds
+            (max_abs,) = within.released
+            fit.publish(
+                plan,
+                bounds_=within.bounds,
+                max_abs_=max_abs,
+                scale_=flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
+                quantile_=100.0 * float(plan.main.quantiles[0]),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -603,14 +633,6 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         if not is_auto(self.quantile):
             return planned(check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0)
         return planned(1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL)))
-
-    def _learned(self, released, low, high, plan):
-        (max_abs,) = released
-        return {
-            "max_abs_": max_abs,
-            "scale_": flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
-            "quantile_": 100.0 * float(plan.main.quantiles[0]),
-        }
 
     @row_wise_answer
     def transform(self, X):

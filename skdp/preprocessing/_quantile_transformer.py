@@ -4,7 +4,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from skdp._data._tables import read_samples
-from skdp.base import plans_for_groups, private_answer, private_fit_method, row_wise_answer
+from skdp.base import (
+    plans_for_groups,
+    private_answer,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
@@ -145,7 +151,20 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            low, high = within.bounds
+            quantiles = np.vstack([low, within.released, high])
+            fit.publish(
+                plan,
+                bounds_=within.bounds,
+                quantiles_=quantiles,
+                references_=np.linspace(0.0, 1.0, len(quantiles)),
+                n_quantiles_=len(quantiles),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -187,14 +206,6 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
                 break
             plan = finer
         return plan
-
-    def _learned(self, released, low, high, plan):
-        quantiles = np.vstack([low, released, high])
-        return {
-            "quantiles_": quantiles,
-            "references_": np.linspace(0.0, 1.0, len(quantiles)),
-            "n_quantiles_": len(quantiles),
-        }
 
     @row_wise_answer
     def transform(self, X):

@@ -8,11 +8,12 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from skdp._data._columns import read_columns
 from skdp._privacy_statement import LOCAL
 from skdp.base import (
-    PrivateRelease,
     TableEstimator,
     plans_for_groups,
     private_answer,
+    private_fit,
     private_fit_method,
+    private_release,
 )
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
@@ -175,17 +176,22 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         ValueError
             If a parameter or the data are not as described.
         """
-        return self._fit(X, y, groups)
-
-    def _statement(self, plan):
-        public = SIZES, "categories"
-        return {"public": public, "sampler": plan.sampler, "trust_model": LOCAL}
-
-    def _charge_and_publish(self, fit, progress, table, plan, statement):
-        # The statement speaks of `transform`, which charges.
-        fit.charge(NoRelease())
-        fit.publish(plan, **statement, categories_=plan.categories)
-        self._plan, self._fitted_with = plan, self._statement_depends_on()
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fit.check_table(plan, table)
+            # Nothing is released here. The statement describes `transform`, which charges.
+            fit.charge(NoRelease())
+            fit.publish(
+                plan,
+                public=(SIZES, "categories"),
+                sampler=plan.sampler,
+                trust_model=LOCAL,
+                categories_=plan.categories,
+            )
+            self._plan = plan
+            self._fitted_with = self._statement_depends_on()
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -249,9 +255,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
                 "old one; fit again"
             )
         check_output_setting(self)
-        with PrivateRelease(
-            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
-        ) as release:
+        label = type(self).__name__
+        with private_release(label, self.accountant, self.random_state) as release:
             release.make_guarantee(self.epsilon, 0.0)
             table.check_readable()
             return self._plan.run(table, release.charge(self._plan))

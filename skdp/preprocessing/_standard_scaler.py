@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import CenteringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
@@ -142,7 +142,19 @@ class DPStandardScaler(CenteringTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            within = fit.run(plan, table)
+            mean, variance = within.released
+            fit.publish(
+                plan,
+                bounds_=within.bounds,
+                mean_=mean,
+                var_=variance,
+                scale_=None if variance is None else np.sqrt(variance),
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -172,8 +184,3 @@ class DPStandardScaler(CenteringTransformer):
         _, with_std = self._switches("with_mean", "with_std")
 
         return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=2 if with_std else 1)
-
-    def _learned(self, released, low, high, plan):
-        mean, variance = released
-        scale = None if variance is None else np.sqrt(variance)
-        return {"mean_": mean, "var_": variance, "scale_": scale}

@@ -8,7 +8,7 @@ from skdp._data._columns import read_columns, split_by_column
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._tables import read_numeric_target, read_target
-from skdp.base import plans_for_groups, private_fit_method, row_wise_answer
+from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import one_charge, plan_cell_weights
@@ -28,6 +28,7 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_weights, split_epsilon
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
+from skdp.utils._values import FrozenValue
 
 # Fraction of epsilon for finding categories.
 KEY_SELECTION_FRACTION = 0.5
@@ -176,7 +177,19 @@ class DPTargetEncoder(PlannedTransformer):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            fit.publish(
+                plan,
+                categories_=released.categories,
+                encodings_=released.encodings,
+                target_mean_=released.target_mean,
+                classes_=plan.outcomes.classes,
+                target_type_=plan.outcomes.kind,
+            )
+        return self
 
     def _read_target(self, y, n_rows):
         if self.target_bounds is None:
@@ -327,6 +340,25 @@ class Outcomes:
             yield from ((target == k) * row_weights for k in range(len(self.classes)))
 
 
+@dataclass(frozen=True, eq=False)
+class ReleasedEncodings(FrozenValue):
+    """Encodings of categories, from noisy sums of outcomes.
+
+    Parameters
+    ----------
+    categories : list of ndarray
+        Categories of each column.
+    encodings : list of ndarray
+        Encoding of each category, for each column and within it for each class that is encoded.
+    target_mean : float or ndarray of shape (n_classes,)
+        Noisy mean of the target, or the noisy class frequencies.
+    """
+
+    categories: list
+    encodings: list
+    target_mean: float | np.ndarray
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TargetPlan(TransformerPlan):
     """Plan of a fit: the categories, unless declared, then noisy sums of outcomes' weights."""
@@ -339,7 +371,7 @@ class TargetPlan(TransformerPlan):
     released = "sums of outcomes by category"
 
     def run(self, table, source, persons=None):
-        """Return the released attributes."""
+        """Return the `ReleasedEncodings`."""
         outcomes = self.outcomes
         categories, _ = self.discovery.run(table.X, source, persons)
         sums = self.noisy_sums(table, categories, source, persons)
@@ -349,15 +381,12 @@ class TargetPlan(TransformerPlan):
         report_no_match(counts, others, self.noise, n_units(table.X, persons))
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         shares, prior = _shrunk_means(sums, variance, self.smooth)
-        encodings = split_by_column(shares, categories)
         chosen = outcomes.of_interest
-        return {
-            "categories_": categories,
-            "encodings_": [outcomes.scaled(e[:, k]) for e in encodings for k in chosen],
-            "target_mean_": outcomes.scaled(prior[chosen]).squeeze()[()],
-            "classes_": outcomes.classes,
-            "target_type_": outcomes.kind,
-        }
+        encodings = []
+        for column_shares in split_by_column(shares, categories):
+            encodings += [outcomes.scaled(column_shares[:, k]) for k in chosen]
+        target_mean = outcomes.scaled(prior[chosen]).squeeze()[()]
+        return ReleasedEncodings(categories, encodings, target_mean)
 
     def noisy_sums(self, table, categories, source, persons=None):
         """Return the noisy sums of all columns, with one row per category."""

@@ -11,7 +11,7 @@ from skdp._data._columns import declared_bounds
 from skdp._data._errors import check_finite
 from skdp._data._parts import Rows
 from skdp._data._tables import RowsAndTarget, check_chunks, number_array
-from skdp.base import PrivateRelease, TableShape
+from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.utils._chunked import as_chunked
@@ -81,7 +81,7 @@ def release(
     groups, epsilon, delta, accountant, random_state
         Parameters of the statistic.
     """
-    with PrivateRelease(label=name, accountant=accountant, random_state=random_state) as private:
+    with private_release(name, accountant, random_state) as private:
         shape = TableShape(n_rows=private.read_groups(groups, len(X)), n_columns=X.shape[1])
         fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
         if "n_rows" in fields:

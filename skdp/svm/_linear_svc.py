@@ -3,7 +3,7 @@
 import numpy as np
 
 from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
-from skdp.base import plans_for_groups, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
 from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_spec
@@ -179,7 +179,19 @@ class DPLinearSVC(PrivateLinearClassifier):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            weights = fit.run(plan, table)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                coef_=weights.coef,
+                intercept_=weights.intercept,
+                C_=plan.weights.C,
+                data_norm_=weights.data_norm,
+            )
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -222,7 +234,3 @@ class DPLinearSVC(PrivateLinearClassifier):
         # Objective perturbation is not proved for the Huberized hinge.
         candidate = choose_mechanism(mechanism, C, rows, shape, loss_spec, alternative="output")
         return WeightsFit.from_candidate(candidate, rows)
-
-    def _released(self, run, plan):
-        """Return the released attributes and C, which is public."""
-        return run | {"C_": plan.weights.C}

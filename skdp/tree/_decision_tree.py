@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp.base import private_fit_method
-from skdp.gam._additive import N_BINS, RawTableModel
+from skdp.base import private_fit, private_fit_method
+from skdp.gam._additive import N_BINS, FittedTerms, RawTableModel
 from skdp.gam._models import RawTableClassifier
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import shape_functions
@@ -216,17 +216,23 @@ class PrivateTrees(RawTableModel):
         depth = check_integer(self.max_depth, "max_depth", 1, MAX_DEPTH)
         return self._build_plan(plan_class, shape, guarantee, task=task, depth=depth, **params)
 
-    def _attributes(self, terms, values, constant, plan):
+    def _shapes_and_trees(self, plan, fitted):
+        """Return the shape functions of columns and the trees with the values of their leaves.
+
+        Parameters
+        ----------
+        plan : TreePlan
+        fitted : FittedTerms
+            The terms of columns come first.
+        """
         n_columns = len(plan.columns)
-        names = input_names(self, None)
+        terms = fitted.terms
+        values = fitted.values
         trees = []
         for tree, leaf_values in zip(terms[n_columns:], values[n_columns:], strict=True):
             trees.append(replace(tree, values=leaf_values))
-        return {
-            "shape_functions_": shape_functions(terms[:n_columns], values[:n_columns], names),
-            "trees_": trees,
-            "intercept_": constant,
-        }
+        names = input_names(self, None)
+        return shape_functions(terms[:n_columns], values[:n_columns], names), trees
 
     def _scores(self, X):
         scores = []
@@ -396,4 +402,17 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         BudgetExceededError
             If the accountant refuses the charge; nothing was computed and nothing is fitted.
         """
-        return self._fit(X, y, groups)
+        with private_fit(self) as fit:
+            table = fit.read(X, y, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
+            shapes, trees = self._shapes_and_trees(plan, fitted)
+            fit.publish(
+                plan,
+                classes_=table.shape.classes,
+                shape_functions_=shapes,
+                trees_=trees,
+                intercept_=fitted.constant,
+                noise_multiplier_=plan.noise_multiplier,
+            )
+        return self

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from skdp import DPMeanTransformer, PrivacyAccountant
 from skdp.audit import _epsilon, _tables, audit_epsilon
-from skdp.base import PrivateFit
+from skdp.base import private_fit
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.mechanisms import LaplaceMechanism
 
@@ -33,8 +33,9 @@ class NoisySum(BaseEstimator):
     noise_for_groups = True
 
     def fit(self, X, y):
-        with PrivateFit(self) as fit:
-            X, y = fit.read(X, y)
+        with private_fit(self) as fit:
+            table = fit.read(X, y)
+            X, y = table.X, table.y
             neighbors = fit.guarantee.neighbors
             sensitivity = neighbors.sensitivity_factor * self.l1_norm
             planned = LaplaceMechanism(self.epsilon, neighbors.max_rows * sensitivity)

@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
-from skdp.base import PrivateFit
+from skdp.base import private_fit
 from skdp.mechanisms import LaplaceMechanism
 from skdp.model_selection import make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
@@ -59,8 +59,9 @@ class OwnPrivate(ClassifierMixin, BaseEstimator):
         self.epsilon, self.accountant, self.random_state = epsilon, accountant, random_state
 
     def fit(self, X, y):
-        with PrivateFit(self) as fit:
-            X, y = fit.read(X, y)
+        with private_fit(self) as fit:
+            table = fit.read(X, y)
+            X, y = table.X, table.y
             mechanism = LaplaceMechanism(fit.guarantee.epsilon, sensitivity=1.0)
             source = fit.charge(mechanism, size=1)
             count = mechanism.release(np.array([float(y.sum())]), random_state=source)

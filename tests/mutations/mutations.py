@@ -441,8 +441,8 @@ MUTATIONS = [
     Mutation(
         "share-of-labels-kept",
         "base",
-        "PrivateEstimator._charge_and_publish",
-        rules.inserted("self._share = table.rows.y.mean()", "fit.publish"),
+        "PrivateFit.run",
+        rules.inserted("self._estimator._share = table.y.mean()", "plan.run"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
         "an exact mean is in every pickle",
     ),

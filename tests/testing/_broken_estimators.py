@@ -16,8 +16,8 @@ from skdp.accounting import PureDP
 from skdp.base import (
     PrivateEstimator,
     PrivateFit,
-    ReadTable,
     plans_for_groups,
+    private_fit,
     private_fit_method,
     read_array,
     relation_of,
@@ -471,11 +471,11 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     @private_fit_method
     def fit(self, X, y=None):
-        return self._fit(X, y)
-
-    def _read_table(self, X, y=None):
-        X = read_array(self, X, dtype=np.float64)
-        return ReadTable(rows=X, shape=self._shape_of(X))
+        with private_fit(self) as fit:
+            table = fit.read(X)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            fit.publish(plan, mean_=fit.run(plan, table))
+        return self
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -484,9 +484,6 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         plan = SumOfColumns(mechanism=mechanism)
         plan.check_size(shape.n_columns)
         return plan
-
-    def _statement(self, plan):
-        return {"public": ("the numbers of rows and columns",)}
 
     @row_wise_answer
     def transform(self, X):
@@ -502,7 +499,7 @@ class SumOfColumns(MechanismPlan):
 
     def run(self, X, source):
         total = np.clip(X, -1.0, 1.0).sum(axis=0)
-        return {"mean_": self.mechanism.release(total, random_state=source) / len(X)}
+        return self.mechanism.release(total, random_state=source) / len(X)
 
 
 class WeightedMean(PrivateMean):

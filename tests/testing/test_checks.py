@@ -231,13 +231,11 @@ def test_the_decorator_gives_every_pair(estimator, check):
     assert isinstance(estimator, zoo.PrivateMean)
 
 
-@pytest.mark.parametrize("name", ["_read_table", "plan_fit", "_statement"])
-def test_a_method_that_is_left_out_is_named_before_anything_is_charged(name):
-    written = {"__init__", "fit", "_read_table", "plan_fit", "_statement"} - {name}
-    parts = {part: vars(zoo.MeanOfColumns)[part] for part in written}
-    kind = type("Unfinished", zoo.MeanOfColumns.__bases__, parts)
+def test_a_plan_that_is_left_out_is_named_before_anything_is_charged():
+    methods = {name: vars(zoo.MeanOfColumns)[name] for name in ("__init__", "fit")}
+    kind = type("Unfinished", zoo.MeanOfColumns.__bases__, methods)
     accountant = PrivacyAccountant(1.0, 0.0)
-    with pytest.raises((AttributeError, NotImplementedError), match=f"Unfinished.*{name}"):
+    with pytest.raises(NotImplementedError, match="Unfinished.*plan_fit"):
         kind(accountant=accountant).fit([[0.0], [1.0]])
     assert accountant.charges == []
 
