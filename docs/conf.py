@@ -1,5 +1,6 @@
 """Sphinx configuration. ``.ci/docs`` builds the pages."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -28,7 +30,7 @@ default_role = "literal"
 highlight_language = "text"
 
 myst_heading_anchors = 3
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 
 autosummary_generate = True
 # For file systems that do not tell letters of either case apart.
@@ -58,7 +60,7 @@ html_title = "skdp"
 html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["skdp.css"]
-html_sidebars = {"getting_started": [], "changelog": []}
+html_sidebars = {"changelog": []}
 html_theme_options = {
     "logo": {"text": "skdp"},
     "navigation_with_keys": False,
@@ -69,13 +71,14 @@ html_theme_options = {
 }
 
 DOCS = Path(__file__).parent
-TOP = [
-    "getting_started",
-    "user_guide",
+# The parts of the documentation, in the order of the navigation bar.
+PARTS = [
+    "tutorials/index",
+    "how_to/index",
+    "reference/index",
+    "theory/index",
+    "development/index",
     "auto_examples/index",
-    "api/index",
-    "benchmarks/README",
-    "changelog",
 ]
 PAGE = re.compile(r"``docs/([\w/]+)\.md``")
 REFERENCE = re.compile(r":ref:`([^`<]+?)\s*(?:<[^`]*>)?`")
@@ -107,14 +110,18 @@ def skip_others(app, what, name, obj, skip, options):
 def add_contents(app, docname, source):
     """Append a table of contents, which would be shown as code where Sphinx does not run.
 
-    The user guide's is what it links to, in that order, then every page that has no place yet.
+    The index of a part lists the pages that it links to, in that order.
     """
-    if docname == "user_guide":
-        linked = re.findall(r"^- \[[^]]*\]\((\w+)\.md\)", source[0], flags=re.M)
-        pages = sorted(page.stem for page in DOCS.glob("*.md"))
-        entries = [*linked, *(page for page in pages if page not in {*linked, *TOP, "index"})]
+    if docname == "index":
+        entries = PARTS
+    elif docname == "benchmarks/README":
+        entries = ["*"]
+    elif docname in PARTS:
+        folder = Path(docname).parent
+        links = re.findall(r"^- \[[^]]*\]\(([\w./]+)\.md\)", source[0], flags=re.M)
+        entries = [os.path.relpath(folder / link, folder) for link in dict.fromkeys(links)]
     else:
-        entries = {"index": TOP, "benchmarks/README": ["*"]}.get(docname, [])
+        entries = []
     if entries:
         contents = "\n".join(entries)
         source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{contents}\n```\n"

@@ -175,7 +175,7 @@ def test_estimators_state_guarantee_source_and_proof(address):
     for section in ("Parameters", "Attributes", "Raises", "Notes", "References", "Examples"):
         assert f"\n{section}\n---" in doc, section
     notes = doc[doc.index("\nNotes\n---") :]
-    pages = [DOCS / f"{name}.md" for name in re.findall(r"``docs/(\w+)\.md``", notes)]
+    pages = [DOCS / f"{name}.md" for name in re.findall(r"``docs/([\w/]+)\.md``", notes)]
     assert pages and all(page.exists() for page in pages)
     named = any(estimator.__name__ in page.read_text() for page in pages)
     assert named, f"none of the pages that its Notes name speaks of {estimator.__name__}"
@@ -183,5 +183,5 @@ def test_estimators_state_guarantee_source_and_proof(address):
 
 @pytest.mark.parametrize("address", ESTIMATORS)
 def test_a_guarantee_has_its_place_among_the_numbered_ones(address):
-    named = ESTIMATORS[address].__name__ in (DOCS / "guarantees.md").read_text()
-    assert named, f"give {ESTIMATORS[address].__name__} a section of docs/guarantees.md"
+    named = ESTIMATORS[address].__name__ in (DOCS / "theory" / "guarantees.md").read_text()
+    assert named, f"give {ESTIMATORS[address].__name__} a section of docs/theory/guarantees.md"

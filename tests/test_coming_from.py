@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs/coming_from.md").read_text()
+PAGE = (Path(__file__).parents[1] / "docs/tutorials/coming_from.md").read_text()
 
 # The public names of diffprivlib 0.6.6: those without a leading underscore that it defines.
 MODELS = """DecisionTreeClassifier GaussianNB KMeans LinearRegression LogisticRegression PCA

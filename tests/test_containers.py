@@ -122,7 +122,7 @@ class Scorer:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = clone(self.model).fit(np.array([[1, 0, 1], [0, 2, 0]] * 20), [0, 1] * 20)
-        # What predictions raise comes after the charge, as docs/model_selection.md says.
+        # What predictions raise comes after the charge, as docs/theory/model_selection.md says.
         model.predict(X)
         scorer = make_dp_scorer("accuracy", accountant=accountant, random_state=0)
         return scorer(model, X, y)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "natural_mistakes.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "natural_mistakes.md"
 # A message of 1.9: before, scikit-learn tells a step nothing of what is around it.
 NEEDS_CALLBACKS = ("of scaled ones",)
 

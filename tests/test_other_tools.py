@@ -8,7 +8,7 @@ import pytest
 
 from skdp import RawDataWarning
 
-PAGE = Path(__file__).parents[1] / "docs" / "other_tools.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "other_tools.md"
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 # Other tools may not be installed: other tests of documents do not run these blocks.
 IMPORTS = re.compile(r"```py\n(.*?)```", re.DOTALL)

@@ -9,7 +9,7 @@ regressor's target, which must be declared. Tables are read as they are: of bank
 `duration` is left out, which is known only after the call, and of Adult the sampling weight. Adult
 by its official split; of kdd a tenth is tested on, of the others a quarter. AUC or R² on the test
 rows, means of `fits` (3) fits with standard errors. The best cells are those of ε = 1 in
-``docs/which_estimator.md``, means of 10 fits.
+``docs/how_to/which_estimator.md``, means of 10 fits.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 Usage: PYTHONPATH=. python docs/benchmarks/standard_errors.py [fits]
 
-The settings of ``docs/standard_errors.md``: 2000 rows, 3 features; from the root of the
+The settings of ``docs/theory/standard_errors.md``: 2000 rows, 3 features; from the root of the
 repository, as they are those of ``tests/linear_model/test_standard_errors.py`` and more.
 """
 

@@ -4,7 +4,7 @@ A list is converted cell by cell, a frame column by column by its declared types
 matrix row by row. No cell may influence how another one is converted, because neighboring data
 sets must differ in one row only. NumPy and scikit-learn break this rule: ``np.asarray`` of a list
 turns all numbers into strings if one cell is a string, and conversions of sparse formats sort all
-rows if one is unsorted. ``docs/relations.md`` lists the public facts of a table.
+rows if one is unsorted. ``docs/theory/relations.md`` lists the public facts of a table.
 """
 
 import datetime

@@ -19,7 +19,7 @@ Noise in the released numbers leaves an interval for a. So does the curvature of
 which is only known to lie between a typical value and a bound. The value in the interval that is
 nearest to 1 is used, so that a is 1 where nothing is known.
 
-All of this is post-processing of released numbers. The derivation is in ``docs/dp_sgd.md``.
+All of this is post-processing of released numbers. The derivation is in ``docs/theory/dp_sgd.md``.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 A sum is rounded to the grid before noise is added, so that no digit of the sum below the grid is
 released. Scales are increased to cover that rounding, and because discrete noise is accounted as
-continuous noise, as in `skdp.mechanisms` (``docs/mechanisms.md``, sections 2 to 4).
+continuous noise, as in `skdp.mechanisms` (``docs/theory/mechanisms.md``, sections 2 to 4).
 """
 
 import math

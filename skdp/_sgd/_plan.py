@@ -2,7 +2,7 @@
 
 Each function returns one frozen plan with the sampler, the clipped sums, the noise and the event.
 The loop runs nothing else, so that the run is exactly the one that is charged. The proofs are in
-``docs/dp_sgd.md``.
+``docs/theory/dp_sgd.md``.
 """
 
 import math

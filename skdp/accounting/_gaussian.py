@@ -258,7 +258,7 @@ def mean_delta(curves, multiplier):
     """Return a bound on delta of a mean of privacy losses, each the positive part of a Gaussian's.
 
     The integrand of delta is not convex in the loss, but the positive part of a tangent is a
-    convex upper bound; see ``docs/objective_perturbation.md``, section 7.
+    convex upper bound; see ``docs/theory/objective_perturbation.md``, section 7.
 
     Parameters
     ----------

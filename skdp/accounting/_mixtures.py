@@ -1,6 +1,6 @@
 """Loss distributions of groups of records under Poisson sampling: mixtures of shifted noise.
 
-The proof that these pairs dominate, and its sources, are in ``docs/accounting.md``, section
+The proof that these pairs dominate, and its sources, are in ``docs/theory/accounting.md``, section
 "Groups of sampled records".
 """
 

@@ -1,6 +1,6 @@
 """K-means: initial centers from the noisy counts of a grid, then noisy steps of Lloyd's algorithm.
 
-The derivation is in ``docs/clustering.md``. All columns are divided by the same number, half the
+The derivation is in ``docs/theory/clustering.md``. All columns are divided by the same number, half the
 widest range, so that ratios of distances do not change.
 """
 
@@ -352,7 +352,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     they would be computed from the raw rows; for the same reason scikit-learn's ``ClusterMixin``,
     whose checks need labels, is not inherited. `fit_predict` returns one label per raw row, which
     is for those who may see the rows. Euclidean distances depend on the features' units: scale the
-    features first. The proof is in ``docs/clustering.md``.
+    features first. The proof is in ``docs/theory/clustering.md``.
 
     References
     ----------
@@ -404,7 +404,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -498,7 +498,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -156,7 +156,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public. A fit needs time and memory for a dense matrix of
-    shape (n_features, n_features). The proof is in ``docs/encoders.md``.
+    shape (n_features, n_features). The proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -209,7 +209,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -1,6 +1,6 @@
 """Random forests: public random tests over private bins, and all leaves fitted together.
 
-The derivation is in ``docs/forests.md``.
+The derivation is in ``docs/theory/forests.md``.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
 from skdp.utils._validation import check_integer, is_auto
 
-# The tuned constants were chosen on training rows, see docs/forests.md.
+# The tuned constants were chosen on training rows, see docs/theory/forests.md.
 # Part of the squared norm of a row that single columns have, besides the trees: with delta > 0 and
 # with delta = 0.
 MAIN_FRACTION = 0.2
@@ -202,7 +202,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     `feature_importances_` and out-of-bag estimates do not exist; the latter would be computed from
     raw rows. With delta = 0 use a forest for products of columns only: if columns have an effect
-    alone, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/forests.md``.
+    alone, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/theory/forests.md``.
 
     References
     ----------
@@ -264,7 +264,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -385,7 +385,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     Residuals are clipped to an eighth of the width of `target_bounds`. If errors are larger,
     predictions are between the mean and the median. With delta = 0 use a forest for products of
     columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
-    ``docs/forests.md``.
+    ``docs/theory/forests.md``.
 
     References
     ----------
@@ -445,7 +445,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -71,7 +71,7 @@ def to_sklearn(model):
 
     Notes
     -----
-    Predictions are a function of the released values (post-processing). ``docs/serving.md`` lists
+    Predictions are a function of the released values (post-processing). ``docs/how_to/serving.md`` lists
     the result for each estimator, and the support of converters.
 
     Examples

@@ -94,7 +94,7 @@ def dyadic_weight(value):
 
 
 class BlockDesign:
-    """The matrix of features, one block after another; see ``docs/additive_models.md``.
+    """The matrix of features, one block after another; see ``docs/theory/additive_models.md``.
 
     Parameters
     ----------

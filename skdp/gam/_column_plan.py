@@ -71,7 +71,7 @@ class GaussianThreshold(StabilityThreshold):
     A value that occurs in one row is released with probability at most :math:`\delta_t / d`. The
     noise of the counts is calibrated for the largest possible number of values, so its distribution
     does not depend on the number of values in the data. The proof is in
-    ``docs/additive_models.md``.
+    ``docs/theory/additive_models.md``.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ Objective perturbation has Laplace noise and is one release instead of many step
 
 A row changes the gradient of the sum by at most :math:`\Delta_1` in L1 norm for every w, and the
 values of b have a density proportional to :math:`e^{-|b_j| / s}`. The proof is in
-``docs/additive_models.md``.
+``docs/theory/additive_models.md``.
 """
 
 import math

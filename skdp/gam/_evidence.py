@@ -12,7 +12,7 @@ and the noise variance :math:`s_j^2` of the mean of iterates, the observed mean 
 
 The equation is solved for :math:`\tau^2`: the method of moments for a variance component. The
 penalty is the one that minimizes the expected squared error of scores. Columns are assumed to be
-uncorrelated with each other; `docs/additive_models.md`, section 8a, has the derivation.
+uncorrelated with each other; `docs/theory/additive_models.md`, section 8a, has the derivation.
 """
 
 import math

@@ -243,7 +243,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
     column is numeric or categorical by its dtype, never by its values: an array's column of Python
     objects is numeric, unless its categories are declared. The proof is in
-    ``docs/additive_models.md``.
+    ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -311,7 +311,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -435,7 +435,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     column is numeric or categorical by its dtype, never by its values: an array's column of Python
     objects is numeric, unless its categories are declared. Residuals are clipped to an eighth of
     the width of `target_bounds`. If errors are larger, predictions are between the mean and the
-    median. The proof is in ``docs/additive_models.md``.
+    median. The proof is in ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -499,7 +499,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

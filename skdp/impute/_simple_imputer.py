@@ -93,7 +93,7 @@ class DPSimpleImputer(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public, the number of missing values is not. The proof
-    is in ``docs/encoders.md``.
+    is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -153,7 +153,7 @@ class DPSimpleImputer(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

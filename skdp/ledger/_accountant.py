@@ -54,7 +54,7 @@ class PrivacyAccountant(LedgerView):
         The privacy unit. "row" protects one row. "person" protects all rows of a person
         (user-level differential privacy) at the cost of a row: persons are identified by
         ``fit(X, y, groups=)``, and each row has weight 1 / rows of its person
-        (``docs/persons.md``). "group" protects a group of rows of weight 1.
+        (``docs/theory/persons.md``). "group" protects a group of rows of weight 1.
     max_rows : int, default=1
         With unit="group", the largest number of rows of a person in a table; see
         `skdp.utils.limit_rows`. Every epsilon, and the noise, is for that many rows.

@@ -3,7 +3,7 @@ r"""Baseline predictions: noisy class frequencies or a noisy mean, released befo
 Weights shrink to the model that predicts the baseline, so that a fit without information ends there
 and not at noise. The cost is what is needed to know the baseline well, a fraction of epsilon that
 falls with the number of rows. The sensitivity and the fraction are derived in
-``docs/guarantees.md``.
+``docs/theory/guarantees.md``.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Runs of noisy clipped gradients (`skdp._sgd`) as a solver of linear models.
 
-The guarantee is that of DP-SGD (``docs/dp_sgd.md``, section 3) and depends on no bound of the loss
+The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3) and depends on no bound of the loss
 or of the rows. These bounds determine the settings only.
 """
 

@@ -45,7 +45,7 @@ class DPSGDClassifier(
     Each step draws a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
     their sum and updates the weights by the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" follow from
-    public quantities by a rule that is documented in ``docs/dp_sgd.md``. The last steps of `fit`
+    public quantities by a rule that is documented in ``docs/theory/dp_sgd.md``. The last steps of `fit`
     test the weights: as far as they explain no more than chance, they are shrunk towards noisy
     class frequencies, by a factor of at least 0.1.
 
@@ -165,7 +165,7 @@ class DPSGDClassifier(
     -----
     A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit, for any rows. The numbers of rows and columns are public. The proofs are in
-    ``docs/dp_sgd.md``.
+    ``docs/theory/dp_sgd.md``.
 
     References
     ----------
@@ -260,7 +260,7 @@ class DPSGDClassifier(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -306,7 +306,7 @@ class DPSGDClassifier(
             has them. If they are known already, they must be equal.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -23,7 +23,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
     the weights by the result. Targets and predictions are clipped to `target_bounds`. All settings
     that are "auto" follow from public quantities by a rule that is documented in
-    ``docs/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no more
+    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no more
     than chance, they are shrunk towards the noisy mean of the targets.
 
     Parameters
@@ -140,7 +140,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     -----
     A call is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit, for any rows. The numbers of rows and columns are public. The proofs are in
-    ``docs/dp_sgd.md``.
+    ``docs/theory/dp_sgd.md``.
 
     References
     ----------
@@ -229,7 +229,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -270,7 +270,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Targets; clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -104,7 +104,7 @@ class DPLogisticRegression(
         coefficient, or None for "objective" and "gradient", for which it depends on the data. With
         "total" an estimate of the standard error around the minimizer of the regularized loss of
         the population, valid if the model holds. It is large where the noisy Hessian is not
-        informative. See ``docs/standard_errors.md``.
+        informative. See ``docs/theory/standard_errors.md``.
     data_norm_ : float
         The declared `data_norm`, or the released one.
     n_features_in_ : int
@@ -125,7 +125,7 @@ class DPLogisticRegression(
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proofs are in
-    ``docs/guarantees.md`` and ``docs/objective_perturbation.md``.
+    ``docs/theory/guarantees.md`` and ``docs/theory/objective_perturbation.md``.
 
     References
     ----------
@@ -205,7 +205,7 @@ class DPLogisticRegression(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

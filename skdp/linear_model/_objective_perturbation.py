@@ -6,7 +6,7 @@ With delta = 0 the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaud
 and Sarwate 2011). Otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and its cost follows
 from the hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is computed
 approximately, and a small noise on the weights covers the error (Iyengar et al. 2019). Every step
-is derived in ``docs/objective_perturbation.md``.
+is derived in ``docs/theory/objective_perturbation.md``.
 """
 
 import math

@@ -31,7 +31,7 @@ class ExpectedLossMixin:
 
         No data are read and nothing is charged. The value is the loss by regularization and noise
         in a quadratic model of the loss with unfavorable curvature. It is an upper bound more often
-        than not; see ``docs/planning.md``. It does not include the sampling error.
+        than not; see ``docs/how_to/planning.md``. It does not include the sampling error.
 
         Parameters
         ----------

@@ -113,7 +113,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. The derivative of the loss is at most `high`, which is its value for
+    ``docs/theory/guarantees.md``. The derivative of the loss is at most `high`, which is its value for
     rows whose predicted mean exceeds the target by `high` or more. Without such rows and with
     little noise the model agrees with scikit-learn's ``PoissonRegressor`` on the clipped rows with
     the constant feature.
@@ -178,7 +178,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

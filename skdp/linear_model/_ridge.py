@@ -165,7 +165,7 @@ class DPLinearRegression(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise the model agrees with scikit-learn's
+    ``docs/theory/guarantees.md``. With little noise the model agrees with scikit-learn's
     ``LinearRegression`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
@@ -226,7 +226,7 @@ class DPLinearRegression(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -338,7 +338,7 @@ class DPRidge(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise the model agrees with scikit-learn's
+    ``docs/theory/guarantees.md``. With little noise the model agrees with scikit-learn's
     ``Ridge`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
@@ -401,7 +401,7 @@ class DPRidge(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

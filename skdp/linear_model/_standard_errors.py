@@ -5,7 +5,7 @@ weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling 
 :math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). The covariance
 of the privacy noise in the weights is a function of F, too. The noise in F is isotropic, so that
 both are diagonal in the eigenvectors of the released matrix. The derivation is in
-``docs/standard_errors.md``.
+``docs/theory/standard_errors.md``.
 """
 
 import math

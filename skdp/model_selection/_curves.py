@@ -102,7 +102,7 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
@@ -133,7 +133,7 @@ def dp_cross_val_score(
     All fits, none of which is released, and all scores together are
     (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
     row is in k - 1 training sets and in one test set; the guarantee composes these, see
-    ``docs/model_selection.md``. The estimator's own epsilon and delta are set here.
+    ``docs/theory/model_selection.md``. The estimator's own epsilon and delta are set here.
 
     Examples
     --------

@@ -170,7 +170,7 @@ def make_dp_scorer(
     -----
     A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. Their
     number is public, and the privacy of the estimator itself is not covered. Sensitivities are
-    derived in ``docs/model_selection.md``.
+    derived in ``docs/theory/model_selection.md``.
 
     Examples
     --------

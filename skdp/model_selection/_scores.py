@@ -2,7 +2,7 @@
 
 Larger scores are better. The number of scored rows is public: under "add_remove" a removed row is
 replaced by a null record that adds nothing to the score. The sensitivities are derived in
-``docs/model_selection.md``.
+``docs/theory/model_selection.md``.
 """
 
 import math
@@ -23,7 +23,7 @@ from skdp.utils._row_wise import row_sums
 from skdp.utils._values import FrozenValue, checked
 
 # Bound on the rounding of two correctly rounded sums of n terms of at most 1, each divided by n;
-# derived in docs/model_selection.md.
+# derived in docs/theory/model_selection.md.
 ROUNDING = 2.0**-50
 
 

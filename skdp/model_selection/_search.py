@@ -108,7 +108,7 @@ class DPGridSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/model_selection.md`` lists the errors that are still possible
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
     then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
@@ -278,7 +278,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/model_selection.md`` lists the errors that are still possible
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
     then, mostly in third-party steps that follow a private step, and the derivations.
 
     References

@@ -6,7 +6,7 @@ columns, is too large. Probabilities are :math:`\sigma(\operatorname{logit} \pi 
 each class is counted in a few bins, and noise is added to the counts. Everything after that is
 post-processing: for each slope :math:`b` of a grid the shift :math:`a` makes the mean probability
 equal to :math:`\pi`, and slopes are averaged by their likelihood. The derivation is in
-``docs/naive_bayes.md``.
+``docs/theory/naive_bayes.md``.
 """
 
 import math

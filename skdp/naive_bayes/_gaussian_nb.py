@@ -45,7 +45,7 @@ class ClassMomentsPlan(MomentsPlan):
     """Plan of the number of rows of each class, and the means and variances of its columns.
 
     With u a value scaled to [-1, 1], a row adds u and u^2 - 1/2 of each column to the sums of its
-    class, and 1 to its count. The derivation is in ``docs/naive_bayes.md``.
+    class, and 1 to its count. The derivation is in ``docs/theory/naive_bayes.md``.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. The proof is in ``docs/naive_bayes.md``. With
+    row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``. With
     little noise the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares its
     weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1. On a
     table of amounts, most of them zero, its accuracy without any noise is .41, where guessing has
@@ -219,7 +219,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
             Class labels.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

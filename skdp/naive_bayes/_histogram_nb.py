@@ -487,7 +487,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     is rescaled. With two classes a tenth of the budget is spent on a histogram of the evidence,
     which determines the scale and a shift with which the mean probability equals the released class
     frequency. With more classes a twentieth is spent on a temperature. The proof is in
-    ``docs/naive_bayes.md``.
+    ``docs/theory/naive_bayes.md``.
 
     References
     ----------
@@ -546,7 +546,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

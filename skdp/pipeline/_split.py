@@ -90,7 +90,7 @@ def split_budget(
     Notes
     -----
     What is guaranteed, and why steps may run in any order and in several fits at once, is in
-    ``docs/pipelines.md``. A step whose parameters are changed afterwards so that it would
+    ``docs/how_to/pipelines.md``. A step whose parameters are changed afterwards so that it would
     release something else than was planned is refused. A fit judges the steps that are there then:
     one that was put into the plan later, and learns without privacy, is refused before the charge.
 
@@ -245,7 +245,7 @@ def tabular_pipeline(
     A fit is (`epsilon`, `delta`)-differentially private, as `split_budget` guarantees. The front
     makes rows of norm at most 1. It bins numbers, unless the model releases the moments of all
     features (``mechanism="sufficient_statistics"``), for which few features are better: then it
-    scales them. The measurements are in ``docs/pipelines.md``.
+    scales them. The measurements are in ``docs/how_to/pipelines.md``.
 
     Examples
     --------

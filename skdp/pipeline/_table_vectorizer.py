@@ -171,7 +171,7 @@ class DPTableVectorizer(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. It is the first stage of an additive model, and its proof is in
-    ``docs/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
+    ``docs/theory/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
 
     References
     ----------
@@ -233,7 +233,7 @@ class DPTableVectorizer(PlannedTransformer):
             labels of several kinds is refused before the charge.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -445,7 +445,7 @@ class StabilityThreshold(StatisticPlan):
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
     under replace-one, is added to the count of each value that occurs. A value that occurs in
     one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
-    a row that has a value in each of d columns, is in ``docs/encoders.md``. A person counts as one
+    a row that has a value in each of d columns, is in ``docs/theory/encoders.md``. A person counts as one
     row, with the most frequent of its values in each column.
 
     Parameters

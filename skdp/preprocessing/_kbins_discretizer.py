@@ -116,7 +116,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/transformers.md``.
+    the row as the unit. The number of rows is public. The proof is in ``docs/theory/transformers.md``.
     A row of one-hot output has the norm ``sqrt(n_features)``.
 
     References
@@ -170,7 +170,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -158,7 +158,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The proof is in ``docs/transformers.md``.
+    the row as the unit. The proof is in ``docs/theory/transformers.md``.
 
     References
     ----------
@@ -212,7 +212,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -117,7 +117,7 @@ class DPOneHotEncoder(PlannedTransformer):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. With declared categories and no `min_frequency` nothing is computed from the
     data: nothing is charged and the statement's epsilon is 0. Missing values are treated as unknown
-    categories. The proof is in ``docs/encoders.md``.
+    categories. The proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -180,7 +180,7 @@ class DPOneHotEncoder(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -95,7 +95,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+    row as the unit. The number of rows is public. The proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -149,7 +149,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -318,7 +318,7 @@ class DPRobustScaler(CenteringTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+    row as the unit. The number of rows is public. The proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -378,7 +378,7 @@ class DPRobustScaler(CenteringTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns
@@ -519,7 +519,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. The proof is in ``docs/encoders.md``.
+    row as the unit. The number of rows is public. The proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -570,7 +570,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -113,7 +113,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     :math:`\varepsilon' = \varepsilon / d`. The guarantee holds under either relation and also
     against whoever collects the reports. Reports of the same rows by several calls add up.
 
-    The proof is in ``docs/local_privacy.md``.
+    The proof is in ``docs/theory/local_privacy.md``.
 
     References
     ----------
@@ -163,7 +163,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

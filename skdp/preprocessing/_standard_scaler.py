@@ -68,7 +68,7 @@ class DPStandardScaler(CenteringTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/guarantees.md``.
+    the row as the unit. The number of rows is public. The proof is in ``docs/theory/guarantees.md``.
 
     References
     ----------
@@ -127,7 +127,7 @@ class DPStandardScaler(CenteringTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -99,7 +99,7 @@ class DPTargetEncoder(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row, its target included, as the unit. The proof is in ``docs/encoders.md``.
+    row, its target included, as the unit. The proof is in ``docs/theory/encoders.md``.
 
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
     so that no row is encoded by its own target. Here epsilon bounds the information that an
@@ -162,7 +162,7 @@ class DPTargetEncoder(PlannedTransformer):
             Targets: numbers with `target_bounds`, else class labels.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

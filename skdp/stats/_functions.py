@@ -70,7 +70,7 @@ def dp_mean(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -151,7 +151,7 @@ def dp_var(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -231,7 +231,7 @@ def dp_sum(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -303,7 +303,7 @@ def dp_count(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -386,7 +386,7 @@ def dp_histogram(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -469,7 +469,7 @@ def dp_histogram2d(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -551,7 +551,7 @@ def dp_histogramdd(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -654,7 +654,7 @@ def dp_quantile(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -737,7 +737,7 @@ def dp_median(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -817,7 +817,7 @@ def estimate_bounds(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None

@@ -19,7 +19,7 @@ from skdp.utils._validation import check_integer
 BLOCK_ROWS = 4096
 
 # The (L1, L2) sensitivities of one column's sums of u (1 moment), and of u and u^2 - 1/2 (2
-# moments), for u in [-1, 1]. Derived in docs/guarantees.md.
+# moments), for u in [-1, 1]. Derived in docs/theory/guarantees.md.
 SENSITIVITY = {
     ("add_remove", 1): (1.0, 1.0),
     ("replace_one", 1): (2.0, 2.0),

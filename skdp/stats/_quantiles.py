@@ -106,7 +106,7 @@ class QuantilePlan(StatisticPlan):
 
     Notes
     -----
-    The derivation is in ``docs/statistics.md``.
+    The derivation is in ``docs/theory/statistics.md``.
 
     References
     ----------

@@ -55,7 +55,7 @@ def dp_covariance(
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -130,7 +130,7 @@ def dp_correlation(
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -220,7 +220,7 @@ def dp_crosstab(
         Labels of the table's rows and of its columns. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -344,7 +344,7 @@ def dp_mode(
         The labels that can be chosen. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
         accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None

@@ -100,7 +100,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/guarantees.md``. With little noise and a small `huber_threshold` the model agrees with
+    ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold` the model agrees with
     scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
     ``multi_class="crammer_singer"``.
 
@@ -164,7 +164,7 @@ class DPLinearSVC(PrivateLinearClassifier):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

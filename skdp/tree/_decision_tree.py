@@ -1,6 +1,6 @@
 """Trees over private bins as terms of an additive model, and a tree grown from shape functions.
 
-The derivation is in ``docs/forests.md``.
+The derivation is in ``docs/theory/forests.md``.
 """
 
 from dataclasses import dataclass, replace
@@ -330,7 +330,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Columns without an effect of their own are not chosen: if classes depend on a product of
-    columns, use a forest. The proof is in ``docs/forests.md``.
+    columns, use a forest. The proof is in ``docs/theory/forests.md``.
 
     References
     ----------
@@ -387,7 +387,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/persons.md``. Requires an
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
             accountant with unit="person", or none.
 
         Returns

@@ -1,6 +1,6 @@
 """The default audit finds values that are not clipped, and noise for one row of a group.
 
-The estimators are written as `docs/own_estimators.md` says. A sound one is called a violation with
+The estimators are written as `docs/how_to/own_estimators.md` says. A sound one is called a violation with
 a probability of at most 1e-6 in each audit.
 """
 

@@ -16,7 +16,7 @@ RECIPE = (ROOT / "docs" / "conda" / "meta.yaml").read_text()
 @pytest.mark.parametrize(
     ("page", "words"),
     [
-        ("docs/CITATION.cff", r"^version: (.*)$"),
+        ("CITATION.cff", r"^version: (.*)$"),
         ("docs/conda/meta.yaml", r'^{% set version = "(.*)" %}$'),
         ("CHANGELOG.md", r"^## (\S+)"),
     ],

@@ -224,7 +224,7 @@ def test_a_noise_multiplier_that_does_not_suffice():
 
 
 def check_laplace_pays(epsilon, d, scale_in_steps):
-    """The inequalities of docs/mechanisms.md, in rational numbers."""
+    """The inequalities of docs/theory/mechanisms.md, in rational numbers."""
     mechanism = LaplaceMechanism(epsilon, 0.7)
     step = grid_step(mechanism.scale, 0.7 / d)
     scale = Fraction(scale_in_steps(0.7, epsilon, d, step))
@@ -236,7 +236,7 @@ def check_laplace_pays(epsilon, d, scale_in_steps):
 
 
 def check_gaussian_pays(epsilon, d, sigma_in_steps):
-    """The inequalities of docs/mechanisms.md, in rational numbers."""
+    """The inequalities of docs/theory/mechanisms.md, in rational numbers."""
     mechanism = GaussianMechanism(epsilon, 1e-6, 0.7)
     step = grid_step(mechanism.scale, 0.7 / math.sqrt(d))
     sigma = Fraction(sigma_in_steps(mechanism.scale, 0.7, math.sqrt(d), step))

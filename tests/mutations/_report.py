@@ -4,7 +4,7 @@ import re
 
 from tests.mutations._mutant import ROOT
 
-PAGE = ROOT / "docs" / "mutations.md"
+PAGE = ROOT / "docs" / "development" / "mutations.md"
 
 # What stands before the first table is written by hand.
 FIRST_TABLE = "## skdp."

@@ -65,7 +65,7 @@ def stretch(x, low, high):
 
 @cases(FAST, FULL)
 def test_scales_are_as_large_as_noise_and_bounds_allow(name, n, epsilon, n_fits):
-    """The bounds are derived in docs/statistics.md, section 4, and docs/encoders.md, section 3."""
+    """The bounds are derived in docs/theory/statistics.md, section 4, and docs/theory/encoders.md, section 3."""
     x = draw(name, n)
     end = np.ones(1)
     rest = epsilon - AUTO_SHARE * epsilon
