@@ -22,6 +22,7 @@ The `fit` of every private estimator takes these steps in this order::
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from typing import ClassVar
 
 import numpy as np
 from sklearn import config_context
@@ -377,7 +378,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     _may_release_nothing = False
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
     # None if the charge depends on the shape in any case.
-    _shape_dependent_if_auto = None
+    _shape_dependent_if_auto: ClassVar[tuple[str, ...] | None] = None
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -504,10 +505,11 @@ class TableEstimator(PrivateEstimator):
     """
 
     # Input tags of scikit-learn for data that is read besides dense tables of numbers.
-    _accepts = ()
-    # Further facts about the rows that a fit assumes to be public, as text. `_public`, which each
-    # subclass sets, has the names of the parameters that declare such facts.
-    _also_public = ()
+    _accepts: ClassVar[tuple[str, ...]] = ()
+    # Names of the parameters that declare public facts about the rows; each subclass sets it.
+    _public: ClassVar[tuple[str, ...]]
+    # Further facts about the rows that a fit assumes to be public, as text.
+    _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
         X = self._read(X, reset=reset)

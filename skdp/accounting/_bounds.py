@@ -20,6 +20,7 @@ from skdp.accounting._laws import (
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
+from skdp.utils._types import Method, Relation
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 # The tolerance of bounds for one record in the general bound for a group.
@@ -165,7 +166,7 @@ _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 
 def _without_full_samples(counts, relation):
     """Return the counts with each sampling event of rate 1 replaced by its inner events."""
-    merged: dict[ev.Event, int] = {}
+    merged = {}
     for part, count in counts:
         for leaf, times in ev.leaves(whole_sample(part, relation)).items():
             merged[leaf] = merged.get(leaf, 0) + count * times
@@ -222,8 +223,8 @@ def get_epsilon(
     event: ev.Event,
     delta: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -346,8 +347,8 @@ def get_delta(
     event: ev.Event,
     epsilon: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -470,8 +471,8 @@ def trade_off(
     event: ev.Event,
     alpha: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -508,8 +509,22 @@ def trade_off(
     0.7405
     """
     check_within(alpha, "alpha", 0.0, 1.0)
-    options = dict(relation=relation, method=method, tolerance=tolerance, group_size=group_size)
-    delta_at = partial(get_delta, event, **options)
+    delta_at = partial(
+        get_delta,
+        event,
+        relation=relation,
+        method=method,
+        tolerance=tolerance,
+        group_size=group_size,
+    )
+    epsilon_at = partial(
+        get_epsilon,
+        event,
+        relation=relation,
+        method=method,
+        tolerance=tolerance,
+        group_size=group_size,
+    )
 
     def first(epsilon):
         return 1.0 - delta_at(epsilon) - math.exp(epsilon) * alpha
@@ -517,8 +532,7 @@ def trade_off(
     def second(epsilon):
         return math.exp(-epsilon) * (1.0 - delta_at(epsilon) - alpha)
 
-    epsilons = (get_epsilon(event, delta, **options) for delta in (0.0, 1e-9))
-    second_end = min(700.0, *epsilons)
+    second_end = min(700.0, epsilon_at(0.0), epsilon_at(1e-9))
     first_end = min(second_end, -math.log(alpha)) if alpha > 0.0 else second_end
     return max(0.0, _maximum(first, first_end), _maximum(second, second_end))
 

@@ -10,6 +10,7 @@ from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
 from skdp.accounting._conversions import check_costs
 from skdp.accounting._gaussian import gaussian_noise_multiplier, round_to_safe
+from skdp.utils._types import Method, Relation
 from skdp.utils._validation import check_increasing, check_within
 
 
@@ -18,8 +19,8 @@ def calibrate(
     epsilon: float,
     delta: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
     bounds: tuple[float, float] = (1e-12, 1e15),

@@ -590,11 +590,12 @@ def gaussian_mu(counts: dict[Event, int]) -> float | None:
 
     See Dong, Roth and Su 2022, corollary 3.3. A single mu is not rounded.
     """
-    if not counts or not all(isinstance(event, Gaussian) for event in counts):
+    gaussians = {event: n for event, n in counts.items() if isinstance(event, Gaussian)}
+    if not counts or len(gaussians) < len(counts):
         return None
-    if sum(counts.values()) == 1:
-        return 1.0 / next(iter(counts)).noise_multiplier
-    precision = math.fsum(n / event.noise_multiplier**2 for event, n in counts.items())
+    if sum(gaussians.values()) == 1:
+        return 1.0 / next(iter(gaussians)).noise_multiplier
+    precision = math.fsum(n / event.noise_multiplier**2 for event, n in gaussians.items())
     return math.sqrt(precision) * (1.0 + 2.0**-50)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
+from skdp.utils._types import Relation, Unit
 from skdp.utils._values import FrozenValue, checked
 
 UNITS = ("row", "person", "group")
@@ -56,8 +57,8 @@ class Neighbors(FrozenValue):
     2
     """
 
-    relation: str = checked(checks.check_relation, default="add_remove")
-    unit: str = checked(checks.check_choice, default="row", choices=UNITS)
+    relation: Relation = checked(checks.check_relation, default="add_remove")
+    unit: Unit = checked(checks.check_choice, default="row", choices=UNITS)
     max_rows: int = checked(checks.check_integer, default=1, low=1)
 
     def __post_init__(self):
@@ -119,7 +120,7 @@ class Guarantee(FrozenValue):
     event = PrivacyParams.event
 
     @property
-    def relation(self) -> str:
+    def relation(self) -> Relation:
         """The relation between neighboring tables."""
         return self.neighbors.relation
 

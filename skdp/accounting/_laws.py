@@ -19,6 +19,7 @@ from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
 from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, smallest_epsilon
 from skdp.utils._rounding import DOWN, UP, float_up, sum_up
+from skdp.utils._types import Relation
 from skdp.utils._validation import check_integer, check_relation, check_within
 from skdp.utils._values import FrozenValue
 
@@ -96,7 +97,7 @@ class EventPrivacy(FrozenValue):
 
 
 @singledispatch
-def event_privacy(event: ev.Event, relation: str) -> EventPrivacy:
+def event_privacy(event: ev.Event, relation: Relation) -> EventPrivacy:
     """Return the privacy of an event; functions for the classes of events are registered here."""
     return EventPrivacy()
 
@@ -268,7 +269,9 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
     )
 
 
-def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
+def composed_zcdp(
+    parts: dict[ev.Event, int], relation: Relation, k: int = 1
+) -> tuple[float, float]:
     """Return the sums of the events' (rho, delta) for a group of k records."""
     if k > 1 and may_fail_with_others(parts):
         return math.inf, 1.0
@@ -291,7 +294,7 @@ def _group_zcdp(part, relation, k):
     return math.inf, 1.0
 
 
-def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
+def composed_rdp(parts: dict[ev.Event, int], relation: Relation, order: float) -> float:
     """Return the sum of the events' Renyi divergences at one order."""
     return math.fsum(n * privacy_of(part, relation).divergence(order) for part, n in parts.items())
 
@@ -356,14 +359,14 @@ def _atoms_delta(pair, epsilon):
     return (pair.p_inf + tail) * ROUND_OFF
 
 
-def check_neighbors(relation: str, group_size: int) -> None:
+def check_neighbors(relation: Relation, group_size: int) -> None:
     """Raise ValueError unless the relation and the group size are valid."""
     check_relation(relation)
     check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
 
 
 def zcdp(
-    event: ev.Event, *, relation: str = "add_remove", group_size: int = 1
+    event: ev.Event, *, relation: Relation = "add_remove", group_size: int = 1
 ) -> tuple[float, float]:
     """Return the cost in approximate zero-concentrated differential privacy.
 
@@ -398,7 +401,7 @@ def zcdp(
 
 
 def rdp(
-    event: ev.Event, order: float, *, relation: str = "add_remove", group_size: int = 1
+    event: ev.Event, order: float, *, relation: Relation = "add_remove", group_size: int = 1
 ) -> float:
     """Return the Renyi differential privacy of an event at one order.
 
@@ -454,7 +457,7 @@ def general_group_renyi(divergence, order, k):
     return 3.0**c * divergence(2.0**c * max(order, 2.0))
 
 
-def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:
+def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int = 1) -> float:
     """Return the cost in Gaussian differential privacy, for a filter on the sum of mu^2.
 
     Parameters

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -65,7 +66,7 @@ class RawTableModel(TableEstimator):
     """
 
     _accepts = ("categorical", "string", "allow_nan")
-    _public = ("bounds", "categories")
+    _public: ClassVar[tuple[str, ...]] = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
 
     def _check_rows(self, rows, plan):

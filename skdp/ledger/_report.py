@@ -7,6 +7,7 @@ from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
 from skdp.utils._documents import PrintedDocument, Section, with_bar
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._types import Composition, Relation, Unit
 from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
@@ -128,10 +129,10 @@ class BudgetReport(PrintedDocument, FrozenValue):
     dataset: str
     limit: tuple
     spent: tuple
-    relation: str
-    unit: str
+    relation: Relation
+    unit: Unit
     max_rows: int
-    composition: str
+    composition: Composition
     charges: tuple
     head_hash: str
     reuses: tuple = ()

@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -57,7 +58,7 @@ class BoundedScore(FrozenValue, ABC):
     """
 
     # Methods of an estimator; the score needs one of them.
-    methods = ("predict",)
+    methods: ClassVar[tuple[str, ...]] = ("predict",)
     # True if targets are class labels, False if they are numbers.
     of_labels = True
 

@@ -155,7 +155,7 @@ class PipelinePlan(FrozenValue):
     n_samples: int | None
     classes: object
     terms: object
-    columns: dict = None
+    columns: dict | None = None
 
     def charges(self, epsilon, delta):
         """Return the charge of each step for a total budget.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
@@ -25,7 +26,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     they were shifted or scaled before; `_known_range`, the range of the output is known.
     """
 
-    _public = ("bounds",)
+    _public: ClassVar[tuple[str, ...]] = ("bounds",)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the output's columns.

@@ -54,7 +54,7 @@ class Tree(FrozenValue):
     columns: np.ndarray
     sides: np.ndarray
     most_counts: np.ndarray
-    values: np.ndarray = None
+    values: np.ndarray | None = None
 
     @property
     def shape(self):

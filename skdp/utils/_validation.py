@@ -45,7 +45,7 @@ def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER)
     """Return an int from `low` to `high`, by default the largest exact float64."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    if value > high:
+    if int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)
 
