@@ -7,6 +7,7 @@ widest range, so that ratios of distances do not change.
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -29,6 +30,7 @@ from skdp.utils._autologging import without_autologging
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._row_wise import row_distances
 from skdp.utils._sums import split_guarantee
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -380,7 +382,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         *,
         delta: float = 0.0,
         n_clusters: int = 8,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

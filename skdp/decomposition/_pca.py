@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
@@ -183,8 +185,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         *,
         delta: float = 1e-6,
         n_components: int | None = None,
-        data_norm: float | str = 1.0,
-        center: str | float | list | np.ndarray | None = "mean",
+        data_norm: float | Literal["auto"] = 1.0,
+        center: Literal["mean"] | float | ArrayLike | None = "mean",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

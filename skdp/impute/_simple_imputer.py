@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
 from skdp.utils._sums import range_weights
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
@@ -122,9 +124,9 @@ class DPSimpleImputer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        strategy: str = "mean",
-        bounds: tuple | dict | str = "auto",
-        categories: list | dict | np.ndarray | str | None = None,
+        strategy: Literal["mean", "median", "most_frequent", "constant"] = "mean",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
         fill_value: object = None,
         add_indicator: bool = False,
         accountant: PrivacyAccountant | None = None,

@@ -1,6 +1,7 @@
 """Linear regression by noisy stochastic gradients."""
 
 from dataclasses import replace
+from typing import Literal
 
 from skdp._losses._numbers import HuberLoss
 from skdp.base import private_fit, private_fit_method
@@ -166,26 +167,26 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        loss: str = "squared_error",
-        penalty: str | None = "l2",
-        alpha: float | str = "auto",
-        max_grad_norm: float | str = "auto",
-        sampling: str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        optimizer: str = "nesterov",
-        learning_rate: str = "constant",
-        eta0: float | str = "auto",
+        loss: Literal["squared_error", "huber"] = "squared_error",
+        penalty: Literal["l2"] | None = "l2",
+        alpha: float | Literal["auto"] = "auto",
+        max_grad_norm: float | Literal["auto"] = "auto",
+        sampling: Literal["auto", "full", "poisson", "without_replacement"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        max_iter: int | Literal["auto"] = "auto",
+        optimizer: Literal["nesterov", "sgd", "adam"] = "nesterov",
+        learning_rate: Literal["constant", "invscaling", "linear"] = "constant",
+        eta0: float | Literal["auto"] = "auto",
         power_t: float = 0.5,
-        momentum: float | str = "auto",
+        momentum: float | Literal["auto"] = "auto",
         average: bool = True,
         projection_radius: float | None = None,
-        partial_fit_rows: str = "any",
-        huber_threshold: float | str = "auto",
+        partial_fit_rows: Literal["any", "disjoint"] = "any",
+        huber_threshold: float | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,

@@ -1,5 +1,7 @@
 """Poisson regression with differential privacy."""
 
+from typing import Literal
+
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
@@ -143,12 +145,12 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        alpha: float | str = "auto",
-        mechanism: str = "auto",
+        alpha: float | Literal["auto"] = "auto",
+        mechanism: Literal["auto", "output", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,

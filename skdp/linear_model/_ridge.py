@@ -1,6 +1,7 @@
 """Linear least squares with differential privacy, with and without an L2 penalty."""
 
 import math
+from typing import Literal
 
 from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import LossSpec
@@ -193,11 +194,11 @@ class DPLinearRegression(LeastSquaresRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "sufficient_statistics", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -366,11 +367,11 @@ class DPRidge(LeastSquaresRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "sufficient_statistics", "gradient"] = "auto",
         alpha: float = 1.0,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import row_weights_of
@@ -20,6 +22,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
 from skdp.utils._row_wise import row_sums
+from skdp.utils._types import Bounds, Classes
 from skdp.utils._validation import as_doubles
 from skdp.utils._values import FrozenValue
 
@@ -192,9 +195,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        priors: list | np.ndarray | None = None,
-        classes: list | np.ndarray | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        priors: ArrayLike | None = None,
+        classes: Classes | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
@@ -206,15 +208,15 @@ class DPHistogramTransformer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        edges: object = "quantile",
-        n_bins: int | str = 32,
-        categories: dict | list | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        edges: Literal["quantile", "uniform"] | list | dict | np.ndarray = "quantile",
+        n_bins: int | Literal["auto"] = 32,
+        categories: Categories | None = None,
         other: object = None,
-        encode: str = "onehot",
+        encode: Literal["onehot", "ordinal", "density", "cumulative"] = "onehot",
         interactions: list | None = None,
-        unit_norm: bool | str = "auto",
-        edges_fraction: float | str = "auto",
+        unit_norm: bool | Literal["auto"] = "auto",
+        edges_fraction: float | Literal["auto"] = "auto",
         sparse_output: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,

@@ -1,6 +1,7 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, has_auto
 from skdp.utils._values import FrozenValue
 
@@ -141,10 +143,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        n_bins: int | str = 5,
-        encode: str = "onehot",
-        strategy: str = "quantile",
+        bounds: Bounds | Literal["auto"] = "auto",
+        n_bins: int | Literal["auto"] = 5,
+        encode: Literal["onehot", "onehot-dense", "ordinal"] = "onehot",
+        strategy: Literal["quantile", "uniform"] = "quantile",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

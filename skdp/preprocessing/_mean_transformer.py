@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
 from skdp.utils._sums import sum_grid
+from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
 
@@ -185,9 +187,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        mechanism: str = "auto",
-        count: str = "public",
+        bounds: Bounds | Literal["auto"] = "auto",
+        mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+        count: Literal["public", "noisy"] = "public",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

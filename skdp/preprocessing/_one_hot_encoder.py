@@ -1,6 +1,7 @@
 """One-hot encoding of declared or privately discovered categories."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -30,6 +31,7 @@ from skdp.preprocessing._categories import (
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
+from skdp.utils._types import Categories
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -151,7 +153,7 @@ class DPOneHotEncoder(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        categories: list | dict | np.ndarray | str | None = None,
+        categories: Categories | Literal["auto"] | None = None,
         other: object = None,
         min_frequency: float | None = None,
         sparse_output: bool = True,

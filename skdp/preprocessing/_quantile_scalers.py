@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from skdp.preprocessing._planned import (
 )
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
@@ -120,9 +122,9 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         feature_range: tuple[float, float] = (0, 1),
-        quantile_range: tuple[float, float] | str = "auto",
+        quantile_range: tuple[float, float] | Literal["auto"] = "auto",
         clip: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -349,7 +351,7 @@ class DPRobustScaler(CenteringTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         with_centering: bool = True,
         with_scaling: bool = True,
         quantile_range: tuple[float, float] = (25.0, 75.0),
@@ -543,8 +545,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        quantile: float | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        quantile: float | Literal["auto"] = "auto",
         clip: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,

@@ -1,5 +1,7 @@
 """A private estimate of each feature's distribution function, as a transformer."""
 
+from typing import Literal
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -14,6 +16,7 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
@@ -109,9 +112,9 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        n_quantiles: int | str = "auto",
-        output_distribution: str = "uniform",
+        bounds: Bounds | Literal["auto"] = "auto",
+        n_quantiles: int | Literal["auto"] = "auto",
+        output_distribution: Literal["uniform", "normal"] = "uniform",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

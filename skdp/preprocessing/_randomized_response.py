@@ -22,6 +22,7 @@ from skdp.mechanisms._stages import one_stage
 from skdp.preprocessing._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._output import check_output_setting
+from skdp.utils._types import Categories
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 
@@ -142,7 +143,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         self,
         epsilon: float = 1.0,
         *,
-        categories: list | dict | np.ndarray | None = None,
+        categories: Categories | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):

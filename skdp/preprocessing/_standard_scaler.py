@@ -1,11 +1,14 @@
 """Standardization with differential privacy."""
 
+from typing import Literal
+
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import CenteringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
+from skdp.utils._types import Bounds
 
 
 class DPStandardScaler(CenteringTransformer):
@@ -100,7 +103,7 @@ class DPStandardScaler(CenteringTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         with_mean: bool = True,
         with_std: bool = True,
         accountant: PrivacyAccountant | None = None,

@@ -1,6 +1,7 @@
 """Encoding of categories by private means of the target."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from skdp.preprocessing._categories import (
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_weights, split_epsilon
+from skdp.utils._types import Categories, Classes
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 from skdp.utils._values import FrozenValue
 
@@ -134,9 +136,9 @@ class DPTargetEncoder(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        categories: list | dict | np.ndarray | str | None = None,
+        categories: Categories | Literal["auto"] | None = None,
         target_bounds: tuple[float, float] | None = None,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         smooth: float = 10.0,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,

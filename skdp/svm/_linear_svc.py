@@ -1,6 +1,6 @@
 """Linear support vector classification with differential privacy."""
 
-import numpy as np
+from typing import Literal
 
 from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
 from skdp.base import plans_for_groups, private_fit, private_fit_method
@@ -10,6 +10,7 @@ from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_sp
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._output_perturbation import check_reg_strength
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice, check_within
 
 
@@ -127,13 +128,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
-        classes: list | np.ndarray | None = None,
-        C: float | str = "auto",
+        classes: Classes | None = None,
+        C: float | Literal["auto"] = "auto",
         huber_threshold: float = 0.5,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "output", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,

@@ -4,6 +4,7 @@ The derivation is in ``docs/forests.md``.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import shape_functions
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._binning import input_names
+from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, check_verbose
 from skdp.utils._values import FrozenValue
 
@@ -354,10 +356,10 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
         max_depth: int = 6,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         class_weight: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
