@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
@@ -9,6 +10,13 @@ from skdp.utils._types import Relation, Unit
 from skdp.utils._values import FrozenValue, checked
 
 UNITS = ("row", "person", "group")
+
+
+def _event_at(epsilon: float, delta: float) -> Event:
+    """Return the event of any release that is (epsilon, delta)-DP."""
+    if delta:
+        return ApproximateDP(epsilon, delta)
+    return PureDP(epsilon)
 
 
 @dataclass(frozen=True)
@@ -26,9 +34,7 @@ class PrivacyParams(FrozenValue):
     @property
     def event(self) -> Event:
         """The event of any release that is (epsilon, delta)-DP."""
-        if self.delta:
-            return ApproximateDP(self.epsilon, self.delta)
-        return PureDP(self.epsilon)
+        return _event_at(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +86,7 @@ class Neighbors(FrozenValue):
         return {"relation": self.relation, "group_size": self.max_rows}
 
     @property
-    def per_row(self) -> "Neighbors":
+    def per_row(self) -> Self:
         """The neighbors for a single row if the unit is a group, else unchanged."""
         return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
 
@@ -117,7 +123,10 @@ class Guarantee(FrozenValue):
     delta: float = checked(checks.check_delta, default=0.0)
     neighbors: Neighbors = field(default_factory=Neighbors)
 
-    event = PrivacyParams.event
+    @property
+    def event(self) -> Event:
+        """The event of any release that satisfies the guarantee for its privacy unit."""
+        return _event_at(self.epsilon, self.delta)
 
     @property
     def relation(self) -> Relation:

@@ -5,10 +5,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import compress
+from typing import Literal
 
 import numpy as np
 from joblib import delayed
-from sklearn.base import clone, is_classifier, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp._data._persons import read_persons
@@ -30,6 +32,7 @@ from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._findings import muted_findings
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
+from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
@@ -125,27 +128,27 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
 
 
 def audit_epsilon(
-    estimator,
-    X=None,
-    y=None,
+    estimator: BaseEstimator,
+    X: TableLike | None = None,
+    y: ArrayLike | None = None,
     *,
-    groups=None,
-    method="worst_case",
-    epsilon=None,
-    delta=None,
-    canary=None,
-    replacement=None,
-    relation=None,
-    n_fits=None,
-    n_samples=500,
-    n_canaries=1000,
-    canary_norm=None,
-    gaussian=False,
-    confidence=0.95,
-    n_jobs=None,
-    random_state=None,
-    verbose=None,
-):
+    groups: ArrayLike | None = None,
+    method: Literal["worst_case", "two_worlds", "one_run"] = "worst_case",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    canary: tuple[ArrayLike, object] | None = None,
+    replacement: tuple[ArrayLike, object] | None = None,
+    relation: Relation | None = None,
+    n_fits: int | None = None,
+    n_samples: int = 500,
+    n_canaries: int = 1000,
+    canary_norm: float | None = None,
+    gaussian: bool = False,
+    confidence: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    verbose: int | None = None,
+) -> EpsilonAudit:
     """Return a certified lower bound on epsilon from attacks on an estimator.
 
     Parameters
@@ -257,7 +260,7 @@ def audit_epsilon(
     # Clones charge no accountant, and each draws fresh noise.
     estimator = shadow(estimator)
     bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
-    persons = None if groups is None else read_persons(groups, len(y)).codes
+    persons = None if groups is None else read_persons(groups, _n_rows(y)).codes
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm = _tables.declared_norm(estimator) if canary_norm is None else canary_norm
@@ -265,7 +268,7 @@ def audit_epsilon(
             norm = np.max(np.linalg.norm(_tables.coordinates(_tables.as_table(X)), axis=1))
         random = check_random_state(random_state)
         canaries = _tables.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
-        fitter = _Fitter(estimator, len(y), _rows_of_unit(estimator, persons), persons)
+        fitter = _Fitter(estimator, _n_rows(y), _rows_of_unit(estimator, persons), persons)
         result = _one_run(fitter, canaries, **bounded)
         n_runs = 1
     else:
@@ -341,6 +344,11 @@ def _rounds(n_fits, confidence):
         _Round(n_choosing, n_judging, 1.0 - part_of_error * (1.0 - confidence))
         for n_choosing, n_judging, part_of_error in ROUNDS
     ]
+
+
+def _n_rows(y):
+    """Return the number of rows to which targets belong."""
+    return len(y)
 
 
 def _rows_of_unit(estimator, persons):

@@ -1,6 +1,7 @@
 """Display of the terms of an additive model."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.display._display import Display
 from skdp.gam import _shapes
+from skdp.gam._shapes import ShapeFunction
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
@@ -69,7 +71,14 @@ class AdditiveDisplay(Display):
     (['x0'], 2)
     """
 
-    def __init__(self, shapes, *, outputs, names, n_terms):
+    def __init__(
+        self,
+        shapes: Sequence[ShapeFunction],
+        *,
+        outputs: Sequence[str],
+        names: dict[int, str],
+        n_terms: int,
+    ):
         self.shapes = shapes
         self.outputs = outputs
         self.names = names

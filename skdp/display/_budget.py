@@ -63,7 +63,15 @@ class BudgetDisplay(Display):
     ({'a mean': 0.5, 'a count': 0.25}, 0.75)
     """
 
-    def __init__(self, epsilons, spent, *, limit, dataset, composition):
+    def __init__(
+        self,
+        epsilons: dict[str, float],
+        spent: float,
+        *,
+        limit: tuple[float, float],
+        dataset: str,
+        composition: str,
+    ):
         self.epsilons = epsilons
         self.spent = spent
         self.limit = limit
@@ -152,7 +160,9 @@ class CompositionDisplay(Display):
     ['advanced', 'basic', 'pld', 'rdp', 'rdp_order', 'zcdp']
     """
 
-    def __init__(self, counts, epsilons, *, delta, rdp_order):
+    def __init__(
+        self, counts: np.ndarray, epsilons: dict[str, np.ndarray], *, delta: float, rdp_order: float
+    ):
         self.counts = counts
         self.epsilons = epsilons
         self.delta = delta

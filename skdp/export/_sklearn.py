@@ -5,6 +5,7 @@ import copy
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -41,7 +42,7 @@ ONE_TYPE = "the encoders of scikit-learn need categories of one type, with numbe
 BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
-def to_sklearn(model):
+def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return a scikit-learn estimator with the predictions of a fitted private one.
 
     It is computed from the released values, so that it costs no budget and has the guarantee of

@@ -17,15 +17,15 @@ from skdp._version import __version__
 from skdp.accounting._events import Event, readable_json
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import Record
-from skdp.ledger._registry import normalize_address, open_ledger
-from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part
-from skdp.ledger._view import LedgerView, SharedState, ledger_records
+from skdp.ledger._registry import Ledger, normalize_address, open_ledger
+from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part, State
+from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._types import Composition, Relation, Unit
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
-# The live handles by (address and data set, part, user, purpose), and the `SharedState` that the
+# The live handles by (address and data set, part, user, purpose), and the `_SharedState` that the
 # handles of a data set share, by (address, data set).
-_live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | SharedState]"
+_live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
 
 
@@ -113,6 +113,7 @@ class PrivacyAccountant(LedgerView):
     """
 
     _address: str
+    _shared: "_SharedState"
 
     def __new__(
         cls,
@@ -758,6 +759,56 @@ class PrivacyAccountant(LedgerView):
         return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
 
 
+class _SharedState:
+    """The last read state of a data set, which its handles in this process share.
+
+    Parameters
+    ----------
+    address, dataset : str
+        The address of the ledger and the name of the data set.
+    identity : str or None
+        The hash of the data set's opening record, None until it was read. Once it is known, all
+        later reads must begin with this record.
+
+    Attributes
+    ----------
+    state : State
+        The state after the last read.
+    ledger : Ledger or None
+        The ledger, None before its first use.
+    parent : PrivacyAccountant or None
+        For a reserved budget, the handle that reserved it.
+    """
+
+    def __init__(self, address: str, dataset: str, identity: str | None):
+        self.address = address
+        self.dataset = dataset
+        self.identity = identity
+        self.state = State()
+        self.ledger: Ledger | None = None
+        self.parent: PrivacyAccountant | None = None
+
+    def check_identity(self, identity: str | None) -> None:
+        """Raise LedgerError unless the identity is the one that was read before."""
+        if self.identity is not None and identity != self.identity:
+            problem = "begins with another record"
+            if identity is None:
+                problem = "holds no such data set"
+            raise LedgerError(
+                f"the ledger at {self.address} is not the one of this accountant, or of the model "
+                f"that it was loaded with: data set {self.dataset!r} began with the record "
+                f"{self.identity}, and the present ledger {problem}. Put the right ledger back, "
+                "or begin a new one at another address"
+            )
+
+    def store(self, state: State) -> State:
+        """Store a state that was read and return it; LedgerError if it is of another ledger."""
+        self.check_identity(state.identity)
+        self.identity = state.identity
+        self.state = state
+        return state
+
+
 def attach(address, dataset, part=None, user="", purpose=""):
     """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
     check_name(dataset, "dataset")
@@ -782,7 +833,7 @@ def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
         # The ledger of this pickle was replaced by another one at the same address. The two must
         # not share a state; the handle of the pickle is refused when it is used.
         key = (address, dataset, identity)
-    shared = _live.setdefault(key, SharedState(address, dataset, identity))
+    shared = _live.setdefault(key, _SharedState(address, dataset, identity))
     if shared.identity is None:
         shared.identity = identity
     handle = object.__new__(PrivacyAccountant)

@@ -12,54 +12,13 @@ from skdp.utils._documents import html_text
 from skdp.utils._types import Composition, Method, Relation, Unit
 
 
-class SharedState:
-    """The last read state of a data set, which its handles in this process share.
+class _Identified(Protocol):
+    """What the handles of a data set share: the hash of its opening record, None before a read."""
 
-    Parameters
-    ----------
-    address, dataset : str
-        The address of the ledger and the name of the data set.
-    identity : str or None
-        The hash of the data set's opening record, None until it was read. Once it is known, all
-        later reads must begin with this record.
-
-    Attributes
-    ----------
-    state : State
-        The state after the last read.
-    ledger : Ledger or None
-        The ledger, None before its first use.
-    parent : PrivacyAccountant or None
-        For a reserved budget, the handle that reserved it.
-    """
-
-    def __init__(self, address: str, dataset: str, identity: str | None):
-        self.address = address
-        self.dataset = dataset
-        self.identity = identity
-        self.state = State()
-        self.ledger: Ledger | None = None
-        self.parent: LedgerView | None = None
+    identity: str | None
 
     def check_identity(self, identity: str | None) -> None:
         """Raise LedgerError unless the identity is the one that was read before."""
-        if self.identity is not None and identity != self.identity:
-            problem = "begins with another record"
-            if identity is None:
-                problem = "holds no such data set"
-            raise LedgerError(
-                f"the ledger at {self.address} is not the one of this accountant, or of the model "
-                f"that it was loaded with: data set {self.dataset!r} began with the record "
-                f"{self.identity}, and the present ledger {problem}. Put the right ledger back, "
-                "or begin a new one at another address"
-            )
-
-    def store(self, state: State) -> State:
-        """Store a state that was read and return it; LedgerError if it is of another ledger."""
-        self.check_identity(state.identity)
-        self.identity = state.identity
-        self.state = state
-        return state
 
 
 class _OpenedState(Protocol):
@@ -91,7 +50,7 @@ class LedgerView(NotCopied):
     _part: Part | None
     _user: str
     _purpose: str
-    _shared: SharedState
+    _shared: _Identified
 
     @property
     def _ledger(self) -> Ledger:

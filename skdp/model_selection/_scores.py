@@ -453,10 +453,12 @@ class R2(MeanSquaredError):
 
 
 CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
-SCORES = {score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)}
+SCORES: dict[str, type[BoundedScore]] = {
+    score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)
+}
 
 
-def bounded_score(name, **parameters):
+def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScore:
     """Return a score with a known sensitivity, for the parameter `scoring` of the searches.
 
     Parameters

@@ -173,7 +173,7 @@ class RandomSource(_NotCopyable):
 
     __slots__ = ("_lock", "_pid", "_seeds")
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state: int | None = None):
         check_seed(random_state)
         self._seeds = None if random_state is None else np.random.SeedSequence(int(random_state))
         self._lock = threading.Lock()
