@@ -25,10 +25,7 @@ CATEGORIES = {
 
 
 def make_customers(
-    n_samples: int = 20_000,
-    *,
-    rows_per_person: int = 1,
-    random_state: int | np.random.RandomState | None = 0,
+    n_samples: int = 20_000, *, rows_per_person: int = 1, random_state: int | None = 0
 ) -> Bunch:
     """Make a synthetic table of customers, some of whom renew their contract.
 
@@ -44,7 +41,7 @@ def make_customers(
     rows_per_person : int, default=1
         Maximum number of rows of a person. If it is greater than 1, a person has contracts of
         several years: income, hours, visits and the date differ from row to row.
-    random_state : int, RandomState instance or None, default=0
+    random_state : int or None, default=0
         Seed or generator of the table. An int returns the same table each time.
 
     Returns

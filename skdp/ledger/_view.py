@@ -13,7 +13,7 @@ from skdp.utils._types import Composition, Method, Relation, Unit
 
 
 class _Identified(Protocol):
-    """What the handles of a data set share: the hash of its opening record, None before a read."""
+    """The state that handles of a data set share: the hash of its opening record, if known."""
 
     identity: str | None
 

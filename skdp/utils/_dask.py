@@ -1,12 +1,14 @@
 """Tables of dask arrays, and calls of functions of their partitions on dask's scheduler."""
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial, wraps
 from itertools import pairwise
 from traceback import clear_frames, format_exception_only
 
 from skdp.utils._frames import checked_blocks
+from skdp.utils._types import P, R
 from skdp.utils._workers import PersistedRef, delayed_call, tree_sum
 
 # Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
@@ -90,7 +92,7 @@ class Run:
         return self._memo[key][0]
 
 
-def in_one_run(function):
+def in_one_run(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator that runs a function in a `Run`, so that it leaves no temporary file.
 
     It must not be used for functions that return a lazy table.

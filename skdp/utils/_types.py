@@ -1,10 +1,16 @@
 """Types of parameters and arguments that many functions share, for annotations."""
 
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+
+# The parameters and the result of a function that a decorator returns with the same signature,
+# and the class of its `self`.
+P = ParamSpec("P")
+S = TypeVar("S")
+R = TypeVar("R")
 
 # The relation between neighboring data sets, and the privacy unit.
 Relation = Literal["add_remove", "replace_one"]
