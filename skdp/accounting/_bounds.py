@@ -422,8 +422,17 @@ def _delta(counts, target, relation, method, tolerance):
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _gaussian_and_others}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):
-            best = _inverted_delta(lambda d, f=bound: f(parts, d, relation), target, best)
+            best = _inverted_delta(_epsilon_curve(bound, parts, relation), target, best)
     return best
+
+
+def _epsilon_curve(bound, parts, relation):
+    """Return the function of deltas to a bound on epsilon."""
+
+    def epsilon_at(delta):
+        return bound(parts, delta, relation)
+
+    return epsilon_at
 
 
 def _exact_delta(parts, target, relation):
@@ -458,12 +467,15 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
         # An excess of 0 counts as negative, so that the search goes on to smaller deltas.
         return min(excess, 1e9) if excess > 0.0 else min(excess, -1e-300)
 
+    def is_safe(log_delta):
+        return gap(log_delta) <= 0.0
+
     low = math.log(1e-300)
     high = math.log(bound)
     if gap(low) <= 0.0:
         return math.exp(low)
     root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    root = round_to_safe(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
+    root = round_to_safe(is_safe, root, 1e-13)
     return min(bound, math.exp(root))
 
 
@@ -539,5 +551,9 @@ def trade_off(
 
 def _maximum(function, high):
     """Return the maximum of a function on [0, high]; a smaller value is a valid bound too."""
-    result = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+
+    def negative(epsilon):
+        return -function(epsilon)
+
+    result = minimize_scalar(negative, bounds=(0.0, high), method="bounded")
     return max(-float(result.fun), function(0.0), function(high))

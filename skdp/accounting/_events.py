@@ -560,7 +560,7 @@ def leaves(event: Event) -> dict[Event, int]:
         raise ValueError(f"event is repeated more than {float(_MAX_COUNT):g} times")
     if len(counts) < 2:
         return dict(counts)
-    return dict(sorted(counts.items(), key=lambda pair: _sort_key(pair[0])))
+    return {leaf: counts[leaf] for leaf in sorted(counts, key=_sort_key)}
 
 
 def _counts(event, cache):

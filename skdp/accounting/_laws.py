@@ -33,6 +33,39 @@ _MAX_LAPLACE_SENSITIVITY = 100_000
 _MAX_GROUP_SIZE = 10**9
 
 
+def _always(value):
+    """Return a function without arguments that returns the value."""
+
+    def function():
+        return value
+
+    return function
+
+
+def _one_pair(make_pair, *args):
+    """Return the function `pairs` of an event with one symmetric pair, ``make_pair(*args)``."""
+
+    def pairs():
+        return (make_pair(*args),)
+
+    return pairs
+
+
+def no_event(k):
+    """Return None: no event for a group of k records is known."""
+    return None
+
+
+def _no_divergence(order):
+    """Return infinity: no Renyi divergence is known."""
+    return math.inf
+
+
+def _no_profile(epsilon):
+    """Return 1, the delta of any release."""
+    return 1.0
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EventPrivacy(FrozenValue):
     """The privacy of one event; by default no bound is known.
@@ -63,10 +96,10 @@ class EventPrivacy(FrozenValue):
     epsilon: float = math.inf
     delta: float = 0.0
     rho: float = math.inf
-    grouped: Callable = lambda k: None
+    grouped: Callable = no_event
     pairs: Callable | None = None
-    renyi: Callable = lambda: lambda order: math.inf
-    privacy_profile: Callable = lambda: lambda epsilon: 1.0
+    renyi: Callable = _always(_no_divergence)
+    privacy_profile: Callable = _always(_no_profile)
     inverse: Callable | None = None
     start: float = 1.0
 
@@ -120,14 +153,17 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
         return min(1.0, (delta + (1.0 - delta) * tail) * UP)
 
+    def divergence(order):
+        return div.response_renyi(epsilon, order, num_categories)
+
     return EventPrivacy(
         epsilon=epsilon,
         delta=delta,
         rho=div.pure_rho(epsilon),
         grouped=grouped,
-        pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
-        renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
-        privacy_profile=lambda: delta_at,
+        pairs=_one_pair(_pairs.response, epsilon, num_categories, delta),
+        renyi=_always(divergence),
+        privacy_profile=_always(delta_at),
         start=epsilon,
     )
 
@@ -151,25 +187,38 @@ def _claimed_event(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, rela
 @event_privacy.register
 def _gaussian(e: ev.Gaussian, relation):
     z = e.noise_multiplier
+
+    def grouped(k):
+        return ev.Gaussian(-float_up(-Fraction(z) / k))
+
+    def divergence(order):
+        return 0.5 * order / z**2
+
     return EventPrivacy(
         rho=0.5 / z**2 * UP,
-        grouped=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
-        pairs=lambda: (_pairs.gaussian(1.0 / z),),
-        renyi=lambda: lambda order: 0.5 * order / z**2,
-        privacy_profile=lambda: partial(delta_of_mu, 1.0 / z),
+        grouped=grouped,
+        pairs=_one_pair(_pairs.gaussian, 1.0 / z),
+        renyi=_always(divergence),
+        privacy_profile=_always(partial(delta_of_mu, 1.0 / z)),
         inverse=partial(gdp_to_epsilon, 1.0 / z),
     )
 
 
 @event_privacy.register
 def _laplace(e: ev.Laplace, relation):
+    def grouped(k):
+        return ev.Laplace(sum_up([(k, e.epsilon)]))
+
+    def delta_at(at):
+        return -math.expm1(0.5 * (at - e.epsilon))
+
     return replace(
         claimed(e.epsilon),
         rho=div.laplace_rho(e.epsilon),
-        grouped=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
-        pairs=lambda: (_pairs.laplace(e.epsilon),),
-        renyi=lambda: partial(div.laplace_renyi, e.epsilon),
-        privacy_profile=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
+        grouped=grouped,
+        pairs=_one_pair(_pairs.laplace, e.epsilon),
+        renyi=_always(partial(div.laplace_renyi, e.epsilon)),
+        privacy_profile=_always(up_to(e.epsilon, delta_at)),
     )
 
 
@@ -177,38 +226,50 @@ def _laplace(e: ev.Laplace, relation):
 def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
     pure = claimed(epsilon)
-
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
+        if e.sensitivity >= _MAX_LAPLACE_SENSITIVITY:
+            return pure.renyi()
         return div.pair_renyi((pair(),), pure.renyi())
+
+    def privacy_profile():
+        return up_to(epsilon, partial(_atoms_delta, pair()))
 
     return replace(
         pure,
-        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
-        pairs=lambda: (pair(),),
-        renyi=renyi if e.sensitivity < _MAX_LAPLACE_SENSITIVITY else pure.renyi,
-        privacy_profile=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
+        grouped=partial(_with_more_sensitivity, e),
+        pairs=_one_pair(pair),
+        renyi=renyi,
+        privacy_profile=privacy_profile,
         start=1.0,
     )
+
+
+def _with_more_sensitivity(event, k):
+    """Return the event of discrete noise for a group of k records."""
+    return replace(event, sensitivity=event.sensitivity * k)
 
 
 @event_privacy.register
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
+
+    def divergence(order):
+        return 0.5 * order * (e.sensitivity / e.sigma) ** 2
+
     concentrated = _concentrated(
-        rho * UP,
-        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
-        renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
+        rho * UP, grouped=partial(_with_more_sensitivity, e), divergence=divergence
     )
     if e.sigma > _MAX_SIGMA or e.sensitivity > _MAX_SENSITIVITY:
         return concentrated
     pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
+
+    def privacy_profile():
+        return up_to(math.inf, partial(_atoms_delta, pair()))
+
     return replace(
-        concentrated,
-        pairs=lambda: (pair(),),
-        privacy_profile=lambda: up_to(math.inf, partial(_atoms_delta, pair())),
-        inverse=None,
+        concentrated, pairs=_one_pair(pair), privacy_profile=privacy_profile, inverse=None
     )
 
 
@@ -216,30 +277,43 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
 def _exponential(e: ev.ExponentialMechanism, relation):
     pure = claimed(e.epsilon)
 
-    def delta(at):
+    def grouped(k):
+        return ev.ExponentialMechanism(sum_up([(k, e.epsilon)]))
+
+    def delta_at(at):
         # The largest privacy profile of the two-point pairs of Dong, Durfee and Rogers (2020).
         gap = math.expm1(0.5 * (at - e.epsilon))
         return gap * (gap / -math.expm1(-e.epsilon))
 
+    pairs = pure.pairs
+    if e.epsilon > 0.0:
+        pairs = _one_pair(_pairs.bounded_range, e.epsilon)
     return replace(
         pure,
         rho=min(div.squared(e.epsilon) / 8.0, pure.rho) * UP,
-        grouped=lambda k: ev.ExponentialMechanism(sum_up([(k, e.epsilon)])),
-        pairs=(lambda: (_pairs.bounded_range(e.epsilon),)) if e.epsilon > 0.0 else pure.pairs,
-        renyi=lambda: partial(div.bounded_range_renyi, e.epsilon),
-        privacy_profile=lambda: up_to(e.epsilon, delta),
+        grouped=grouped,
+        pairs=pairs,
+        renyi=_always(partial(div.bounded_range_renyi, e.epsilon)),
+        privacy_profile=_always(up_to(e.epsilon, delta_at)),
     )
 
 
-def _concentrated(rho, delta=0.0, *, grouped, renyi):
+def _concentrated(rho, delta=0.0, *, grouped, divergence):
     """Return the privacy of a release that is only known to be delta-approximate rho-zCDP."""
+    profile = up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
+
+    def epsilon_at(at):
+        if at <= 0.0:
+            return math.inf
+        return zcdp_to_epsilon(rho, at, delta)
+
     return EventPrivacy(
         delta=delta,
         rho=rho,
         grouped=grouped,
-        renyi=renyi,
-        privacy_profile=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
-        inverse=lambda at: zcdp_to_epsilon(rho, at, delta) if at > 0.0 else math.inf,
+        renyi=_always(divergence),
+        privacy_profile=_always(profile),
+        inverse=epsilon_at,
     )
 
 
@@ -247,12 +321,16 @@ def _concentrated(rho, delta=0.0, *, grouped, renyi):
 def _zcdp(e: ev.ZCDP, relation):
     if e.rho == e.delta == 0.0:
         return claimed(0.0)
-    return _concentrated(
-        e.rho,
-        e.delta,
-        grouped=lambda k: ev.ZCDP(k * k * e.rho) if e.delta == 0.0 else None,
-        renyi=lambda: lambda order: e.rho * order,
-    )
+
+    def grouped(k):
+        if e.delta > 0.0:
+            return None
+        return ev.ZCDP(k * k * e.rho)
+
+    def divergence(order):
+        return e.rho * order
+
+    return _concentrated(e.rho, e.delta, grouped=grouped, divergence=divergence)
 
 
 @event_privacy.register
@@ -265,7 +343,7 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
         claimed(pure) if pure < math.inf else EventPrivacy(),
         delta=delta,
         rho=rho,
-        renyi=lambda: partial(composed_rdp, parts, relation),
+        renyi=_always(partial(composed_rdp, parts, relation)),
     )
 
 

@@ -20,6 +20,11 @@ _MAX_ATOMS = 4_000_000
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
+def _no_atoms():
+    """Return an empty array."""
+    return np.zeros(0)
+
+
 @dataclass(frozen=True)
 class LossPair(FrozenValue):
     """The distributions of the privacy loss under P and Q.
@@ -42,9 +47,9 @@ class LossPair(FrozenValue):
     tails: Callable | None = None
     low: float = 0.0
     high: float = 0.0
-    losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    p: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    losses: np.ndarray = field(default_factory=_no_atoms)
+    p: np.ndarray = field(default_factory=_no_atoms)
+    q: np.ndarray = field(default_factory=_no_atoms)
     p_inf: float = 0.0
     q_inf: float = 0.0
     spacing: float | None = None
@@ -224,10 +229,18 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
         last = max(int(np.count_nonzero(above > mass)) - 1, 0)
         low, high = float(pair.losses[first]), float(pair.losses[last])
     if pair.tails is not None:
-        bottom = max(pair.low, -_quantile(lambda x: pair.tails(-x)[0], mass))
+        tails = pair.tails
+
+        def below_negative(x):
+            return tails(-x)[0]
+
+        def above_value(x):
+            return tails(x)[1]
+
+        bottom = max(pair.low, -_quantile(below_negative, mass))
         top = pair.high
         if top > 1.0:
-            top = min(top, _quantile(lambda x: pair.tails(x)[1], mass))
+            top = min(top, _quantile(above_value, mass))
         low, high = min(low, bottom), max(high, top)
     return low, max(low, high)
 

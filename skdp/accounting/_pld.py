@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -403,7 +404,9 @@ def pld_epsilon(
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, _max_total_loss(direction), tilt, coarse, infinite))
     result = 0.0
-    for epsilon, max_loss, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
+    for epsilon, max_loss, tilt, coarse, infinite in sorted(
+        prepared, key=itemgetter(0), reverse=True
+    ):
         if max_loss <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))

@@ -211,7 +211,10 @@ def one_run_gaussian_epsilon(
     p = _error_probability(confidence)
 
     def rejected(mu):
-        return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
+        def shifted(r):
+            return float(ndtr(ndtri(r) - mu))
+
+        return _recursion_rejects(*counts, shifted, p)
 
     return gdp_to_epsilon(_largest_rejected(rejected, MAX_MU), delta)
 
@@ -404,7 +407,11 @@ def _largest_rejected(rejected, limit):
         return 0.0
     if rejected(limit):
         return limit
-    edge = bisect(lambda value: 0.5 - rejected(value), 0.0, limit, xtol=TOLERANCE)
+
+    def sign(value):
+        return 0.5 - rejected(value)
+
+    edge = bisect(sign, 0.0, limit, xtol=TOLERANCE)
     return max(0.0, edge - TOLERANCE)
 
 

@@ -237,8 +237,12 @@ def _scorers(inside, outside, names, columns):
         table = np.vstack([inside, outside])[:, used]
         discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         model = make_pipeline(StandardScaler(), discriminant).fit(table, labels)
+
+        def discriminant_score(values):
+            return model.decision_function(values[:, used])
+
         combined = [
-            ("a linear discriminant", lambda values: model.decision_function(values[:, used])),
+            ("a linear discriminant", discriminant_score),
             ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, used)),
         ]
         scorers = (scorers[:1] if len(scorers) > MANY_SCORERS else scorers) + combined
@@ -260,11 +264,21 @@ def _mode(values):
 
 
 def _value(column, sign):
-    return lambda values: sign * values[:, column]
+    """Return the function that scores runs by a published number."""
+
+    def score(values):
+        return sign * values[:, column]
+
+    return score
 
 
 def _distance(column, sign, center):
-    return lambda values: sign * np.abs(values[:, column] - center)
+    """Return the function that scores runs by the distance of a published number to a center."""
+
+    def score(values):
+        return sign * np.abs(values[:, column] - center)
+
+    return score
 
 
 def _likelihood_ratio(inside, outside, columns):

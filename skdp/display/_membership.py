@@ -1,6 +1,7 @@
 """Displays of attacks against claims: ROC curves and certified lower bounds."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 from sklearn.base import clone
@@ -214,7 +215,7 @@ class EpsilonAuditDisplay(Display):
 
     def _draw(self, ax):
         """Draw the bounds and the claims."""
-        audits = sorted(self.audits, key=lambda audit: audit.epsilon)
+        audits = sorted(self.audits, key=attrgetter("epsilon"))
         points = np.array([(audit.epsilon, audit.lower_bound) for audit in audits])
         top = 1.1 * points.max()
         ends = np.array([0.0, top])

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
@@ -229,7 +230,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
         numbers = {charge.sequence: str(i) for i, charge in enumerate(self.charges, start=1)}
         max_epsilon = max((charge.epsilon for charge in self.charges), default=0.0)
         rows: list[tuple[str, ...]] = []
-        for entry in sorted((*self.charges, *self.reuses), key=lambda entry: entry.sequence):
+        for entry in sorted((*self.charges, *self.reuses), key=attrgetter("sequence")):
             number = numbers.get(entry.sequence)
             release = [entry.label]
             if number is None:

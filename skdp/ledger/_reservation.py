@@ -322,6 +322,11 @@ class Allowance(_PlannedRelease):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
+def _new_name():
+    """Return a name that no other reservation has."""
+    return uuid.uuid4().hex
+
+
 def _check_plan(planned, name):
     if not planned:
         raise ValueError(f"{name} is empty: a plan needs at least one PlannedCharge")
@@ -363,7 +368,7 @@ class Reservation(NotCopied, FrozenValue):
     epsilon: float
     delta: float
     label: str = "plan"
-    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    name: str = field(default_factory=_new_name)
 
     @property
     def event(self) -> Event:

@@ -37,6 +37,15 @@ _connections = threading.RLock()
 _in_use: set = set()
 
 
+# Functions, since `_connections` is another lock in a child.
+def _acquire_before_fork():
+    _connections.acquire()
+
+
+def _release_after_fork():
+    _connections.release()
+
+
 def _reset_in_child():
     global _connections
     _connections = threading.RLock()
@@ -45,8 +54,8 @@ def _reset_in_child():
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=lambda: _connections.acquire(),
-        after_in_parent=lambda: _connections.release(),
+        before=_acquire_before_fork,
+        after_in_parent=_release_after_fork,
         after_in_child=_reset_in_child,
     )
 
