@@ -158,7 +158,9 @@ def _exact_epsilon(parts, delta_, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
-    return _basic(parts, delta_, relation) if _is_exact(parts, relation) else None
+    if _is_exact(parts, relation):
+        return _basic(parts, delta_, relation)
+    return None
 
 
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
@@ -301,8 +303,10 @@ def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, 
     epsilon at delta / k is a lower bound on this epsilon. It implies a delta of the group, which
     gives a smaller delta of one record and a better lower bound, and so on.
     """
+    if bound == math.inf:
+        return False
     record_delta = delta_ / k
-    for _ in range(4 if bound < math.inf else 0):
+    for _ in range(4):
         record_epsilon = _epsilon(counts, record_delta, relation, method, tolerance)
         if k * record_epsilon >= bound:
             return True
@@ -324,12 +328,15 @@ def _is_sampled_group(part):
 
 def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
     """Return k epsilon of one record, at the largest delta whose group delta is at most delta_."""
-    rough = "rdp" if method in ("auto", "pld") else method
+    searches = [(method, 24)]
+    if method in ("auto", "pld"):
+        # These are slow, so that a quick search narrows the interval first.
+        searches = [("rdp", 24), (method, 8)]
     log_high = math.log(delta_ / k)
     best = math.inf
     low = log_high - 600.0
     high = log_high
-    for name, steps in ((rough, 24), (method, 8 if rough != method else 0)):
+    for name, steps in searches:
         for _ in range(steps):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
@@ -465,7 +472,9 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
     def gap(log_delta):
         excess = epsilon_at(math.exp(log_delta)) - target
         # An excess of 0 counts as negative, so that the search goes on to smaller deltas.
-        return min(excess, 1e9) if excess > 0.0 else min(excess, -1e-300)
+        if excess > 0.0:
+            return min(excess, 1e9)
+        return min(excess, -1e-300)
 
     def is_safe(log_delta):
         return gap(log_delta) <= 0.0
@@ -474,7 +483,9 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
     high = math.log(bound)
     if gap(low) <= 0.0:
         return math.exp(low)
-    root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
+    root = high
+    if gap(high) < 0.0:
+        root = brentq(gap, low, high, xtol=1e-11, disp=False)
     root = round_to_safe(is_safe, root, 1e-13)
     return min(bound, math.exp(root))
 

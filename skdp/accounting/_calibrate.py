@@ -104,8 +104,11 @@ def _gaussian_scale(make_event, start, low, high):
 
     The result is None for other families.
     """
+    other = max(low, 0.5 * start)
+    if start < high:
+        other = min(2.0 * start, high)
     scales = []
-    for value in (start, min(2.0 * start, high) if start < high else max(low, 0.5 * start)):
+    for value in (start, other):
         mu = ev.gaussian_mu(ev.leaves(make_event(value)))
         if mu is None:
             return None
@@ -138,7 +141,8 @@ def bracket(cost, target, start, safer, low, high):
         if (cost(next_value) <= target) != is_safe:
             return (value, next_value) if is_safe else (next_value, value)
         value = next_value
-        factor = factor**2 if 0.5 < factor < 2.0 else factor
+        if 0.5 < factor < 2.0:
+            factor = factor**2
     if not is_safe:
         raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
     return value, None

@@ -571,7 +571,9 @@ def _counts(event, cache):
         counts = {}
         cache[id(event)] = counts
         times = event.count if isinstance(event, Repeated) else 1
-        for part in _parts(event) if times else ():
+        if times == 0:
+            return counts
+        for part in _parts(event):
             for leaf, count in _counts(part, cache).items():
                 counts[leaf] = counts.get(leaf, 0) + times * count
     return cache[id(event)]

@@ -88,7 +88,9 @@ class Neighbors(FrozenValue):
     @property
     def per_row(self) -> Self:
         """The neighbors for a single row if the unit is a group, else unchanged."""
-        return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
+        if self.unit == "group":
+            return replace(self, unit="row", max_rows=1)
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)

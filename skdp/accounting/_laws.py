@@ -394,7 +394,9 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
         return replace(event, event=scaled(event.event, k))
-    return privacy_of(event, "add_remove").grouped(k) if isinstance(event, ev.ADDITIVE) else event
+    if isinstance(event, ev.ADDITIVE):
+        return privacy_of(event, "add_remove").grouped(k)
+    return event
 
 
 def group_event(event, k):

@@ -162,15 +162,19 @@ def discrete_laplace(scale, sensitivity):
 
 def discrete_gaussian(sigma, sensitivity):
     """Return the pair of an integer plus discrete Gaussian noise."""
-    reach = math.ceil((38.0 if sigma < 1e4 else 14.0) * sigma) + sensitivity + 1
+    # Standard deviations beyond which atoms are omitted, and a bound on the omitted mass and on
+    # the error by underflow.
+    if sigma < 1e4:
+        reach_in_sigma, tail = 38.0, 1e-314
+    else:
+        reach_in_sigma, tail = 14.0, 1e-40
+    reach = math.ceil(reach_in_sigma * sigma) + sensitivity + 1
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
     total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total
-    # Bounds on the omitted mass beyond 38 (or 14) sigma and on the error by underflow.
-    tail = 1e-314 if sigma < 1e4 else 1e-40
     keep = (p > 0.0) | (q > 0.0)
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
 

@@ -403,10 +403,9 @@ def pld_epsilon(
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, _max_total_loss(direction), tilt, coarse, infinite))
+    prepared.sort(key=itemgetter(0), reverse=True)
     result = 0.0
-    for epsilon, max_loss, tilt, coarse, infinite in sorted(
-        prepared, key=itemgetter(0), reverse=True
-    ):
+    for epsilon, max_loss, tilt, coarse, infinite in prepared:
         if max_loss <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))

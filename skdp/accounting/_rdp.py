@@ -113,7 +113,9 @@ def _stopping_renyi(event, relation, pure):
 
     def negative_binomial(order):
         value = run_divergence(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
-        return min(value, div.response_renyi(pure, order)) if pure < math.inf else value
+        if pure < math.inf:
+            return min(value, div.response_renyi(pure, order))
+        return value
 
     return negative_binomial
 
@@ -127,7 +129,9 @@ def _run_privacy_profile(counts, relation):
 
     @lru_cache(maxsize=512)
     def delta_at(epsilon):
-        return 0.0 if pure <= epsilon else rdp_delta(counts, epsilon, relation)
+        if pure <= epsilon:
+            return 0.0
+        return rdp_delta(counts, epsilon, relation)
 
     return delta_at
 

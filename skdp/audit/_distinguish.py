@@ -122,6 +122,13 @@ def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
     return TestResult(epsilon, test.description, counts)
 
 
+def _bound_of_tests(gaussian, delta):
+    """Return the function of counts of tests to bounds on mu, or on epsilon at this delta."""
+    if gaussian:
+        return _bounds.mus_of_tests
+    return partial(_bounds.epsilons_of_tests, delta=delta)
+
+
 def certified_epsilon(counts, *, delta, confidence, gaussian=False):
     """Return the epsilon that the counts of a `ChosenTest` certify."""
     certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
@@ -156,8 +163,7 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
     hits, n_in, false_alarms, n_out = _counts(
         scores_in, scores_out, _thresholds(scores_in, scores_out)
     )
-    certify = _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
-
+    certify = _bound_of_tests(gaussian, delta)
     hits = np.maximum(hits - MORE_ERRORS, 0) * n_runs // n_in
     false_alarms = np.minimum(false_alarms + MORE_ERRORS, n_out) * n_runs // n_out
     return float(np.max(certify(hits, n_runs, false_alarms, n_runs, error=1.0 - confidence)))
@@ -195,9 +201,7 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     if not columns:
         return None
     scorers = _scorers(inside, outside, names, columns)
-    bound_all = (
-        _bounds.mus_of_tests if gaussian else partial(_bounds.epsilons_of_tests, delta=delta)
-    )
+    bound_all = _bound_of_tests(gaussian, delta)
     # Bonferroni correction; otherwise the luckiest threshold would be chosen.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     # The result if no test certifies anything.

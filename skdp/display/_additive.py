@@ -110,14 +110,17 @@ class AdditiveDisplay(Display):
         ValueError
             If a term or class does not exist, or the list of them is empty.
         """
-        model = model.steps[-1][1] if hasattr(model, "steps") else model
+        if hasattr(model, "steps"):
+            model = model.steps[-1][1]
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = (
-            range(len(shapes)) if terms is None else [_shapes.term_index(shapes, t) for t in terms]
-        )
+        chosen = list(range(len(shapes)))
+        if terms is not None:
+            chosen = [_shapes.term_index(shapes, term) for term in terms]
         outputs = _shapes.output_names(model)
-        drawn = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
+        drawn = outputs[:N_COLORS]
+        if classes is not None:
+            drawn = [str(label) for label in classes]
         if not (chosen and drawn and set(drawn) <= set(outputs)):
             raise ValueError(
                 f"terms and classes must name at least one each; the classes are {outputs}"

@@ -196,15 +196,19 @@ class CompositionDisplay(Display):
         """
         counts = np.asarray(counts)
         epsilons = {}
-        for method in list(LINES) if methods is None else methods:
+        if methods is None:
+            methods = list(LINES)
+        for method in methods:
             if method not in LINES:
                 raise ValueError(f"methods must be among {sorted(LINES)}, got {method!r}")
             if method == "rdp_order":
                 cost = rdp(event, rdp_order, relation=relation)
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
             else:
-                terms = {"relation": relation, "method": method}
-                values = [get_epsilon(event * int(n), delta, **terms) for n in counts]
+                values = [
+                    get_epsilon(event * int(n), delta, relation=relation, method=method)
+                    for n in counts
+                ]
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
 

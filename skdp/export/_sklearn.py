@@ -179,7 +179,9 @@ def _classifier(model):
     is_margin_only = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
     loss = "hinge" if is_margin_only else getattr(model, "loss", "log_loss")
     exported = _linear_classifier(model, scores.weights, scores.constants, loss)
-    return make_pipeline(*scores.steps, exported) if scores.steps else exported
+    if scores.steps:
+        return make_pipeline(*scores.steps, exported)
+    return exported
 
 
 def _linear_classifier(model, coef, intercept, loss="log_loss"):

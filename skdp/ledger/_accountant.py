@@ -443,8 +443,10 @@ class PrivacyAccountant(LedgerView):
                 "user and purpose of a reserved budget cannot be changed: call as_user before "
                 "reserve"
             )
-        user = self._user if user is None else user
-        purpose = self._purpose if purpose is None else purpose
+        if user is None:
+            user = self._user
+        if purpose is None:
+            purpose = self._purpose
         return self._same_data_set(self._part, user, purpose)
 
     def change_limit(self, epsilon: float, delta: float, *, reason: str) -> None:
@@ -694,7 +696,9 @@ class PrivacyAccountant(LedgerView):
     def _with_parent(self, state):
         """Return the state, closed if the data set from which it was reserved is closed."""
         parent_closed = None if state.closed is not None else self._parent_closed()
-        return state if parent_closed is None else replace(state, closed=parent_closed)
+        if parent_closed is None:
+            return state
+        return replace(state, closed=parent_closed)
 
     def _parent_closed(self):
         """Return the reason why the parent of a reserved budget is closed, or None."""

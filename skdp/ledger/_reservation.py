@@ -125,14 +125,17 @@ class PlannedCharge(FrozenValue):
             )
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
-        delta = 0.0 if delta is None else delta
+        if delta is None:
+            delta = 0.0
         price = claimed_price(event, epsilon, delta, config.relation)
         if config.max_rows == 1:
             return price
         cost = get_epsilon(event, delta, **config.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), config.max_rows)
-        return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
+        if cost < math.inf:
+            return (cost, delta)
+        return (group.epsilon, group.delta)
 
 
 def _precision(events):

@@ -177,7 +177,8 @@ class LedgerView(NotCopied):
         """
         config = self._current_state().config
         event = Composed(tuple(charge.event for charge in self.charges))
-        delta = config.delta if delta is None else delta
+        if delta is None:
+            delta = config.delta
         return get_epsilon(event, delta, method=method, **config.options)
 
     def verify(self) -> str:

@@ -199,7 +199,9 @@ def _laplace_block(scale, n, stream, exact):
     negative = words > MAGNITUDE_BITS
     negative_zero = negative & (magnitude == 0)
     np.negative(magnitude, out=magnitude, where=negative)
-    return magnitude[~negative_zero] if negative_zero.any() else magnitude
+    if negative_zero.any():
+        return magnitude[~negative_zero]
+    return magnitude
 
 
 def _geometric(scale, leading, stream, exact):

@@ -236,7 +236,9 @@ def as_source(random_state: SourceLike) -> RandomSource:
     >>> as_source(None).seeded
     False
     """
-    return random_state if isinstance(random_state, RandomSource) else RandomSource(random_state)
+    if isinstance(random_state, RandomSource):
+        return random_state
+    return RandomSource(random_state)
 
 
 def _refuse_after_fork(pid):
