@@ -26,7 +26,7 @@ from skdp.accounting._laws import (
     scaled,
     up_to,
 )
-from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
+from skdp.accounting._mixtures import has_mixture, mixtures, mixtures_renyi
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
@@ -382,7 +382,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
             return div.pair_renyi(pairs(), lambda order: min(pure(order), general(order)))
         shift = (2 if relation == "replace_one" else 1) * e.size
         unsampled_rho = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
-        return gaussian_renyi(group, lambda order: min(unsampled_rho * order, general(order)))
+        return mixtures_renyi(group, lambda order: min(unsampled_rho * order, general(order)))
 
     def privacy_profile():
         return up_to(epsilon, lambda at: max(mixture.delta(at) for mixture in group))
