@@ -16,7 +16,7 @@ import numpy as np
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.stats import estimate_bounds
-from skdp.stats._bounds import AUTO_SHARE, plan_search
+from skdp.stats._bounds import BOUNDS_FRACTION, plan_search
 
 COLUMNS = {
     "uniform on 17-90": lambda rng, n: rng.uniform(17, 90, n),
@@ -45,7 +45,7 @@ def found(draw, epsilon, n, repeats, rng):
     shares, widths = [], []
     for _ in range(repeats):
         column = draw(rng, n)
-        low, high = estimate_bounds(column, AUTO_SHARE * epsilon)
+        low, high = estimate_bounds(column, BOUNDS_FRACTION * epsilon)
         shares.append(np.mean((column >= low) & (column <= high)))
         widths.append(high - low)
     return np.median(shares), np.median(widths)

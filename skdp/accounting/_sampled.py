@@ -27,7 +27,7 @@ from skdp.accounting._laws import (
     scaled,
     up_to,
 )
-from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
+from skdp.accounting._mixtures import has_mixture, mixtures, mixtures_renyi
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
@@ -396,7 +396,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
         def smaller_of_gaussian(order):
             return min(unsampled_rho * order, general(order))
 
-        return gaussian_renyi(group, smaller_of_gaussian)
+        return mixtures_renyi(group, smaller_of_gaussian)
 
     def largest_delta(at):
         return max(mixture.delta(at) for mixture in group)

@@ -374,8 +374,6 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     True
     """
 
-    _read = read_table
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -393,6 +391,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -400,8 +402,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -73,7 +73,7 @@ class PCAPlan(TransformerPlan):
     moment: SecondMoment
     n_components: int
 
-    released = "the second moment"
+    released_name = "the second moment"
 
     def run(self, X, source, **shared):
         """Return the `ReleasedComponents`."""
@@ -205,8 +205,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows, which may be a sparse matrix. A table that is larger than memory is read block by
+            block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -153,7 +153,7 @@ class TermsModel(RawTableModel):
             Its constant becomes the intercept.
         """
         names = input_names(self, None)
-        shapes = _shapes.shape_functions(fitted.terms, fitted.values, names)
+        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names)
         for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
         return _shapes.centered(shapes, fitted.constant)

@@ -149,8 +149,7 @@ class DPSimpleImputer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
@@ -354,7 +353,7 @@ class MeansOfPresent(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "sums of the values that are present"
+    released_name = "sums of the values that are present"
 
     @property
     def size(self):

@@ -14,7 +14,7 @@ import weakref
 from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._sql import hold_connection
+from skdp.ledger._connections import hold_connection
 
 try:
     import fcntl

@@ -81,7 +81,7 @@ class ClassMomentsPlan(MomentsPlan):
         unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, row_args)
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
-        means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
+        means, variances = self.means_and_variances((noisy[:, :d], noisy[:, d:-1]), counts)
         prior = self.prior
         if prior is None:
             prior = counts[:, 0] / counts.sum()
@@ -187,7 +187,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     True
     """
 
-    _read = read_table
     _public = ("bounds", "priors")
 
     def __init__(
@@ -209,6 +208,10 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y, *, groups=None):
         """Charge the accountant and fit the model.
@@ -216,8 +219,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only linear models accept a sparse matrix. Data larger than memory are read block
-            by block.
+            Rows. A table that is larger than memory is read block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), default=None

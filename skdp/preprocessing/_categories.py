@@ -133,7 +133,7 @@ class DeclaredCounts(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "counts of categories"
+    released_name = "counts of categories"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
@@ -201,7 +201,7 @@ class MixedCategories(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "categories and their counts"
+    released_name = "categories and their counts"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts or None."""
@@ -478,7 +478,7 @@ class StabilityThreshold(StatisticPlan):
     n_declared: int = 0
 
     name = "Geometric mechanism with a stability threshold"
-    released = "categories and their counts"
+    released_name = "categories and their counts"
     stages = PlanValue.stages
 
     def __post_init__(self):

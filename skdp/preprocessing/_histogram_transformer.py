@@ -46,7 +46,7 @@ class HistogramPlan(BinningPlan):
     counts: object
     pairs: list
 
-    released = "counts of bins"
+    released_name = "counts of bins"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedBins`."""
@@ -243,8 +243,7 @@ class DPHistogramTransformer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

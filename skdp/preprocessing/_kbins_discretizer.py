@@ -136,7 +136,6 @@ class DPKBinsDiscretizer(PlannedTransformer):
     """
 
     _undoes_scaling = True
-    _read = read_numeric_columns
 
     def __init__(
         self,
@@ -159,6 +158,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated columns of numbers."""
+        return read_numeric_columns(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -166,8 +169,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

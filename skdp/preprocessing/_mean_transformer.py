@@ -62,7 +62,7 @@ class MeanPlan(MechanismPlan):
     noisy_count: bool = False
 
     by_person = True
-    released = "sums of columns"
+    released_name = "sums of columns"
 
     # How many values are released together.
     @property
@@ -208,8 +208,7 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -144,7 +144,6 @@ class DPOneHotEncoder(PlannedTransformer):
 
     _public = ("categories", "other")
     _accepts = ("categorical", "string", "allow_nan")
-    _read = read_columns
 
     _may_release_nothing = True
 
@@ -169,6 +168,10 @@ class DPOneHotEncoder(PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -176,8 +179,7 @@ class DPOneHotEncoder(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -23,7 +23,8 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 
     A pipeline finds redundant charges by three attributes, which are False unless a class sets
     them: `_rescales`, features are shifted or scaled; `_undoes_scaling`, the output is the same if
-    they were shifted or scaled before; `_known_range`, the range of the output is known.
+    they were shifted or scaled before; `_known_range`, the range of the output is known. It plans
+    the charge for a table of unknown shape by `_shape_dependent_if_auto` (see `PrivateEstimator`).
     """
 
     _public: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -146,8 +147,11 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     The plan is a `WithinBounds`.
     """
 
-    _rescales = _undoes_scaling = True
-    _read = read_table
+    _rescales = True
+
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
 
     def _clipped(self, X):
         """Return samples clipped to the bounds, which limits the effect of outliers."""

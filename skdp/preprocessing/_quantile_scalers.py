@@ -115,6 +115,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     True
     """
 
+    _undoes_scaling = True
     _known_range = True
 
     def __init__(
@@ -145,8 +146,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
@@ -339,6 +339,10 @@ class DPRobustScaler(CenteringTransformer):
     """
 
     @property
+    def _undoes_scaling(self):
+        return self.with_centering and self.with_scaling
+
+    @property
     def _middle(self):
         return self.center_ if self.with_centering else None
 
@@ -374,8 +378,7 @@ class DPRobustScaler(CenteringTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
@@ -537,7 +540,6 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     True
     """
 
-    _undoes_scaling = False
     _known_range = True
 
     def __init__(
@@ -566,8 +568,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

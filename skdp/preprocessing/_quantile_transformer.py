@@ -105,6 +105,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     """
 
     _rescales = False
+    _undoes_scaling = True
     _known_range = True
 
     def __init__(
@@ -133,8 +134,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

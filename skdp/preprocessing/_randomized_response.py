@@ -45,7 +45,7 @@ class ColumnwiseResponse(MechanismPlan):
     categories: list
 
     name = "k-ary randomized response on each column"
-    released = "reports of the rows"
+    released_name = "reports of the rows"
 
     # The largest noise of a column's debiased counts, for one row.
     @property
@@ -55,7 +55,7 @@ class ColumnwiseResponse(MechanismPlan):
     @property
     def stages(self):
         """One release for each `transform`."""
-        return (replace(one_stage(self, self.released), reads=EACH_ALONE),)
+        return (replace(one_stage(self, self.released_name), reads=EACH_ALONE),)
 
     def run(self, table, source):
         """Return a report of each row."""
@@ -137,7 +137,6 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     """
 
     _accepts = ("string", "allow_nan")
-    _read = read_columns
 
     def __init__(
         self,
@@ -151,6 +150,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         self.categories = categories
         self.accountant = accountant
         self.random_state = random_state
+
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):

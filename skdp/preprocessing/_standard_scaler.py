@@ -91,6 +91,10 @@ class DPStandardScaler(CenteringTransformer):
     _shape_dependent_if_auto = ("bounds",)
 
     @property
+    def _undoes_scaling(self):
+        return self.with_mean and self.with_std
+
+    @property
     def _middle(self):
         return self.mean_ if self.with_mean else None
 
@@ -124,8 +128,7 @@ class DPStandardScaler(CenteringTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

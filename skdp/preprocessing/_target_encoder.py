@@ -126,7 +126,6 @@ class DPTargetEncoder(PlannedTransformer):
     """
 
     _accepts = ("categorical", "string", "allow_nan")
-    _read = read_columns
     _shape_dependent_if_auto = ()
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
@@ -151,6 +150,10 @@ class DPTargetEncoder(PlannedTransformer):
         self.smooth = smooth
         self.accountant = accountant
         self.random_state = random_state
+
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
@@ -370,7 +373,7 @@ class TargetPlan(TransformerPlan):
     outcomes: Outcomes
     smooth: float
 
-    released = "sums of outcomes by category"
+    released_name = "sums of outcomes by category"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedEncodings`."""

@@ -136,7 +136,7 @@ class QuantilePlan(StatisticPlan):
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-    released = "quantiles"
+    released_name = "quantiles"
     stages = PlanValue.stages
 
     @property

@@ -55,7 +55,7 @@ class SecondMoment(StatisticPlan):
     center: np.ndarray | float = 0.0
     constant: float = MEAN_WEIGHT
 
-    released = "the second moment"
+    released_name = "the second moment"
 
     def __post_init__(self):
         self.check_size(self.size)

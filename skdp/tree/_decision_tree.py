@@ -12,7 +12,7 @@ from skdp.base import private_fit, private_fit_method
 from skdp.gam._additive import N_BINS, FittedTerms, RawTableModel
 from skdp.gam._models import RawTableClassifier
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._shapes import shape_functions
+from skdp.gam._shapes import make_shape_functions
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._binning import input_names
 from skdp.utils._types import Bounds, Categories, Classes
@@ -234,7 +234,7 @@ class PrivateTrees(RawTableModel):
         for tree, leaf_values in zip(terms[n_columns:], values[n_columns:], strict=True):
             trees.append(replace(tree, values=leaf_values))
         names = input_names(self, None)
-        return shape_functions(terms[:n_columns], values[:n_columns], names), trees
+        return make_shape_functions(terms[:n_columns], values[:n_columns], names), trees
 
     def _scores(self, X):
         scores = []

@@ -14,7 +14,7 @@ from skdp.utils._workers import PersistedRef, delayed_call, tree_sum
 # Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
 # if values persisted by one client are needed by another one or by none. Compared by name, because
 # the classes are in distributed, which may not be installed.
-LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
+LOST_WORKERS = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 MESSAGE_LOG = "recent_message_log"
 LOST = (
@@ -159,7 +159,7 @@ class DaskTable:
             return list(compute(*delayed_values, scheduler=client))
         except Exception as error:
             what = format_exception_only(error)[0]
-            if _is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what):
+            if _is_closed(client) or re.match(f"{LOST_WORKERS}|{ELSEWHERE}", what):
                 raise RuntimeError(LOST) from error
             raise
         finally:
