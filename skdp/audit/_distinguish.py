@@ -26,8 +26,9 @@ RUNS_PER_WEIGHT = 4
 # numbers that share noise, whose difference is informative.
 SHRINKAGE = 1e-9
 # Number of features for which the distance to the mode is a candidate, too: those whose means, and
-# those whose variances, differ most. It finds tables whose numbers differ in variance only. The
-# mode finds a wrong curvature in another library's logistic regression, the median does not.
+# those whose variances, differ most. It finds tables whose numbers differ in variance only. From
+# the weights of diffprivlib 0.6.6's logistic regression at epsilon = 1, whose curvature is wrong,
+# 3000 fits certify 1.4 with it and nothing without it or with the median in place of the mode.
 SPREAD_FEATURES = 3
 # Fraction of the values in the shortest interval, whose center is the mode (half-sample mode).
 MODE_FRACTION = 0.1

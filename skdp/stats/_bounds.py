@@ -22,11 +22,9 @@ from skdp.utils._values import checked
 
 # Fraction of epsilon, and maximum fraction of delta, that estimators spend on "auto" bounds.
 BOUNDS_FRACTION = 0.2
-# Magnitudes between SMALLEST and LARGEST are distinguished. Smaller ones share one bin with 0,
+# Magnitudes between 2**-100 and 2**100 are distinguished. Smaller ones share one bin with 0,
 # larger ones are in the outermost bin.
 _OCTAVES = 100
-SMALLEST = 2.0**-_OCTAVES
-LARGEST = 2.0**_OCTAVES
 # Bound that is used if no bin is visible above the noise.
 FALLBACK = 1.0
 # Fraction of the rows whose norm the bound must cover.
@@ -447,7 +445,7 @@ def plan_norm(data_norm, n_rows, guarantee):
 
 
 def spaced_bins(values, bits):
-    """Return the signed number of the bin of each value; 0 for values smaller than `SMALLEST`.
+    """Return the signed number of the bin of each value; 0 for magnitudes below 2**-100.
 
     Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
     of the significand are the number of the bin.
