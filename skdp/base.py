@@ -19,9 +19,11 @@ The `fit` of every private estimator takes these steps in this order::
 `private_release` is the same context without an estimator, for functions that release a value.
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from typing import ClassVar, Concatenate
 
 import numpy as np
 from sklearn import config_context
@@ -53,6 +55,7 @@ from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._types import P, R, S
 from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
@@ -209,7 +212,7 @@ GROUPS_WITHOUT_PERSON_UNIT = (
 )
 
 
-def private_fit_method(fit):
+def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
     """Decorate `fit` or `partial_fit` of a private estimator.
 
     The method refuses every `sample_weight` except None, leaves the estimator unfitted if its
@@ -257,7 +260,7 @@ def plans_for_groups(plan_fit):
     return plan_for_units
 
 
-def private_answer(method):
+def private_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method of a fitted estimator that predicts or transforms samples.
 
     NumPy's warnings are suppressed, since an overflow would reveal the size of a value. The tools
@@ -274,7 +277,7 @@ def private_answer(method):
     """
 
     @wraps(method)
-    def answer(self, *args, **kwargs):
+    def answer(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
         _check_callers_of(self, "answer")
         with np.errstate(all="ignore"):
             return method(self, *args, **kwargs)
@@ -282,7 +285,7 @@ def private_answer(method):
     return answer
 
 
-def row_wise_answer(method):
+def row_wise_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method that computes the output of each row from that row alone.
 
     It does what `private_answer` does. In addition, the outputs for a table in partitions are
@@ -377,7 +380,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     _may_release_nothing = False
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
     # None if the charge depends on the shape in any case.
-    _shape_dependent_if_auto = None
+    _shape_dependent_if_auto: ClassVar[tuple[str, ...] | None] = None
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -504,10 +507,11 @@ class TableEstimator(PrivateEstimator):
     """
 
     # Input tags of scikit-learn for data that is read besides dense tables of numbers.
-    _accepts = ()
-    # Further facts about the rows that a fit assumes to be public, as text. `_public`, which each
-    # subclass sets, has the names of the parameters that declare such facts.
-    _also_public = ()
+    _accepts: ClassVar[tuple[str, ...]] = ()
+    # Names of the parameters that declare public facts about the rows; each subclass sets it.
+    _public: ClassVar[tuple[str, ...]]
+    # Further facts about the rows that a fit assumes to be public, as text.
+    _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
         X = self._read(X, reset=reset)

@@ -1,7 +1,7 @@
 """The exact privacy profile of the Gaussian mechanism, without cancellation (Balle, Wang 2018)."""
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
@@ -121,15 +121,21 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
         low, high = high, high * (1.0 + 1e-9)
         if not math.isfinite(high):
             return math.inf
-    return smallest_epsilon(lambda e: delta_of_mu(mu, e), delta, high, low)
+    return smallest_epsilon(partial(delta_of_mu, mu), delta, high, low)
 
 
 def smallest_epsilon(curve, delta, high, low=0.0):
     """Return the smallest epsilon in [low, high] with curve(epsilon) <= delta, rounded up."""
     if curve(low) <= delta:
         return low
-    root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
-    return round_to_safe(lambda e: curve(e) <= delta, root)
+    root = high
+    if curve(high) < delta:
+        root = _decreasing_root(curve, delta, low, high)
+
+    def is_safe(epsilon):
+        return curve(epsilon) <= delta
+
+    return round_to_safe(is_safe, root)
 
 
 def _decreasing_root(function, target, low, high):
@@ -250,8 +256,11 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
     float
         A noise multiplier on the safe side: the computed sum is at most `delta`.
     """
-    root = _multiplier_root(curves, delta, summed)
-    return round_to_safe(lambda z: summed(curves, z) <= delta, root)
+
+    def is_safe(multiplier):
+        return summed(curves, multiplier) <= delta
+
+    return round_to_safe(is_safe, _multiplier_root(curves, delta, summed))
 
 
 def mean_delta(curves, multiplier):

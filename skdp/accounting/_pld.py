@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -11,6 +12,7 @@ from skdp.accounting._advanced import total_delta
 from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import GridLoss, discretize, loss_range
 from skdp.utils._rounding import sum_up
+from skdp.utils._types import Relation
 from skdp.utils._values import FrozenValue
 
 # Largest number of grid cells of one event.
@@ -368,7 +370,9 @@ def _tilted(grid, tilt):
     return tilted / total, top + math.log(total)
 
 
-def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
+def pld_epsilon(
+    parts: dict[ev.Event, int], delta: float, relation: Relation, tolerance: float
+) -> float:
     """Return an upper bound on epsilon of a composition at a delta above 0.
 
     Each direction (order of the two tables) is composed separately, and the largest epsilon
@@ -399,8 +403,9 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, _max_total_loss(direction), tilt, coarse, infinite))
+    prepared.sort(key=itemgetter(0), reverse=True)
     result = 0.0
-    for epsilon, max_loss, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
+    for epsilon, max_loss, tilt, coarse, infinite in prepared:
         if max_loss <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
@@ -491,7 +496,7 @@ def _max_total_loss(direction):
     return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
-def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
+def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: Relation, tolerance: float):
     """Return an upper bound on delta of a composition at epsilon; see `pld_epsilon`."""
     if sum(parts.values()) > _MAX_RELEASES:
         return 1.0

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
 from skdp.utils._sums import range_weights
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
@@ -122,9 +124,9 @@ class DPSimpleImputer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        strategy: str = "mean",
-        bounds: tuple | dict | str = "auto",
-        categories: list | dict | np.ndarray | str | None = None,
+        strategy: Literal["mean", "median", "most_frequent", "constant"] = "mean",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
         fill_value: object = None,
         add_indicator: bool = False,
         accountant: PrivacyAccountant | None = None,
@@ -147,14 +149,13 @@ class DPSimpleImputer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -352,7 +353,7 @@ class MeansOfPresent(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "sums of the values that are present"
+    released_name = "sums of the values that are present"
 
     @property
     def size(self):

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Protocol
 
 from skdp._version import __version__
 from skdp.accounting._bounds import get_epsilon
@@ -19,8 +20,10 @@ from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger._accountant import PrivacyAccountant
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._types import Relation
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
 
@@ -49,7 +52,7 @@ class PlannedCharge(FrozenValue):
     """
 
     name: str
-    event: object
+    event: Event
     epsilon: float = checked(check_epsilon)
     delta: float = checked(check_delta, default=0.0)
 
@@ -58,7 +61,7 @@ class PlannedCharge(FrozenValue):
         """True if the event is that of the mechanism, and not a placeholder."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
-    def covers(self, event: Event, relation: str) -> bool:
+    def covers(self, event: Event, relation: Relation) -> bool:
         """Return True if a release costs at most as much as the planned one, at every delta.
 
         This holds in three cases: the events of the release are among the planned ones; or both
@@ -85,8 +88,10 @@ class PlannedCharge(FrozenValue):
         planned = _precision(planned_events)
         if requested is not None and planned is not None:
             return requested <= planned
+        if not isinstance(self.event, ApproximateDP | PureDP):
+            return False
         delta = getattr(self.event, "delta", 0.0)
-        return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
+        return is_proved(event, self.event.epsilon, delta, relation)
 
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, config: LedgerConfig
@@ -120,14 +125,17 @@ class PlannedCharge(FrozenValue):
             )
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
-        delta = 0.0 if delta is None else delta
+        if delta is None:
+            delta = 0.0
         price = claimed_price(event, epsilon, delta, config.relation)
         if config.max_rows == 1:
             return price
         cost = get_epsilon(event, delta, **config.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), config.max_rows)
-        return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
+        if cost < math.inf:
+            return (cost, delta)
+        return (group.epsilon, group.delta)
 
 
 def _precision(events):
@@ -200,15 +208,31 @@ def _describe_plan(steps, charge):
     return f"{description} that was charged as one, ({cost}) together"
 
 
+class _HasPlannedCharge(Protocol):
+    """The attributes that a subclass of `_PlannedRelease` has."""
+
+    @property
+    def planned(self) -> PlannedCharge:
+        """The planned release."""
+
+    @property
+    def config(self) -> LedgerConfig:
+        """The configuration of the accountant."""
+
+    def _paying_charge(
+        self, price: tuple[float, float], event: Event, label: str, seeded: bool
+    ) -> Charge:
+        """Return the charge that covers the release."""
+
+
 class _PlannedRelease(NotCopied):
     """One release of a plan, to be used instead of an estimator's accountant.
 
-    A subclass has the attributes `planned`, a `PlannedCharge`, and `config`, a `LedgerConfig`.
-    Its `_paying_charge(price, event, label, seeded)` returns the charge that covers the release.
+    A subclass has the attributes of `_HasPlannedCharge`.
     """
 
     def charge(
-        self,
+        self: _HasPlannedCharge,
         event: Event,
         *,
         label: str = "",
@@ -301,6 +325,11 @@ class Allowance(_PlannedRelease):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
+def _new_name():
+    """Return a name that no other reservation has."""
+    return uuid.uuid4().hex
+
+
 def _check_plan(planned, name):
     if not planned:
         raise ValueError(f"{name} is empty: a plan needs at least one PlannedCharge")
@@ -337,12 +366,12 @@ class Reservation(NotCopied, FrozenValue):
         The handles that estimators use as their accountants, in the order of the plan.
     """
 
-    accountant: object
-    planned: tuple = checked(_check_plan)
+    accountant: PrivacyAccountant
+    planned: tuple[PlannedCharge, ...] = field(metadata={"check": _check_plan})
     epsilon: float
     delta: float
     label: str = "plan"
-    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    name: str = field(default_factory=_new_name)
 
     @property
     def event(self) -> Event:

@@ -36,6 +36,9 @@ class TargetScale(FrozenValue):
         return scaled
 
 
+UNSCALED = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
+
 class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     """Base class of linear models.
 
@@ -46,8 +49,11 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     _accepts = ("sparse",)
     _public = ("data_norm",)
     _shape_dependent_if_auto = ("data_norm", "mechanism", "C", "alpha")
-    # Class codes are not scaled.
-    _target_scale = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
+    @property
+    def _target_scale(self):
+        """The scale of the numbers per row. Class codes are not scaled."""
+        return UNSCALED
 
     def _read(self, X, reset=True):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""

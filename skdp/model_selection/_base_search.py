@@ -112,8 +112,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
         **params : dict
             Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
             routing enabled.

@@ -1,10 +1,14 @@
 """Grid search and randomized search within one privacy budget."""
 
+from collections.abc import Iterable
+from typing import Literal
+
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.model_selection import BaseCrossValidator, ParameterGrid, ParameterSampler
 
 from skdp.ledger import PrivacyAccountant
 from skdp.model_selection._base_search import BasePrivateSearch
+from skdp.model_selection._scores import BoundedScore
 from skdp.utils._validation import check_integer
 
 
@@ -108,8 +112,8 @@ class DPGridSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
-    then, mostly in third-party steps that follow a private step, and the derivations.
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------
@@ -138,14 +142,14 @@ class DPGridSearchCV(BasePrivateSearch):
     def __init__(
         self,
         estimator: BaseEstimator,
-        param_grid: dict | list,
+        param_grid: dict | list[dict],
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: str = "auto",
-        selection: str = "exponential",
-        cv: object = None,
-        scoring: object = None,
+        strategy: Literal["auto", "disjoint", "holdout", "cv", "random_stopping"] = "auto",
+        selection: Literal["exponential", "permute_and_flip", "noisy_max"] = "exponential",
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | BoundedScore | None = None,
         refit: bool = True,
         mean_runs: int | None = None,
         public_steps: tuple[str, ...] = (),
@@ -278,8 +282,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
-    then, mostly in third-party steps that follow a private step, and the derivations.
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------
@@ -308,14 +312,14 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     def __init__(
         self,
         estimator: BaseEstimator,
-        param_distributions: dict | list,
+        param_distributions: dict | list[dict],
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: str = "auto",
-        selection: str = "exponential",
-        cv: object = None,
-        scoring: object = None,
+        strategy: Literal["auto", "disjoint", "holdout", "cv", "random_stopping"] = "auto",
+        selection: Literal["exponential", "permute_and_flip", "noisy_max"] = "exponential",
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | BoundedScore | None = None,
         refit: bool = True,
         mean_runs: int | None = None,
         public_steps: tuple[str, ...] = (),

@@ -1,12 +1,13 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from numbers import Real
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee
@@ -14,11 +15,13 @@ from skdp.accounting._events import leaves
 from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
 from skdp.ledger._reservation import covering_gaussian
+from skdp.ledger._state import LedgerConfig
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._known import REASONS
 from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -27,8 +30,15 @@ TRANSFORMER_FRACTION = 0.15
 
 
 def planned_charge(
-    estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name="", columns=None
-):
+    estimator: BaseEstimator,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    *,
+    classes: Classes | None = None,
+    terms: LedgerConfig | None = None,
+    name: str = "",
+    columns: dict | None = None,
+) -> PlannedCharge:
     """Return the charge of a private estimator's fit, before it sees a table.
 
     Parameters
@@ -68,8 +78,8 @@ def planned_charge(
     """
     terms = terms_of(None) if terms is None else terms
     params = estimator.get_params(deep=False)
-    asked = {"epsilon": params["epsilon"], "delta": params.get("delta") or 0.0}
-    guarantee = Guarantee(**asked, neighbors=terms.neighbors)
+    delta = params.get("delta") or 0.0
+    guarantee = Guarantee(epsilon=params["epsilon"], delta=delta, neighbors=terms.neighbors)
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
@@ -155,7 +165,7 @@ class PipelinePlan(FrozenValue):
     n_samples: int | None
     classes: object
     terms: object
-    columns: dict = None
+    columns: dict | None = None
 
     def charges(self, epsilon, delta):
         """Return the charge of each step for a total budget.
@@ -249,16 +259,16 @@ def _releases(step):
 
 
 def plan_pipeline(
-    pipe,
-    n_samples=None,
-    n_features=None,
+    pipe: BaseEstimator,
+    n_samples: int | None = None,
+    n_features: int | None = None,
     *,
-    classes=None,
-    terms=None,
-    fractions=None,
-    public_steps=(),
-    columns=None,
-):
+    classes: Classes | None = None,
+    terms: LedgerConfig | None = None,
+    fractions: dict[str, float] | None = None,
+    public_steps: Sequence[str] = (),
+    columns: dict | None = None,
+) -> PipelinePlan:
     """Return the plan of a pipeline, all of whose steps are private or learn nothing.
 
     Parameters
@@ -327,8 +337,8 @@ def plan_pipeline(
     shared = dict(
         zip((s.name for s in releasing), _check_fractions(releasing, fractions), strict=True)
     )
-    fractions = tuple(shared.get(step.name, 0.0) for step in private)
-    return PipelinePlan(clone(pipe), private, fractions, n_samples, classes, terms, columns)
+    step_fractions = tuple(shared.get(step.name, 0.0) for step in private)
+    return PipelinePlan(clone(pipe), private, step_fractions, n_samples, classes, terms, columns)
 
 
 def check_accepted(steps, public_steps=()):

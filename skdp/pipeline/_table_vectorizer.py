@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -37,6 +38,7 @@ from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
 from skdp.utils._output import asks_for_frame
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -204,10 +206,10 @@ class DPTableVectorizer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        numeric: str = "bins",
-        n_bins: int | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        numeric: Literal["bins", "scaled"] = "bins",
+        n_bins: int | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -233,8 +235,8 @@ class DPTableVectorizer(PlannedTransformer):
             labels of several kinds is refused before the charge.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -44,7 +44,7 @@ class ColumnBins(FrozenValue):
     """
 
     kind: str
-    limits: np.ndarray = None
+    limits: np.ndarray | None = None
     other: int = UNDECLARED
 
     @property

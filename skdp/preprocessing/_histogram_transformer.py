@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
@@ -44,7 +46,7 @@ class HistogramPlan(BinningPlan):
     counts: object
     pairs: list
 
-    released = "counts of bins"
+    released_name = "counts of bins"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedBins`."""
@@ -171,7 +173,8 @@ class DPHistogramTransformer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/theory/transformers.md``.
+    the row as the unit. The number of rows is public. The proof is in
+    ``docs/theory/transformers.md``.
 
     References
     ----------
@@ -206,15 +209,15 @@ class DPHistogramTransformer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        edges: object = "quantile",
-        n_bins: int | str = 32,
-        categories: dict | list | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        edges: Literal["quantile", "uniform"] | list | dict | np.ndarray = "quantile",
+        n_bins: int | Literal["auto"] = 32,
+        categories: Categories | None = None,
         other: object = None,
-        encode: str = "onehot",
+        encode: Literal["onehot", "ordinal", "density", "cumulative"] = "onehot",
         interactions: list | None = None,
-        unit_norm: bool | str = "auto",
-        edges_fraction: float | str = "auto",
+        unit_norm: bool | Literal["auto"] = "auto",
+        edges_fraction: float | Literal["auto"] = "auto",
         sparse_output: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -241,14 +244,13 @@ class DPHistogramTransformer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -77,7 +77,7 @@ class MomentsPlan(StatisticPlan):
     n_moments: int = 1
     counted: bool = False
 
-    released = "sums of columns"
+    released_name = "sums of columns"
 
     @property
     def size(self):
@@ -113,10 +113,10 @@ class MomentsPlan(StatisticPlan):
         sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
         if self.counted:
-            return self.read(noisy[:-1], noisy[-1])
-        return self.read(noisy, self.n_rows)
+            return self.means_and_variances(noisy[:-1], noisy[-1])
+        return self.means_and_variances(noisy, self.n_rows)
 
-    def read(self, sums, n_values):
+    def means_and_variances(self, sums, n_values):
         """Return the means, and the variances or None, from noisy sums and numbers of values."""
         noise_std = self.mechanism.deviation(self.size)
         n_values = np.maximum(n_values, noise_std)
@@ -210,6 +210,8 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     With `counted` they are sums over values that are not NaN, and the last row is their number.
     """
     sums = np.zeros((n_moments + counted, X.shape[1]))
+    # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker; that scales
+    # the block and calls `_add_moments` or `_add_present`.
     unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
     n_rows = X.shape[0] if row_weights is None else row_weights.sum()
     sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2

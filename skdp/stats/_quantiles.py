@@ -6,6 +6,7 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows
 from skdp._data._persons import row_weights_of
@@ -129,13 +130,13 @@ class QuantilePlan(StatisticPlan):
     True
     """
 
-    quantiles: np.ndarray = checked(_check_quantiles)
+    quantiles: ArrayLike = checked(_check_quantiles)
     low: np.ndarray
     high: np.ndarray
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-    released = "quantiles"
+    released_name = "quantiles"
     stages = PlanValue.stages
 
     @property

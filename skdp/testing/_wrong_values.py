@@ -1,8 +1,10 @@
 """Invalid values of the parameters of private estimators, by the type of the parameter."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import SplineTransformer
 
@@ -63,7 +65,7 @@ WRONG_VALUES = {
 }
 
 
-def wrong_values(estimator):
+def wrong_values(estimator: BaseEstimator) -> Iterator[tuple[str, object]]:
     """Yield the parameters of an estimator that have a known type, with values they must refuse.
 
     Parameters
@@ -96,7 +98,7 @@ def wrong_values(estimator):
                         yield name, value
 
 
-def wrong_widths(n_columns):
+def wrong_widths(n_columns: int) -> Iterator[tuple[BaseEstimator, str]]:
     """Yield steps whose parameters do not fit a table of this number of numeric columns.
 
     Parameters

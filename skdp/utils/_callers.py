@@ -8,6 +8,7 @@ code, shows these tools, also in worker processes.
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import GeneratorType, ModuleType
 
@@ -66,7 +67,7 @@ STATE_VARIABLE = "__skdp_warning_state__"
 # Held while warning, so that the threads of a tool warn only once together.
 _warning = threading.RLock()
 # Function that finds the steps of pipelines that learn from rows without privacy; at most one.
-_step_readers = []
+_step_readers: list[Callable] = []
 
 
 def register_step_reader(find_raw_steps):

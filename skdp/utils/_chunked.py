@@ -3,6 +3,7 @@
 import os
 import sys
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain, zip_longest
 from threading import Lock, local
@@ -21,6 +22,7 @@ from skdp.utils._sources import (
     path_parts,
     table_parts,
 )
+from skdp.utils._types import TableLike
 
 # Maximum number of chunks, on which the bound on rounding errors of sums relies.
 MAX_CHUNKS = 2**24
@@ -94,7 +96,7 @@ class ChunkedArray:
 
     ndim = 2
 
-    def __init__(self, chunks):
+    def __init__(self, chunks: Sequence | TableLike):
         paths = chunks if isinstance(chunks, list | tuple) else [chunks]
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)

@@ -45,7 +45,7 @@ def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER)
     """Return an int from `low` to `high`, by default the largest exact float64."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    if value > high:
+    if int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)
 
@@ -112,9 +112,8 @@ def check_boolean(value: object, name: str) -> bool:
 def check_choice(value, name, choices):
     """Return a value that is one of the choices, or raise `ValueError`."""
     choices = tuple(choices)
-    # Comparison with an array returns an array. Looking up a set compares hashes first, and an
-    # array has none.
-    if not (isinstance(value, tuple(map(type, choices))) and value in set(choices)):
+    # The type is checked first, because an array compares as an array.
+    if not (isinstance(value, tuple(map(type, choices))) and value in choices):
         raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 
@@ -244,7 +243,8 @@ def check_classes(classes, y):
         if not is_integer_type:
             check_classification_targets(y)
         if y.dtype.kind == "O":
-            # A subclass of str may define equality differently.
+            # `unique` returns the first of equal labels. Which type it has, of Python, of NumPy or
+            # of an enum, must not depend on single rows.
             y = np.array([str.__str__(label) for label in y], dtype=object)
         # Not by the inverse of `unique`, which takes four times the memory of the codes.
         classes = np.unique(y)

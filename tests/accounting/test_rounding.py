@@ -34,10 +34,8 @@ from skdp.accounting import (
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
-from skdp.accounting._bounds import METHODS
-from skdp.accounting._events import leaves
-from skdp.accounting._pld import pld_epsilon
 
+METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 TINY = [
     kind(value)
     for kind in (RandomizedResponse, PureDP, Laplace, ExponentialMechanism)
@@ -213,7 +211,6 @@ def test_hardly_any_noise_costs_what_it_must():
 def test_losses_beyond_every_grid_have_a_price(noise):
     event = Gaussian(noise) + PureDP(0.1)
     for relation in ("add_remove", "replace_one"):
-        assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
         found = get_epsilon(event, 1e-5, method="pld", relation=relation)
         assert found == get_epsilon(event, 1e-5, method="rdp", relation=relation)
     assert 0.49 / noise**2 < get_epsilon(event, 1e-5) < math.inf
