@@ -33,6 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
 from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
+from skdp._data._lengths import check_lengths, computed_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -862,10 +863,15 @@ class PrivateFit(PrivateRelease):
             If the data are invalid, as in scikit-learn.
         """
         estimator = self._estimator
-        if not isinstance(estimator, PrivateEstimator):
-            return self.with_groups(_read_numbers(estimator, X, y), groups)
-        estimator._labels_in = non_positional_labels(X)
-        return self.with_groups(estimator._read_table(X, y, **options), groups)
+        # A lazy target is computed once, to be counted and read.
+        y = computed_column(y)
+        if isinstance(estimator, PrivateEstimator):
+            estimator._labels_in = non_positional_labels(X)
+            table = estimator._read_table(X, y, **options)
+        else:
+            table = _read_numbers(estimator, X, y)
+        check_lengths(table.shape.n_rows, y=y)
+        return self.with_groups(table, groups)
 
     @property
     def guarantee(self):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
@@ -14,6 +14,7 @@ from skdp._data._errors import (
     column_name,
     non_numeric_error,
 )
+from skdp._data._lengths import check_lengths
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, meta_of
@@ -303,7 +304,7 @@ def read_target(estimator, y, n_rows):
     y = column_or_1d(target_array(y), warn=True)
     check_no_label_is_missing(y)
     check_finite(y, "y")
-    check_consistent_length(y, np.empty(n_rows))
+    check_lengths(n_rows, y=y)
     return y
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
@@ -264,7 +264,6 @@ class DPTableVectorizer(PlannedTransformer):
             checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
             if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
                 raise ValueError("Input y contains missing values.")
-            check_consistent_length(columns, y)
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
     def _check_rows(self, rows, plan):

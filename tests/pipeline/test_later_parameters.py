@@ -493,7 +493,9 @@ TARGETS = {
 def test_a_target_of_another_length_costs_nothing(container):
     pipe = Pipeline([("front", scaler()), ("model", classifier())])
     short = TARGETS[container](Y[:-1])
-    assert refused(pipe, FRAME, short) == f"X has {N} rows, but y has {N - 1}"
+    assert refused(pipe, FRAME, short) .startswith(
+        f"y has {N - 1} rows, but X has {N}: "
+    )
     split_budget(pipe, 1.0, 1e-5).fit(FRAME, TARGETS[container](Y))
 
 
