@@ -256,7 +256,7 @@ def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
 
 
 def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
-    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01")]})
+    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01", tz="UTC")]})
     frame = frame.with_columns(many=pl.concat_list("a"), two=pl.struct("a", "city"))
     frame.write_parquet(tmp_path / "x.parquet")
     for source in (frame.lazy(), tmp_path / "x.parquet"):

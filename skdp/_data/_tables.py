@@ -1,6 +1,7 @@
 """Reading and checking of tables of numbers and of targets."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -20,6 +21,7 @@ from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, meta_of
 from skdp.utils._labels import MAX_EXACT_INTEGER, is_missing, text_array
 from skdp.utils._row_wise import row_products
+from skdp.utils._sources import typed_columns
 from skdp.utils._values import FrozenValue
 
 
@@ -50,9 +52,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        validate_meta(estimator, chunked, reset=reset)
-        check_chunks(chunked, allow_nan=allow_nan)
-        return chunked
+        return read_chunks(estimator, chunked, reset=reset, allow_nan=allow_nan)[0]
     _frames.check_names_differ(X)
     frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
@@ -81,6 +81,33 @@ def validate_meta(estimator, chunked, *, reset=True):
     meta = meta_of(chunked)
     validate_data(estimator, meta, reset=reset, skip_check_array=True)
     return meta
+
+
+def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
+    """Read a partitioned table of numbers, in one pass that checks them.
+
+    Returns
+    -------
+    chunked : ChunkedArray
+        Its type is one of numbers. Dates and durations became numbers, as in `as_numbers`.
+    has_large_numbers : ndarray of shape (n_columns,), bool
+        As in `check_chunks`.
+    """
+    meta = validate_meta(estimator, chunked, reset=reset)
+    if chunked.dtype.kind == "O" and _frames.is_frame(meta):
+        types = [dtype for _, dtype in typed_columns(meta)]
+        if all(dtype.kind != "O" for dtype in types):
+            read = partial(_numbers_of_cells, types=types)
+            chunked = chunked.mapped(read, len(types), np.dtype(np.float64), meta)
+    return chunked, check_chunks(chunked, allow_nan=allow_nan)
+
+
+def _numbers_of_cells(block, types):
+    """Return a block of objects, which are numbers or dates of these types, as numbers."""
+    columns = zip(block.T, types, strict=True)
+    return np.column_stack(
+        [_containers.as_numbers(cells.astype(dtype)) for cells, dtype in columns]
+    )
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):

@@ -493,9 +493,7 @@ TARGETS = {
 def test_a_target_of_another_length_costs_nothing(container):
     pipe = Pipeline([("front", scaler()), ("model", classifier())])
     short = TARGETS[container](Y[:-1])
-    assert refused(pipe, FRAME, short) .startswith(
-        f"y has {N - 1} rows, but X has {N}: "
-    )
+    assert refused(pipe, FRAME, short).startswith(f"y has {N - 1} rows, but X has {N}: ")
     split_budget(pipe, 1.0, 1e-5).fit(FRAME, TARGETS[container](Y))
 
 
