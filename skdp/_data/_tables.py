@@ -93,13 +93,24 @@ def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
     has_large_numbers : ndarray of shape (n_columns,), bool
         As in `check_chunks`.
     """
-    meta = validate_meta(estimator, chunked, reset=reset)
-    if chunked.dtype.kind == "O" and _frames.is_frame(meta):
-        types = [dtype for _, dtype in typed_columns(meta)]
-        if all(dtype.kind != "O" for dtype in types):
-            read = partial(_numbers_of_cells, types=types)
-            chunked = chunked.mapped(read, len(types), np.dtype(np.float64), meta)
+    validate_meta(estimator, chunked, reset=reset)
+    chunked = with_dates_as_numbers(chunked)
     return chunked, check_chunks(chunked, allow_nan=allow_nan)
+
+
+def with_dates_as_numbers(chunked):
+    """Return a `ChunkedArray` whose dates and durations are numbers, as in `as_numbers`.
+
+    One with a column of labels is returned unchanged: it is no table of numbers.
+    """
+    meta = meta_of(chunked)
+    if chunked.dtype.kind != "O" or not _frames.is_frame(meta):
+        return chunked
+    types = [dtype for _, dtype in typed_columns(meta)]
+    if any(dtype.kind == "O" for dtype in types):
+        return chunked
+    read = partial(_numbers_of_cells, types=types)
+    return chunked.mapped(read, len(types), np.dtype(np.float64), meta)
 
 
 def _numbers_of_cells(block, types):
@@ -259,19 +270,40 @@ def indexable_table(X):
     """Return a table whose rows can be selected by index, for steps of any kind.
 
     A list becomes an array of floats if every cell is a number, and of objects otherwise. A
-    sparse matrix becomes a canonical CSR matrix.
+    sparse matrix becomes a canonical CSR matrix, and a lazy column a column in memory.
 
     Raises
     ------
     ValueError
-        If a column of a list mixes numbers and other values, so that one row would determine how
-        the others are converted.
+        If X has no rows or columns, two columns have the same name, or a column of a list mixes
+        numbers and other values, so that one row would determine how the others are converted.
     """
+    _frames.check_names_differ(X)
+    table = _indexable(X)
+    if not table.shape:
+        raise ValueError(
+            f"Expected 2D array, got a {type(X).__name__} instead: X must be a table of rows and "
+            "columns, such as a data frame, an array or a list of rows"
+        )
+    for axis, name in enumerate(("sample", "feature")[: len(table.shape)]):
+        if table.shape[axis] == 0:
+            raise ValueError(
+                f"Found array with 0 {name}(s) (shape={table.shape}) while a minimum of 1 is "
+                "required."
+            )
+    return table
+
+
+def _indexable(X):
+    """Return X in a container whose rows can be selected by index; its shape may be empty."""
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
-    chunked = as_chunked(X) if getattr(X, "ndim", 2) == 2 else None
+    n_dimensions = getattr(X, "ndim", 2)
+    is_column = isinstance(n_dimensions, int) and n_dimensions == 1
+    chunked = None if is_column else as_chunked(X)
     if chunked is not None:
         return chunked
+    X = _frames.in_memory(X)
     if hasattr(X, "shape"):
         return X
     if not _containers.is_sequence(X):
