@@ -29,17 +29,32 @@ def opened_table(X):
     -------
     table
         A `ChunkedArray` for a LazyFrame, a dask frame, a dataset or path of Parquet files or a
-        Spark frame. Opening one computes it: do so once for all steps that read it. Other tables,
-        also dask arrays, know their number of rows and are returned unchanged.
+        Spark frame. Opening one computes it: do so once for all steps that read it. A lazy column
+        is a column in memory. Other tables, also dask arrays, know their number of rows and are
+        returned unchanged.
     """
-    knows_n_rows = hasattr(type(X), "map_blocks") or _n_rows_of_shape(X) is not None
-    chunked = None if knows_n_rows else as_chunked(X)
-    return X if chunked is None else chunked
+    if hasattr(type(X), "map_blocks") or _n_rows_of_shape(X) is not None:
+        return X
+    chunked = as_chunked(X)
+    return in_memory(X) if chunked is None else chunked
 
 
 def computed_column(values):
     """Return y or groups in memory: a lazy column is computed once, so that its length is known."""
     return values if isinstance(values, ChunkedArray) else in_memory(values)
+
+
+def shape_of(X):
+    """Return the shape of a table; it is empty for an object without rows, and for ragged rows.
+
+    A step refuses such a table when it reads it, which is before its charge.
+    """
+    if hasattr(X, "shape"):
+        return X.shape if isinstance(X.shape, tuple) else ()
+    try:
+        return np.shape(X)
+    except ValueError:
+        return ()
 
 
 def n_rows_of(values):

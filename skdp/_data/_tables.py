@@ -280,18 +280,31 @@ def indexable_table(X):
     """
     _frames.check_names_differ(X)
     table = _indexable(X)
-    if not table.shape:
+    check_not_empty(table.shape, X)
+    return table
+
+
+def check_not_empty(shape, X):
+    """Raise `ValueError` for a table without rows or columns, by the errors of scikit-learn.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the table as which X was read; it is empty for an object that is no table.
+    X : object
+        What the user passed, for the message.
+    """
+    if not shape:
         raise ValueError(
             f"Expected 2D array, got a {type(X).__name__} instead: X must be a table of rows and "
             "columns, such as a data frame, an array or a list of rows"
         )
-    for axis, name in enumerate(("sample", "feature")[: len(table.shape)]):
-        if table.shape[axis] == 0:
+    # An array of one dimension has rows, such as texts, and may have further dimensions.
+    for length, name in zip(shape, ("sample", "feature"), strict=False):
+        if length == 0:
             raise ValueError(
-                f"Found array with 0 {name}(s) (shape={table.shape}) while a minimum of 1 is "
-                "required."
+                f"Found array with 0 {name}(s) (shape={shape}) while a minimum of 1 is required."
             )
-    return table
 
 
 def _indexable(X):

@@ -160,7 +160,7 @@ def _with_computed_groups(params):
 
 def _close_opened(table, X):
     """Remove the temporary files of a table that was opened for a fit to X."""
-    if table is not X:
+    if table is not X and isinstance(table, ChunkedArray):
         table.close()
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._lengths import check_lengths, n_rows_of
+from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
@@ -71,7 +71,7 @@ class PublicTable(FrozenValue):
             check_lengths(n_rows, y=y)
             for ids in _groups_in(params):
                 check_lengths(n_rows, groups=ids)
-        shape = _shape_of(X)
+        shape = shape_of(X)
         if len(shape) != 2:
             return cls(has_target=True, y=y)
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
@@ -94,17 +94,6 @@ class PublicTable(FrozenValue):
             # The check of the step raises a better error.
             return self.form
         return replace(self.form, classes=labels)
-
-
-def _shape_of(X):
-    """Return the shape of a table; that of a list of rows of different lengths is empty."""
-    if hasattr(X, "shape"):
-        return X.shape
-    try:
-        return np.shape(X)
-    except ValueError:
-        # The first step refuses such a list when it reads it, which is before any charge.
-        return ()
 
 
 def _groups_in(params):

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
+from skdp._data._tables import check_not_empty
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import (
@@ -261,6 +262,7 @@ def read_raw_cells(container, X, y, params):
     is_partitioned = table is not None
     if not is_partitioned:
         table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        check_not_empty(table.shape, X)
         if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
             # Third-party steps may write into the table that they receive: give them a copy.
             table = take_rows(table, np.arange(table.shape[0]))
