@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from numbers import Real
@@ -14,7 +15,7 @@ from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
 from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
-from skdp.ledger._reservation import covering_gaussian
+from skdp.ledger._reservation import covering_event
 from skdp.ledger._state import LedgerConfig
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
@@ -38,6 +39,7 @@ def planned_charge(
     terms: LedgerConfig | None = None,
     name: str = "",
     columns: dict | None = None,
+    holds_numbers: bool = False,
 ) -> PlannedCharge:
     """Return the charge of a private estimator's fit, before it sees a table.
 
@@ -56,6 +58,9 @@ def planned_charge(
         Name of the step; empty uses the name of the class.
     columns : dict, default=None
         The `names` and `kinds` of a `TableShape` with `n_features` columns, if they are known.
+    holds_numbers : bool, default=False
+        True if all columns are known to be numeric. Otherwise the charge also covers a fit that
+        finds categories, where the kinds of the columns are unknown.
 
     Returns
     -------
@@ -99,12 +104,18 @@ def planned_charge(
         except ValueError:
             if not unknown:
                 raise
+        if shape.kinds is None and not holds_numbers:
+            # The columns may hold words whose categories are to be found. A fit that cannot find
+            # them refuses such a table.
+            with suppress(ValueError):
+                of_words = replace(shape, kinds=["object"] * d)
+                plans.append(estimator.plan_fit(of_words, guarantee))
     if not plans:
         return planned
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):
         return replace(planned, event=EMPTY_EVENT)
-    event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
+    event = events[0] if len(set(events)) == 1 else covering_event(events)
     if not same or event is None:
         return planned
     price = plans[0] if guarantee.neighbors.max_rows == 1 else guarantee
@@ -204,6 +215,7 @@ class PipelinePlan(FrozenValue):
             return PlannedCharge(step.title, EMPTY_EVENT, step.params["epsilon"], delta)
         estimator = clone(step.estimator).set_params(**budget)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        known["holds_numbers"] = step.form.holds_numbers
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
         try:
