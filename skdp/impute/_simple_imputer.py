@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Literal
 
 import numpy as np
+from sklearn.base import clone
 
 from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
 from skdp._data._containers import as_cells, is_sequence
@@ -282,6 +283,31 @@ class DPSimpleImputer(PlannedTransformer):
         if not self.add_indicator:
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
+
+    @property
+    def _passes_cells_on(self):
+        """True if the output is an array of the input's cells, which may be of any kind."""
+        keeps_kinds = self.strategy in ("most_frequent", "constant")
+        return keeps_kinds and not self.add_indicator and not asks_for_frame(self)
+
+    def _cells_passed_on(self, X):
+        """Return X as a fitted imputer would, with any present cell for the missing ones.
+
+        Later steps of a pipeline read it before the first charge, for the errors that they raise.
+        """
+        imputer = clone(self)
+        table = imputer._read(X)
+        if not isinstance(table, ColumnTable):
+            table = ColumnTable(table.shape, table)
+        cells = []
+        for j in range(table.shape[1]):
+            column = table.whole_column(j)
+            present = np.flatnonzero(~are_missing(column))
+            cells.append(column[present[0]] if len(present) else self._fill)
+        imputer.statistics_ = _statistics(cells)
+        # An estimator counts as fitted once it has a statement.
+        imputer.privacy_ = None
+        return imputer.transform(X)
 
     def _names_made(self, names, parts, form=None):
         indicators = [f"missingindicator_{name}" for name in names] if self.add_indicator else []
