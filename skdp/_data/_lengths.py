@@ -3,7 +3,7 @@
 Lazy tables and columns do not know how many rows they have until they are computed. A step that
 does not read y would be charged before a later one finds that y has another length. So lengths are
 compared before the first charge, of what was computed once (`computed_column`, `opened_table`).
-The error names both lengths also where the number of rows is private (``unit="person"``): it is an
+The error names both lengths even if the number of rows is private (``unit="person"``): it is an
 error for the curator, and nothing is released.
 """
 
