@@ -510,7 +510,7 @@ def test_a_parameter_that_a_step_does_not_read_is_not_read(unread):
 
 # Words whose categories are found, where only the table's shape is planned for.
 
-WORDS = FRAME.assign(job=pd.Series(["care", "office", "crafts"] * (N // 3), dtype=str))
+JOBS = FRAME.assign(job=pd.Series(["care", "office", "crafts"] * (N // 3), dtype=str))
 MODELS_OF_WORDS = [
     DPAdditiveClassifier(),
     DPHistogramNB(),
@@ -523,7 +523,7 @@ MODELS_OF_WORDS = [
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N}, {"n_samples": N, "n_features": 4}])
 def test_a_shape_without_dtypes_plans_for_words_too(model, shape):
     accountant = PrivacyAccountant(10.0, 1e-3)
-    for table in (FRAME.assign(job=X[:, 0]), WORDS):
+    for table in (FRAME.assign(job=X[:, 0]), JOBS):
         pipe = split_budget(Pipeline([("model", model)]), 1.0, 1e-5, accountant, **shape)
         pipe.fit(table, Y)
     assert accountant.epsilon_spent == pytest.approx(2.0)
@@ -545,7 +545,7 @@ def test_words_that_an_imputer_passes_on_to_numbers_cost_nothing(name, container
     imputer = clone(FILLED).set_params(strategy=strategy)
     steps = [("filled", imputer), ("numeric", BEHIND_AN_IMPUTER[name]), ("model", classifier())]
     pipe = Pipeline(steps[:2] if name in ("classifier", "additive") else steps)
-    words = WORDS[["job"]].astype(object)
+    words = JOBS[["job"]].astype(object)
     words.loc[3, "job"] = None
     tables = {"str": words.astype("str"), "object": words, "array": words.to_numpy()}
     assert refused(pipe, tables[container], Y).startswith("step 'numeric': column 0")
@@ -556,7 +556,7 @@ def test_words_that_an_imputer_passes_on_to_numbers_cost_nothing(name, container
 
 
 def test_an_encoder_gets_the_words_that_an_imputer_passes_on():
-    words = WORDS[["job"]].astype(object)
+    words = JOBS[["job"]].astype(object)
     words.loc[3, "job"] = None
     for declared in ("auto", [["care", "crafts", "office"]]):
         encoder = DPOneHotEncoder(categories=[["care", "crafts", "office"]])
