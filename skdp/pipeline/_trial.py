@@ -116,8 +116,9 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
             if _passes_cells_on(self.estimator) and as_chunked(X) is None:
                 self.made = self.estimator._cells_passed_on(X)
-        elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
-            # Its parameters were checked before. It reads the cells of the columns that exist.
+        elif of_skdp(self.estimator) and not hasattr(self.estimator, "_candidate_params"):
+            # Its parameters were checked before. It reads the cells of the columns that exist. A
+            # search reads no cells itself.
             clone(self.estimator)._read_table(X, y)
         return self
 
