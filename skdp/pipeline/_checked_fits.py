@@ -75,7 +75,7 @@ class CheckedFitsMixin:
         if self.checks_fits:
             try:
                 if self.judges_steps:
-                    self._check_steps()
+                    self.check_steps()
                 check_names_differ(X)
                 check_selectable(self, X)
                 check_fit_params(self, params)
@@ -96,7 +96,7 @@ class CheckedFitsMixin:
         for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
 
-    def _check_steps(self):
+    def check_steps(self):
         """Raise `ValueError` for steps that learn without privacy or without a charge."""
         accountants = fitted_params(self, "accountant").values()
         by_person = any(terms_of(accountant).unit == "person" for accountant in accountants)
