@@ -206,7 +206,7 @@ def _subset_problem(variables):
     if _is_by_person(estimator, *_scorers_of(source.get("scoring"))):
         problems.append(
             "takes a number of rows, so that how many rows others have decides whose rows a fit "
-            "gets (use dp_cross_val_score or DPGridSearchCV)"
+            "gets (use dp_learning_curve or DPGridSearchCV)"
         )
     # The smallest number of rows is computed from the labels that occur. A classifier without
     # `classes` publishes these.
