@@ -544,7 +544,10 @@ TRIED = {
 }
 
 
-@pytest.mark.parametrize("search", ["grid", "random", "drawn", "curve"])
+@pytest.mark.quick_cases(every=2)
+@pytest.mark.parametrize(
+    "search", ["grid", "random", "drawn", "curve", "in a pipeline", "in an ensemble"]
+)
 @pytest.mark.parametrize("name", TRIED)
 def test_no_candidate_is_charged_before_all_are_looked_at(name, search, tmp_path):
     build, parameter, values_of = TRIED[name]
@@ -554,6 +557,13 @@ def test_no_candidate_is_charged_before_all_are_looked_at(name, search, tmp_path
         more = scores(accountant)
         if search == "grid":
             GridSearchCV(model, {parameter: values}, **more).fit(X, y)
+        elif search.startswith("in a"):
+            # A search inside another tool is looked at before the steps, or members, before it.
+            inner = GridSearchCV(model, {parameter: values}, **more)
+            if search == "in a pipeline":
+                make_pipeline(scaler(accountant), inner).fit(X, y)
+            else:
+                VotingClassifier([("a", classifier(accountant)), ("b", inner)]).fit(X, y)
         elif search == "curve":
             validation_curve(model, X, y, param_name=parameter, param_range=values, **more)
         else:

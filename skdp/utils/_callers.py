@@ -47,14 +47,14 @@ INSTALLED = ("site-packages", "dist-packages")
 
 @dataclass
 class _WarningState:
-    """Warnings that were emitted for one call of the outermost tool, stored in its frame.
+    """Warnings that were emitted for one call of a tool, stored in its frame.
 
     Attributes
     ----------
     texts : set of str
         Texts of the warnings.
     is_complete : bool
-        True if a warning was about the outermost tool itself, which covers all inner calls.
+        True if a warning was about this call itself, which covers all inner calls.
     has_price : bool
         True if the price of a search was compared with the remaining budget.
     raw_candidates : list or None
@@ -377,7 +377,7 @@ def check_scored(estimator, scorer, on_raw_data):
         )
     if calls:
         with _warning:
-            _warn_once(text, calls[-1], [])
+            _warn_once(text, calls[-1], [], calls)
     else:
         warn_user(text, RawDataWarning, is_skipped=passes_on)
 
@@ -494,7 +494,7 @@ def _judge(estimator, stack, on_raw_data, occasion):
     found_in = [call for call, *_ in findings]
     outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
-        _warn_once(text, outermost, found_in, more=price and f"; {price}")
+        _warn_once(text, outermost, found_in, calls, more=price and f"; {price}")
 
 
 def _price_of_searches(calls, occasion):
@@ -535,7 +535,7 @@ def _price_of_searches(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, more=""):
+def _warn_once(text, outermost, found_in, calls, more=""):
     """Warn once for each call of the outermost tool, or always if the warning is an error.
 
     Parameters
@@ -546,16 +546,30 @@ def _warn_once(text, outermost, found_in, more=""):
         Call of the tool that the user's code called.
     found_in : list of frames
         Calls that have problems.
+    calls : list of frames
+        All calls of known tools, from the inside out.
     more : str, default=""
         Further text, which alone causes no new warning.
     """
     state = _state_of(outermost)
-    if (state.is_complete or text in state.texts) and not _is_error():
+    is_covered = state.is_complete or text in state.texts or _is_covered(found_in, calls)
+    if is_covered and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_skipped=passes_on)
     # After the warning: if it is an error, it is raised at the next call again.
     state.texts.add(text)
-    state.is_complete = state.is_complete or outermost in found_in
+    for call in found_in:
+        _state_of(call).is_complete = True
+
+
+def _is_covered(found_in, calls):
+    """Return True if each call that has a problem was warned of, or is inside one that was."""
+    for call in found_in or calls[:1]:
+        outer = calls[calls.index(call) :] if call in calls else [call]
+        states = [frame.f_locals.get(STATE_VARIABLE) for frame in outer]
+        if not any(state is not None and state.is_complete for state in states):
+            return False
+    return bool(found_in or calls)
 
 
 def _state_of(call):
@@ -671,6 +685,15 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                     title = _title(part, name)
                     problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
+        # The step reader has looked at the estimators among the candidates of inner searches, but
+        # not at those for the steps of a plan.
+        inner = getattr(part, "estimator", None)
+        settings = [
+            setting
+            for setting in _listed_candidates(part)
+            if _checks_its_steps(inner) or not any(map(is_estimator, setting.values()))
+        ]
+        problems += _problems_of_candidates(settings, inner)
     return problems
 
 
@@ -699,16 +722,21 @@ def _candidates_of(call, calls):
         if inner.f_code.co_name == "evaluate_candidates" and _subject(inner.f_locals) is subject:
             drawn = inner.f_locals.get("candidate_params")
             return (drawn if isinstance(drawn, list) else []), inner
+    return _listed_candidates(subject), call
+
+
+def _listed_candidates(search):
+    """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
     grids = None
     for name in ("param_grid", "param_distributions", "search_spaces"):
-        grids = getattr(subject, name, grids)
+        grids = getattr(search, name, grids)
     candidates = []
     for grid in grids if isinstance(grids, list | tuple) else [grids]:
         # skopt has a number of draws beside a grid.
         grid = grid[0] if isinstance(grid, tuple) and grid else grid
         for name, values in grid.items() if isinstance(grid, dict) else ():
             candidates += [{name: value} for value in _listed_values(values)]
-    return candidates, call
+    return candidates
 
 
 def _listed_values(values):
