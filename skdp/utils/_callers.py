@@ -685,15 +685,7 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                     title = _title(part, name)
                     problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
-        # The step reader has looked at the estimators among the candidates of inner searches, but
-        # not at those for the steps of a plan.
-        inner = getattr(part, "estimator", None)
-        settings = [
-            setting
-            for setting in _listed_candidates(part)
-            if _checks_its_steps(inner) or not any(map(is_estimator, setting.values()))
-        ]
-        problems += _problems_of_candidates(settings, inner)
+        problems += _raw_settings(part)
     return problems
 
 
@@ -756,6 +748,26 @@ def _raw_candidates(call, calls, estimator):
     if state.raw_candidates is None:
         state.raw_candidates = _problems_of_candidates(candidates, estimator)
     return state.raw_candidates
+
+
+def find_raw_settings(search):
+    """Return texts about the listed values that a search tries and that make its estimator raw.
+
+    Estimators among them are left out, because `find_raw_steps` of the pipelines' modules finds
+    them.
+    """
+    return [text for text, _ in _raw_settings(search)]
+
+
+def _raw_settings(search):
+    # The step reader does not look at candidates for the steps of a plan.
+    estimator = getattr(search, "estimator", None)
+    settings = [
+        setting
+        for setting in _listed_candidates(search)
+        if _checks_its_steps(estimator) or not any(map(is_estimator, setting.values()))
+    ]
+    return _problems_of_candidates(settings, estimator)
 
 
 def _problems_of_candidates(candidates, estimator):
