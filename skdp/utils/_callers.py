@@ -59,12 +59,15 @@ class _WarningState:
         True if the price of a search was compared with the remaining budget.
     raw_candidates : list or None
         Problems of the candidates of a search; None before they were looked for.
+    is_judged : bool
+        True if the call was judged, so that answers of its estimators need no other judgment.
     """
 
     texts: set = field(default_factory=set)
     is_complete: bool = False
     has_price: bool = False
     raw_candidates: list | None = None
+    is_judged: bool = False
 
 
 # Name of the local variable in the frame of the call that stores the state. It ends with the call,
@@ -115,8 +118,17 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         # The refusal was stored when the estimator was sent to this worker.
         raise estimator._refusal
     stack = _calls_around(sys._getframe(2))
+    if occasion == "answer" and stack.calls and all(map(_is_judged, stack.calls)):
+        return
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
+        for call in stack.calls:
+            _state_of(call).is_judged = True
+
+
+def _is_judged(call):
+    state = call.f_locals.get(STATE_VARIABLE)
+    return state is not None and state.is_judged
 
 
 def is_judged_before_copies(is_fitted):
@@ -141,7 +153,8 @@ def is_judged_before_copies(is_fitted):
             return False
         is_tool = is_known(module)
         if is_fitted and frame.f_code.co_name in FITS and (is_tool or module in CONTAINERS):
-            return True
+            if not _is_judged(frame):
+                return True
         if is_tool:
             variables = frame.f_locals
             if module == VALIDATION and variables.get("pre_dispatch") == "all":

@@ -118,17 +118,30 @@ def _scorers_of(scoring):
 
 def _is_by_person(*charging):
     """Return True if the privacy unit of an estimator or scorer is a person."""
-    for value in charging:
-        parts = [value, *value.get_params().values()] if is_estimator(value) else [value]
-        for part in parts:
-            try:
-                # A class has the parameter's default, or a property, and no accountant.
-                config = None if isinstance(part, type) else part.accountant.config
-            except (AttributeError, LedgerError, ValueError):
-                continue
-            if getattr(config, "unit", None) == "person":
-                return True
+    for accountant in {id(a): a for value in charging for a in _accountants_in(value)}.values():
+        try:
+            unit = accountant.config.unit
+        except (AttributeError, LedgerError, ValueError):
+            continue
+        if unit == "person":
+            return True
     return False
+
+
+def _accountants_in(value):
+    """Yield the accountants in a scorer or an estimator, and in the estimators inside it.
+
+    Parameters are read as attributes, since `get_params` takes as long as a small fit.
+    """
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _accountants_in(part)
+    elif is_estimator(value) or getattr(value, "releases_privately", False) is True:
+        for name, part in getattr(value, "__dict__", {}).items():
+            if name == "accountant":
+                yield part
+            elif not name.endswith("_"):
+                yield from _accountants_in(part)
 
 
 def _folds_problem(cv, estimator, scoring=None):
