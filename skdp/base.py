@@ -407,8 +407,9 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         return super().__sklearn_clone__()
 
     def __sklearn_tags__(self):
-        # scikit-learn's tools read the tags just before they read the folds of a generator.
-        if is_judged_before_copies():
+        # scikit-learn's tools read the tags just before they read the folds of a generator, and of
+        # frozen estimators.
+        if is_judged_before_copies(is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 

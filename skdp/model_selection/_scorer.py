@@ -57,6 +57,16 @@ class DPScorer:
         # scikit-learn's displays of curves read the label of their axis from `__name__`.
         self.__name__ = getattr(score, "name", type(score).__name__)
 
+    @property
+    def _score_func(self):
+        # `TunedThresholdClassifierCV` reads it before its first fit, to score many thresholds.
+        raise AttributeError(
+            f"{type(self).__name__} scores one table once, and TunedThresholdClassifierCV asks for "
+            "the score of many thresholds, which no charge covers: use FixedThresholdClassifier "
+            "with a threshold that you choose without these rows, or class_weight={label: weight}. "
+            "Nothing was computed or charged"
+        )
+
     @in_one_run
     def __call__(self, estimator, X, y, groups=None):
         """Return a noisy score after charging it.

@@ -21,6 +21,7 @@ from skdp.pipeline._steps import (
     steps_of_search,
     unaccepted,
 )
+from skdp.utils._callers import find_raw_settings
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer
@@ -323,6 +324,10 @@ def _raw_candidates(step):
             title = join_names(step.name, name, raw.name)
             what = f"{type(raw.estimator).__name__}, which the search tries, {REASONS[raw.kind]}"
             yield Finding(title, PROBLEMS[raw.kind], f"{what}; {raw.advice}")
+    for text in find_raw_settings(step.estimator):
+        yield Finding(
+            step.title, PROBLEMS["learns"], f"what the search tries is not private: {text}"
+        )
 
 
 def _row_wise_remedy(estimator):

@@ -81,7 +81,7 @@ class CheckedFitsMixin:
         is_fitted = False
         try:
             if self.judges_steps:
-                self._check_steps()
+                self.check_steps()
             check_names_differ(X)
             check_selectable(self, X)
             # Lazy data are computed once for all steps: a plan that samples or shuffles yields
@@ -115,7 +115,7 @@ class CheckedFitsMixin:
         for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
 
-    def _check_steps(self):
+    def check_steps(self):
         """Raise `ValueError` for steps that learn without privacy or without a charge."""
         accountants = fitted_params(self, "accountant").values()
         by_person = any(terms_of(accountant).unit == "person" for accountant in accountants)

@@ -407,3 +407,16 @@ def test_every_verified_class_is_judged():
         "SimpleImputer",
         "SplineTransformer",
     }
+
+
+def test_settings_of_a_search_that_make_its_estimator_raw_are_found():
+    plan = split_budget(Pipeline(private_steps()), 1.0, 1e-6)
+    for estimator, grid in (
+        (Pipeline(private_steps()), {"memory": [None, "folder"]}),
+        (plan, {"s": ["passthrough", StandardScaler()]}),
+    ):
+        (name,) = grid
+        found = check_pipeline(GridSearchCV(estimator, grid, **PRIVATELY))
+        assert [f for f in found if f"among the candidates for {name!r}" in f.message]
+    harmless = GridSearchCV(Pipeline(private_steps()), {"m__C": [0.1, 1.0]}, **PRIVATELY)
+    assert not [f for f in check_pipeline(harmless) if "candidates" in f.message]
