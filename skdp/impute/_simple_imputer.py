@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
+from skdp._data._columns import ColumnTable, check_not_infinite, declared_bounds, read_columns
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
@@ -48,16 +48,16 @@ class DPSimpleImputer(PlannedTransformer):
         a dict from a column's name or position to its pair. low < high, both within -1e150 and
         1e150 and at least 1e-150 apart. It must not be computed from the data. "auto" finds it
         privately for a fifth of epsilon and at most a fifth of delta. Values are clipped to it in
-        `fit`.
+        `fit`. Ignored by the other strategies.
     categories : list, dict of column to list or "auto", or "auto", default=None
         For "most_frequent": declared categories, which must not be read off the data: a list with
         one list per column, a dict from a column's name or position to its list, or one flat list
         for every column. None or "auto" finds the numbers and strings that many rows contain.
         "auto" instead of a column's list finds those of this column. Finding categories needs a
-        positive delta.
+        positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0.
+        is 0. Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -216,6 +216,10 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
+        # Also where the strategy does not read them, so that a search over strategies costs nothing
+        # if one of them is wrong.
+        category_lists(self.categories, shape)
+        declared_bounds(self.bounds, shape)
 
         def plan_location(low, high, guarantee):
             """Return the plan of the medians or means within bounds."""
