@@ -19,6 +19,7 @@ from skdp.preprocessing._categories import Declared, category_lists, check_decla
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._findings import report_unfilled_means
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
@@ -395,7 +396,13 @@ class MeansOfPresent(MechanismPlan):
         positions = np.where(
             is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
         )
-        return low + np.clip(positions, 0.0, 1.0) * (high - low)
+        positions = np.clip(positions, 0.0, 1.0)
+        # The noise of a mean at one end is that of the sum of weights of the other end. The means
+        # are scaled to [-1, 1], which has twice the length.
+        noise_std = 2.0 * self.mechanism.deviation(self.size)
+        noise_std = noise_std / np.where(is_significant, counts, 1.0)
+        report_unfilled_means(2.0 * positions - 1.0, noise_std, low, high)
+        return low + positions * (high - low)
 
 
 def _check_fill_value(fill_value):
