@@ -378,7 +378,8 @@ def fit_bounded(name, values, bounds, unit):
     kind, params, _ = BOUNDED[name]
     frame = pd.DataFrame({"far": values, "score": RNG.uniform(0, 100, len(values))})
     y = (frame["score"] > 50).astype(int)
-    model = kind(1.0, bounds={"far": bounds, "score": (0, 100)}, **params)
+    own = {"far": bounds, "score": (0, 100)}
+    model = kind(1.0, bounds=own, random_state=0, **params)
     groups = {"groups": np.arange(len(values)) // 2} if unit == "person" else {}
     return said(lambda: model.fit(frame, y, **groups))
 
@@ -406,7 +407,7 @@ def test_equal_bins_that_no_value_fills_are_reported(bounds):
     frame = pd.DataFrame({"far": RNG.uniform(20, 60, N_BOUNDED), "score": RNG.random(N_BOUNDED)})
     for edges in ("uniform", {"far": np.linspace(*bounds, 9), "score": [0, 0.5, 1]}):
         own = {"bounds": {"far": bounds, "score": (0, 1)}} if edges == "uniform" else {}
-        model = skdp.DPHistogramTransformer(1.0, edges=edges, **own)
+        model = skdp.DPHistogramTransformer(1.0, edges=edges, random_state=0, **own)
         (message,) = said(lambda model=model: model.fit(frame))
         assert "column 'far' are in one bin" in message
 
@@ -420,7 +421,7 @@ def test_columns_that_fill_their_bounds_are_not_reported(name):
     for seed, (n, epsilon) in enumerate([(300, 1.0), (2000, 0.3), (2000, 4.0), (20_000, 1.0)] * 2):
         frame = filled_table(n, seed)
         y = (frame["score"] > 50).astype(int)
-        model = kind(epsilon, bounds=FILLED, **params)
+        model = kind(epsilon, bounds=FILLED, random_state=seed, **params)
         messages = said(lambda model=model, frame=frame, y=y: model.fit(frame, y))
         n_reported += sum(repr(column) in str(messages) for column in FILLED)
         n_columns += len(FILLED)
@@ -431,9 +432,10 @@ def test_columns_that_fill_their_bounds_are_not_reported(name):
 def test_functions_report_bounds_that_no_value_fills():
     ages = RNG.uniform(20, 60, N_BOUNDED)
     for function in (dp_mean, skdp.stats.dp_var, skdp.stats.dp_median):
-        (message,) = said(lambda function=function: function(ages, epsilon=1.0, bounds=(70, 90)))
+        own = {"epsilon": 1.0, "random_state": 0}
+        (message,) = said(lambda function=function: function(ages, bounds=(70, 90), **own))
         assert UNFILLED in message and "column 0" in message
-        assert said(lambda function=function: function(ages, epsilon=1.0, bounds=(0, 90))) == []
+        assert said(lambda function=function: function(ages, bounds=(0, 90), **own)) == []
 
 
 def test_unfilled_bounds_are_told_from_noisy_sums_alone(monkeypatch):

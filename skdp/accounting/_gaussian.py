@@ -117,7 +117,7 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0.0 or mu == math.inf:
         return math.inf
-    low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(2.0 * math.log(1.0 / delta))
+    low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(-2.0 * math.log(delta))
     growth = 1e-9
     while delta_of_mu(mu, high) > delta:
         low, high = high, high * (1.0 + growth)

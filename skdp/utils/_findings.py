@@ -81,7 +81,7 @@ MAX_MATCHED = 0.02
 # are added to it, at most a limit. The statistic is the distance of the mean from the nearer end,
 # or the variance, of values that are scaled to [-1, 1]. So a column with a statistic above the
 # limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %, with Laplace noise.
-UNFILLED_NOISE = 4.0
+UNFILLED_NOISE = 6.0
 CERTAIN_NOISE = 3.0
 MIN_DISTANCE_OF_MEAN = 0.04
 MIN_VARIANCE = 0.04
