@@ -431,8 +431,8 @@ def test_columns_that_fill_their_bounds_are_not_reported(name):
 
 def test_functions_report_bounds_that_no_value_fills():
     ages = RNG.uniform(20, 60, N_BOUNDED)
+    own = {"epsilon": 1.0, "random_state": 0}
     for function in (dp_mean, skdp.stats.dp_var, skdp.stats.dp_median):
-        own = {"epsilon": 1.0, "random_state": 0}
         (message,) = said(lambda function=function: function(ages, bounds=(70, 90), **own))
         assert UNFILLED in message and "column 0" in message
         assert said(lambda function=function: function(ages, bounds=(0, 90), **own)) == []
