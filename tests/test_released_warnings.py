@@ -440,9 +440,8 @@ def test_functions_report_bounds_that_no_value_fills():
 
 def test_unfilled_bounds_are_told_from_noisy_sums_alone(monkeypatch):
     """With the same noisy sums every table gives the same warning."""
-    from skdp.stats import _moments
-
-    monkeypatch.setattr(_moments, "_centered_sums", lambda X, *args: np.full((2, 1), -len(X)))
+    sums = "skdp.stats._moments._centered_sums"
+    monkeypatch.setattr(sums, lambda X, *args: np.full((2, 1), -len(X)))
     messages = {
         tuple(said(lambda X=X: DPStandardScaler(1.0, bounds=(5, 6), random_state=0).fit(X)))
         for X in (np.full((5000, 1), 5.5), RNG.uniform(5, 6, (5000, 1)), np.zeros((5000, 1)))
