@@ -251,7 +251,9 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
     if rank_noise > MAX_NOISE_OF_RANK or not is_certain.any():
         return
     fractions = fractions[is_certain]
-    positions = (released[is_certain] - low) / (high - low)
+    # Halves, because the range of extreme bounds overflows.
+    half_range = 0.5 * high - 0.5 * low
+    positions = (0.5 * released[is_certain] - 0.5 * low) / half_range
     first, last = positions.min(axis=0), positions.max(axis=0)
     noise = CERTAIN_NOISE * rank_noise
     is_unfilled = np.zeros(len(low), dtype=bool)
