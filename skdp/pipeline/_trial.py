@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
+from skdp.base import TableEstimator
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import (
@@ -112,7 +113,8 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         # A third-party estimator has no dry run: its fit could charge.
         elif of_skdp(self.estimator) and self.makes_plan:
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
-        elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
+        # A search reads no cells itself: its candidates do.
+        elif of_skdp(self.estimator) and isinstance(self.estimator, TableEstimator):
             # Its parameters were checked before. It reads the cells of the columns that exist.
             clone(self.estimator)._read_table(X, y)
         return self
