@@ -47,7 +47,7 @@ from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
-from skdp.noise._source import is_inside_release
+from skdp.noise._source import check_seed, is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, is_judged_before_copies, is_sent_to_workers
 from skdp.utils._dask import Run
@@ -620,6 +620,8 @@ class PrivateRelease:
         self.ledger_entry = None
 
     def __enter__(self):
+        # Also where no noise will be drawn: a wrong parameter is refused for every table.
+        check_seed(self._random_state)
         # `_open_config` refuses a closed data set before its rows are read.
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         self._config = read_config()

@@ -26,6 +26,8 @@ from skdp.utils._validation import check_choice, check_positive, check_within
 # The tolerance of bounds for one record in the general bound for a group.
 _GROUP_TOLERANCE = 1e-3
 
+# The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
+_MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 # Products of smaller deltas underflow.
@@ -379,7 +381,8 @@ def get_delta(
     Returns
     -------
     float
-        The delta in [0, 1], rounded up.
+        The delta in [0, 1], rounded up. It is 0 only if the mechanism has no larger loss than
+        epsilon.
 
     Examples
     --------
@@ -395,8 +398,7 @@ def get_delta(
     grouped = group_event(event, int(group_size))
     bound = 1.0
     if grouped is not None:
-        # A delta of 0 may have underflowed; then it is no starting point for the inversion.
-        bound = _delta(_counts(grouped), target, relation, method, tolerance) or 1.0
+        bound = _delta(_counts(grouped), target, relation, method, tolerance)
 
     def epsilon_at(delta):
         return _group_epsilon(counts, delta, relation, method, tolerance, int(group_size))
@@ -466,6 +468,8 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
     """
     if bound == 0.0 or epsilon_at(0.0) <= target:
         return 0.0
+    if bound <= _MIN_INVERTED_DELTA:
+        return bound
     if epsilon_at(bound * (1.0 - 1e-9)) > target:
         return bound
 
@@ -479,10 +483,10 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
     def is_safe(log_delta):
         return gap(log_delta) <= 0.0
 
-    low = math.log(1e-300)
+    low = math.log(_MIN_INVERTED_DELTA)
     high = math.log(bound)
     if gap(low) <= 0.0:
-        return math.exp(low)
+        return _MIN_INVERTED_DELTA
     root = high
     if gap(high) < 0.0:
         root = brentq(gap, low, high, xtol=1e-11, disp=False)

@@ -18,7 +18,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
 from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, smallest_epsilon
-from skdp.utils._rounding import DOWN, UP, float_up, sum_up
+from skdp.utils._rounding import DOWN, UP, float_up, sum_up, up_from_underflow
 from skdp.utils._types import Relation
 from skdp.utils._validation import check_integer, check_relation, check_within
 from skdp.utils._values import FrozenValue
@@ -172,9 +172,10 @@ def up_to(pure: float, profile: Callable) -> Callable:
     """Return a privacy profile, rounded up below an epsilon `pure` and 0 from there on."""
 
     def delta_at(epsilon):
-        if epsilon < pure or pure == math.inf:
-            return min(1.0, profile(epsilon) * UP)
-        return 0.0
+        if pure <= epsilon and pure < math.inf:
+            return 0.0
+        delta = min(1.0, profile(epsilon) * UP)
+        return up_from_underflow(delta) if epsilon < math.inf else delta
 
     return delta_at
 

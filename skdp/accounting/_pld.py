@@ -28,6 +28,8 @@ _MAX_ROUGH_CELLS = 1 << 18
 _LATTICE_CELLS = 16.0
 # Largest number of products of masses of a composition without a transform.
 _MAX_PRODUCTS = 1 << 31
+# Deltas of compositions are rounded up to this, because masses of smaller sums lose their digits.
+_MIN_DELTA = 1e-300
 # The fraction of delta that one release, or one convolution, may move to infinity.
 _TRIMMED = 1e-6
 # Half a unit in the last place, relative.
@@ -524,7 +526,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: Relation, to
             else:
                 direction_delta = total_delta(infinite)
         else:
-            direction_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+            composed_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+            direction_delta = max(composed_delta, _MIN_DELTA)
         result = max(result, direction_delta)
     return result
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from sklearn.base import clone
 
-from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
+from skdp._data._columns import ColumnTable, check_not_infinite, declared_bounds, read_columns
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
@@ -20,6 +20,7 @@ from skdp.preprocessing._categories import Declared, category_lists, check_decla
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._findings import report_unfilled_means
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
@@ -49,16 +50,16 @@ class DPSimpleImputer(PlannedTransformer):
         a dict from a column's name or position to its pair. low < high, both within -1e150 and
         1e150 and at least 1e-150 apart. It must not be computed from the data. "auto" finds it
         privately for a fifth of epsilon and at most a fifth of delta. Values are clipped to it in
-        `fit`.
+        `fit`. Ignored by the other strategies.
     categories : list, dict of column to list or "auto", or "auto", default=None
         For "most_frequent": declared categories, which must not be read off the data: a list with
         one list per column, a dict from a column's name or position to its list, or one flat list
         for every column. None or "auto" finds the numbers and strings that many rows contain.
         "auto" instead of a column's list finds those of this column. Finding categories needs a
-        positive delta.
+        positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0.
+        is 0. Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -217,6 +218,10 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
+        # Also where the strategy does not read them, so that a search over strategies costs nothing
+        # if one of them is wrong.
+        category_lists(self.categories, shape)
+        declared_bounds(self.bounds, shape)
 
         def plan_location(low, high, guarantee):
             """Return the plan of the medians or means within bounds."""
@@ -417,7 +422,13 @@ class MeansOfPresent(MechanismPlan):
         positions = np.where(
             is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
         )
-        return low + np.clip(positions, 0.0, 1.0) * (high - low)
+        positions = np.clip(positions, 0.0, 1.0)
+        # The noise of a mean at one end is that of the sum of weights of the other end. The means
+        # are scaled to [-1, 1], which has twice the length.
+        noise_std = 2.0 * self.mechanism.deviation(self.size)
+        noise_std = noise_std / np.where(is_significant, counts, 1.0)
+        report_unfilled_means(2.0 * positions - 1.0, noise_std, low, high)
+        return low + positions * (high - low)
 
 
 def _check_fill_value(fill_value):

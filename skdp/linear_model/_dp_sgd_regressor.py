@@ -91,7 +91,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         two most expensive ones).
     huber_threshold : float or "auto", default="auto"
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
-        range.
+        range. Ignored unless `loss` is "huber".
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -313,11 +313,11 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             raise ValueError(
                 f"target_bounds must be between -1e100 and 1e100, got {self.target_bounds!r}"
             )
-        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            return replace(LOSS_SPEC, loss=HuberLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half_range
+        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
+            return replace(LOSS_SPEC, loss=HuberLoss())
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(
                 f"huber_threshold is {self.huber_threshold!r}; divided by half the range of "

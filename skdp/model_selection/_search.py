@@ -11,6 +11,9 @@ from skdp.model_selection._base_search import BasePrivateSearch
 from skdp.model_selection._scores import BoundedScore
 from skdp.utils._validation import check_integer
 
+# The largest seed that scikit-learn's sampler of candidates accepts.
+MAX_SAMPLING_SEED = 2**32 - 1
+
 
 class DPGridSearchCV(BasePrivateSearch):
     """Search a grid of hyperparameters within one privacy budget.
@@ -175,7 +178,10 @@ class DPGridSearchCV(BasePrivateSearch):
         self.verbose = verbose
 
     def _candidate_params(self):
-        return ParameterGrid(self.param_grid)
+        try:
+            return ParameterGrid(self.param_grid)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_grid: {error}") from error
 
 
 class DPRandomizedSearchCV(BasePrivateSearch):
@@ -350,4 +356,10 @@ class DPRandomizedSearchCV(BasePrivateSearch):
 
     def _candidate_params(self):
         n_iter = check_integer(self.n_iter, "n_iter", 1)
-        return ParameterSampler(self.param_distributions, n_iter, random_state=self.sampling_seed)
+        seed = self.sampling_seed
+        if seed is not None:
+            seed = check_integer(seed, "sampling_seed", 0, MAX_SAMPLING_SEED)
+        try:
+            return ParameterSampler(self.param_distributions, n_iter, random_state=seed)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_distributions: {error}") from error

@@ -82,6 +82,10 @@ class ClassMomentsPlan(MomentsPlan):
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
         means, variances = self.means_and_variances((noisy[:, :d], noisy[:, d:-1]), counts)
+        # Bounds that no value fills are those of the column, so all rows are taken together.
+        totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
+        deviation = math.sqrt(self.n_classes) * self.mechanism.deviation(self.size)
+        self.report_unfilled(totals, self.n_rows, deviation)
         prior = self.prior
         if prior is None:
             prior = counts[:, 0] / counts.sum()

@@ -15,6 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
 from skdp._data._tables import check_not_empty
+from skdp.base import TableEstimator
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import (
@@ -116,9 +117,9 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
             if _passes_cells_on(self.estimator) and as_chunked(X) is None:
                 self.made = self.estimator._cells_passed_on(X)
-        elif of_skdp(self.estimator) and not hasattr(self.estimator, "_candidate_params"):
-            # Its parameters were checked before. It reads the cells of the columns that exist. A
-            # search reads no cells itself.
+        # A search reads no cells itself: its candidates do.
+        elif of_skdp(self.estimator) and isinstance(self.estimator, TableEstimator):
+            # Its parameters were checked before. It reads the cells of the columns that exist.
             clone(self.estimator)._read_table(X, y)
         return self
 

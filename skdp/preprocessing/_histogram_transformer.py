@@ -16,6 +16,7 @@ from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
+from skdp.utils._findings import CERTAIN_NOISE, ONE_BIN, is_in_one_bin, report_finding
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
@@ -62,6 +63,7 @@ class HistogramPlan(BinningPlan):
                 self.counts,
                 total,
             )
+            self._report_one_bin(bins, noisy, total)
             column_counts = []
             for column, noisy_column in zip(bins, noisy, strict=True):
                 # Every value is in a bin, unless it may be an undeclared category.
@@ -69,6 +71,29 @@ class HistogramPlan(BinningPlan):
                 column_counts.append(consistent_counts(noisy_column, total, is_complete))
             counts = objects(column_counts)
         return ReleasedBins(bins, counts)
+
+    def _report_one_bin(self, bins, noisy, n_units):
+        """Report numeric columns of whose values one bin contains nearly all.
+
+        Edges at quantiles were chosen so that no bin does, unless one value is that frequent. Of
+        declared edges the outermost bins are those of values beyond them.
+        """
+        noise_std = self.counts.deviation(sum(map(len, noisy)))
+        found = self.edges.columns_with_found_bounds
+        reported = []
+        for j, (column, counts) in enumerate(zip(bins, noisy, strict=True)):
+            is_outermost = counts.argmax() in (0, len(counts) - 1)
+            if column.kind != "uniform" and not (column.kind == "declared" and is_outermost):
+                continue
+            # The number of rows is public, so only the largest count has noise. The column is not
+            # reported unless the others are few also if the noise is large.
+            others = n_units - counts.max() + CERTAIN_NOISE * noise_std
+            is_declared = j not in found
+            if is_in_one_bin(
+                counts, others, column.limits, noise_std, n_units, is_declared=is_declared
+            ):
+                reported.append(j)
+        report_finding(ONE_BIN, reported)
 
     def noisy_counts(self, table, bins, source, row_weights=None):
         """Return the noisy counts of each column's bins."""

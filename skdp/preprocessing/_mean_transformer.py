@@ -22,6 +22,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
+from skdp.utils._findings import report_unfilled_means
 from skdp.utils._sums import sum_grid
 from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
@@ -85,6 +86,10 @@ class MeanPlan(MechanismPlan):
         """Return the noisy means, within the bounds."""
         means = np.clip(self.scaled_means(X, source, persons), -1.0, 1.0)
         half = (self.high - self.low) / 2
+        # A warning may not depend on a number of rows that is private.
+        if not self.noisy_count:
+            noise_std = self.mechanism.deviation(self.size) / self.n_rows
+            report_unfilled_means(means, noise_std, self.low, self.high)
         return np.clip(self.low + half + half * means, self.low, self.high)
 
     def scaled_means(self, X, source, persons=None):

@@ -13,6 +13,7 @@ from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
 from skdp.utils import exact_sum
+from skdp.utils._findings import report_unfilled_means, report_unfilled_variances
 from skdp.utils._validation import check_integer
 
 # Rows of a block; ten columns of so many rows fit into a processor's cache.
@@ -112,9 +113,32 @@ class MomentsPlan(StatisticPlan):
         row_weights = row_weights_of(persons)
         sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
+        n_values = self.n_rows
         if self.counted:
-            return self.means_and_variances(noisy[:-1], noisy[-1])
-        return self.means_and_variances(noisy, self.n_rows)
+            *noisy, n_values = noisy
+        self.report_unfilled(noisy, n_values, self.mechanism.deviation(self.size))
+        return self.means_and_variances(noisy, n_values)
+
+    def report_unfilled(self, sums, n_values, noise_std):
+        """Report columns whose noisy sums show that their values do not fill the bounds.
+
+        Parameters
+        ----------
+        sums : sequence of ndarray of shape (n_columns,)
+            Noisy sums, as in `means_and_variances`.
+        n_values : float or ndarray of shape (n_columns,)
+            Number of values of each column, public or noisy.
+        noise_std : float
+            Standard deviation of the noise of a sum.
+        """
+        n_values = np.maximum(n_values, noise_std)
+        noise = noise_std / n_values
+        means = np.clip(sums[0] / n_values, -1.0, 1.0)
+        if len(sums) == 1:
+            report_unfilled_means(means, noise, self.low, self.high)
+        else:
+            mean_squares = sums[1] / n_values + 0.5
+            report_unfilled_variances(means, mean_squares, noise, self.low, self.high)
 
     def means_and_variances(self, sums, n_values):
         """Return the means, and the variances or None, from noisy sums and numbers of values."""

@@ -55,6 +55,13 @@ def check_verbose(verbose):
     check_integer(int(verbose) if isinstance(verbose, bool) else verbose, "verbose", 0)
 
 
+def check_n_jobs(n_jobs):
+    """Raise `ValueError` unless joblib's number of jobs is None or a nonzero integer."""
+    is_integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_integer or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a nonzero integer or None, got {n_jobs!r}")
+
+
 def check_within(
     value: object, name: str, low: float, high: float = math.inf, ends: str = "[]"
 ) -> float:

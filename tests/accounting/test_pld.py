@@ -232,3 +232,16 @@ def test_losses_beyond_every_grid_have_no_price_by_a_grid(noise, relation):
     """Of these `get_epsilon` takes another method's price (`test_rounding.py`)."""
     event = Gaussian(noise) + PureDP(0.1)
     assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_few_samples_have_a_finite_epsilon_at_tiny_deltas(relation):
+    for rate, noise, count, delta in (
+        (1e-6, 0.6, 1, 1e-18),
+        (1e-4, 1.0, 10, 1e-16),
+        (1e-3, 4.0, 100, 1e-14),
+    ):
+        event = PoissonSampled(rate, Gaussian(noise)) * count
+        found = get_epsilon(event, delta, relation=relation, method="pld")
+        assert found <= get_epsilon(event, delta, relation=relation, method="rdp") * (1 + 1e-9)
+        assert found <= get_epsilon(event * 30, delta, relation=relation) * (1 + 1e-9)
