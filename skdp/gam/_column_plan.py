@@ -43,9 +43,9 @@ UNIFORM_PSEUDO_COUNT = 2.0
 MAX_OTHER_BINS = 0.05
 MAX_NOISE_OF_ONE_BIN = 0.02
 # Flags and amounts of rare events have one of these values in most rows. A large bin that contains
-# one is no sign that the bounds are too wide, so the other bins must be smaller for the warning.
-# With bounds that were found this holds only for bins up to the given width, because wider bins
-# may contain many other values.
+# such a value does not indicate that the bounds are too wide, so the other bins must be smaller for
+# the warning. With bounds that were found this holds only for bins up to the given width, because
+# wider bins may contain many other values.
 TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
 MAX_WIDTH_OF_TYPICAL_VALUE = 1.0
 MAX_OTHER_BINS_OF_TYPICAL_VALUE = 0.005
@@ -58,7 +58,7 @@ class BoundsSearch(BoundsPlan):
     Parameters
     ----------
     whole : LaplaceMechanism or GaussianMechanism
-        Mechanism of the search, which replaces the one that the guarantee would imply.
+        Mechanism of the search, which replaces the mechanism that the guarantee would imply.
     """
 
     whole: object = None
@@ -128,7 +128,7 @@ class GaussianThreshold(StabilityThreshold):
     def run(self, columns, source, persons=None):
         """Return the released categories of each column, at most `MAX_CATEGORIES`."""
         categories = []
-        for labels, counts in self.found(columns, source, persons):
+        for labels, counts in self.release_labels(columns, source, persons):
             most_frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
             categories.append(labels[np.sort(most_frequent)])
         return categories
@@ -257,7 +257,7 @@ class ColumnsPlan(PlanValue):
     # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
     # the range.
     equal_width = True
-    # Number of counts of a row besides those of its columns.
+    # Number of counts to which a row contributes besides the counts of its columns.
     n_other_counts = 0
 
     def __post_init__(self):
@@ -395,7 +395,7 @@ class ColumnsPlan(PlanValue):
         }
         checks = {j: column.check for j, column in enumerate(self.columns)}
         undeclared = self._undeclared(categorical=True)
-        table.check(checks, labels, found=undeclared, expected=labels)
+        table.check(checks, labels, found_columns=undeclared, expected=labels)
 
     def _find_domains(self, table, source, persons=None):
         """Return the columns, with released bounds and categories if they are not declared."""
@@ -458,9 +458,10 @@ class ColumnsPlan(PlanValue):
         return terms
 
     def _report_counts(self, terms, scale):
-        """Report columns whose noisy counts show that a model hardly tells their values apart."""
+        """Report columns whose values a model can hardly distinguish, according to noisy counts."""
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
-        # Behind the cells of the categories are one of other values and one of missing ones.
+        # The cells of the categories are followed by a cell of other values and one of missing
+        # values.
         labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}
         matched = {j: self.n_rows - t.counts[len(t.edges[0]) :].sum() for j, t in labels.items()}
         report_unmatched(matched, dict.fromkeys(matched, scale), self.n_rows)

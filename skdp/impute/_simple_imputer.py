@@ -53,7 +53,7 @@ class DPSimpleImputer(PlannedTransformer):
         For "most_frequent": declared categories, which must not be read off the data: a list with
         one list per column, a dict from a column's name or position to its list, or one flat list
         for every column. None or "auto" finds the numbers and strings that many rows contain.
-        "auto" instead of a column's list finds those of this column. Finding categories needs a
+        "auto" instead of a column's list finds the categories of this column. This needs a
         positive delta.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
@@ -70,9 +70,9 @@ class DPSimpleImputer(PlannedTransformer):
     Attributes
     ----------
     statistics_ : ndarray of shape (n_features,)
-        Replacement of the missing values of each column. In a column without values it is noise: a
-        mean is the midpoint of the bounds, unless the noise exceeds its threshold; a median is
-        anywhere within the bounds; the most frequent category is arbitrary.
+        Replacement of the missing values of each column. In a column without values it is
+        arbitrary: a mean is usually the midpoint of the bounds, and a median is a random value
+        within the bounds.
     counts_ : list of ndarray or None
         For "most_frequent": noisy counts of each column's declared or found categories.
     bounds_ : tuple of ndarray of shape (n_features,) or None

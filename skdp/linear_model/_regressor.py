@@ -56,7 +56,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         return UNSCALED
 
     def _read(self, X, reset=True):
-        """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
+        """Return the rows; raise for dates, and warn about unscaled columns if data_norm is 1."""
         names = names_of(X) if is_frame(X) else None
         unscaled = []
         # Within a pipeline, floats are assumed to be scaled by an earlier step.

@@ -11,7 +11,7 @@ PASSED_ON = (None, "passthrough")
 def check_selectable(pipe, X):
     """Raise `ValueError` for a table whose columns scikit-learn cannot select, with a remedy.
 
-    scikit-learn selects columns of tables in memory only, and raises errors that do not say so.
+    scikit-learn only selects columns of tables in memory, and its errors do not explain that.
 
     Parameters
     ----------
@@ -22,8 +22,8 @@ def check_selectable(pipe, X):
     Raises
     ------
     ValueError
-        If `pipe` has a `ColumnTransformer` that is given a polars LazyFrame, a dask DataFrame or
-        an Arrow dataset.
+        If a `ColumnTransformer` in `pipe` receives a polars LazyFrame, a dask DataFrame or an Arrow
+        dataset.
     """
     in_memory = _how_to_read(type(X))
     if in_memory is not None and _selects_columns(pipe):
