@@ -95,10 +95,10 @@ def split_budget(
 
     Notes
     -----
-    What is guaranteed, and why steps may run in any order and in several fits at once, is in
-    ``docs/how_to/pipelines.md``. A step whose parameters are changed afterwards so that it would
-    release something else than was planned is refused. A fit judges the steps that are there then:
-    one that was put into the plan later, and learns without privacy, is refused before the charge.
+    The guarantee, and the reason why steps may run in any order and in concurrent fits, are in
+    ``docs/how_to/pipelines.md``. A step is refused if its parameters were changed so that its
+    release differs from the plan. Each fit checks its present steps: a step that was added later
+    and learns without privacy is refused before the charge.
 
     Examples
     --------

@@ -171,9 +171,9 @@ class DPTableVectorizer(PlannedTransformer):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. It is the first stage of an additive model, and its proof is in
-    ``docs/theory/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. It is the first stage of an additive model; the proof is in
+    ``docs/theory/additive_models.md``. Missing values have a separate feature; nothing is imputed.
 
     References
     ----------
