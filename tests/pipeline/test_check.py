@@ -83,7 +83,7 @@ def test_a_public_step_is_repeated():
         make_pipeline(StandardScaler(), model()), public_steps=["standardscaler"]
     )
     assert found(result) == {("standardscaler", "declared public")} and result.accepted
-    with pytest.raises(ValueError, match="no step"):
+    with pytest.raises(ValueError, match="not the name of a step"):
         check_pipeline(model(), public_steps=["x"])
 
 
