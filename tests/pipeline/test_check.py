@@ -369,7 +369,7 @@ def several_entries(first):
 )
 def test_what_is_assumed_of_a_sparse_matrix_is_needed_and_is_enough(step):
     """Its entries for one cell would be added in the order of other rows."""
-    assert "one entry for each cell" in check_pipeline.__doc__
+    assert "one entry per cell" in " ".join(check_pipeline.__doc__.split())
     firsts = ((0, 1), (1, 0))
     one, other = (step.fit_transform(several_entries(first)).toarray()[1:] for first in firsts)
     assert (one != other).any(axis=1).all()
