@@ -57,11 +57,11 @@ class Total(FrozenValue):
     composition : str
         Description of the composition rule.
     dataset : str
-        The data set's name in the ledger; empty for releases that are in no ledger of the report.
+        The data set's name in the ledger; empty for releases that no ledger of the report contains.
     head_hash : str
         The hash of the last record of that ledger.
     n_charges : int
-        The number of charges. A plan that was charged as one counts once.
+        The number of charges. A plan with a single charge counts once.
     """
 
     of: str
@@ -133,7 +133,7 @@ class PrivacyReport(FrozenValue):
         Returns
         -------
         dict
-            Statements, budgets and audits are those of their `to_dict` methods.
+            Statements, budgets and audits are converted by their `to_dict` methods.
         """
         return {
             "title": self.title,
@@ -223,8 +223,8 @@ class PrivacyReport(FrozenValue):
         yield Section("Assumptions", notes=ASSUMPTIONS)
         yield Section("Audit", notes=(AUDITED if self.audits else NO_AUDIT,))
         yield from (audit.section() for audit in self.audits)
-        made = (("made", self.made), ("by", f"skdp {self.version}"))
-        yield Section("About this document", made, notes=(SOURCES,))
+        origin = (("made", self.made), ("by", f"skdp {self.version}"))
+        yield Section("About this document", origin, notes=(SOURCES,))
 
 
 def privacy_report(
@@ -242,10 +242,10 @@ def privacy_report(
     ----------
     *sources : fitted estimator, DPScores, PrivacyAccountant, PrivacyStatement or BudgetReport
         An estimator or noisy scores contribute `privacy_` and the ledger of their accountant. A
-        pipeline, column transformer, frozen estimator or search contributes those of its steps and
-        models, and the names of the ones without a statement. A search and the models that it
-        published count once in the total. So does a plan that was charged as one, or that
-        `split_budget` made without an accountant.
+        pipeline, column transformer, frozen estimator or search contributes the statements of its
+        steps and models, and the names of steps without a statement. A search and the models that
+        it published count once in the total. So do the steps of one plan, also if `split_budget`
+        made it without an accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"
@@ -392,7 +392,7 @@ class _ReportContents:
             # other wrappers may have learned from the rows, too.
             self.without_statement.append(name)
         self._add_ledger(parameters.get("accountant"))
-        # The plan of the outermost container is that of all steps within it.
+        # The plan of the outermost container covers all steps within it.
         plan = getattr(source, "_budget_plan", None)
         begins_plan = self._plan is None and plan is not None
         if begins_plan:
@@ -413,7 +413,7 @@ class _ReportContents:
         recorded = {}
         unrecorded = {}
         neighbors = {}
-        # Several steps that a search published share its one charge, as one object.
+        # All steps that a search published share its charge, which is one object.
         seen = set()
         statements = zip(self.plans, self.statements, self.outer_charges, strict=True)
         for plan, statement, outer_charges in statements:
@@ -421,7 +421,7 @@ class _ReportContents:
             new_charges = []
             for charge in statement.charges:
                 if charge.hash in records:
-                    # A plan that was charged as one is the charge of several steps.
+                    # One charge in the ledger covers all steps of a plan.
                     key, charge = records[charge.hash]
                     recorded.setdefault(key, {})[charge.hash] = charge
                 else:
@@ -576,8 +576,8 @@ def _nested_estimators(estimator):
 
 def _wrapped_estimators(estimator):
     """Return the names and fitted estimators of a search or of another wrapper."""
-    # The statement of a private model covers the estimators of which it consists. Only the model
-    # that a search published has a separate statement.
+    # The statement of a private model covers its inner estimators. Only the model that a search
+    # published has a separate statement.
     attributes = (BEST_ESTIMATOR,) if hasattr(estimator, "privacy_") else WRAPPED_ESTIMATORS
     nested = []
     for attribute in attributes:

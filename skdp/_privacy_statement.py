@@ -33,8 +33,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     estimator : str
         The estimator's class.
     epsilon, delta : float
-        The guarantee of the fitted model. After several calls of `partial_fit` it is that of all
-        calls together.
+        The guarantee of the fitted model. After several calls of `partial_fit`, the guarantee of
+        all calls together.
     relation : {"add_remove", "replace_one"}
         The neighboring relation. Add/remove means that a row is replaced by a null row.
     unit : str
@@ -44,11 +44,11 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     noise_scale : float
         The noise scale of the main stage: the standard deviation of a Gaussian, the scale of a
         Laplace distribution, sensitivity / epsilon for the Gamma-norm mechanism. After several
-        calls it is that of the call with the smallest noise relative to its sensitivity.
+        calls, the scale of the call with the smallest noise relative to its sensitivity.
     sensitivity : float
         The sensitivity to which that noise was calibrated, in the mechanism's norm.
     composition : str
-        How the cost of this fit adds to that of other fits, or "none" without an accountant.
+        How the costs of this and other fits add up, or "none" without an accountant.
     sampler : str
         Description of the rows that each stage reads.
     public : tuple of str
@@ -151,7 +151,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         Returns
         -------
         dict of str to str
-            Keys are field names. Epsilon and delta are those of the model, rounded up.
+            Keys are field names. The epsilon and delta of the model are rounded up.
         """
         return {name.replace(" ", "_"): text for name, text in self.rows()}
 

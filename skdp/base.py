@@ -10,7 +10,7 @@ The `fit` of every private estimator takes these steps in this order::
     return self
 
 1. **Read**: `PrivateFit.read` validates the table. Nothing is computed from values.
-2. **Plan**: `plan_fit` returns what the fit will release, from the parameters and from the public
+2. **Plan**: `plan_fit` returns the plan of the release, from the parameters and from the public
    shape of the table alone.
 3. **Charge and run**: `PrivateFit.run` writes the plan's event in the ledger and makes the release,
    with noise from the only source from which it can be drawn.
@@ -61,10 +61,10 @@ from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
 
-# What a fit without an accountant protects: one row that is added or removed. The budget in it
-# limits nothing, since no charge is made.
+# Configuration of a fit without an accountant: it protects one row that is added or removed. Its
+# budget has no effect, since nothing is charged.
 DEFAULT_CONFIG = LedgerConfig(1.0, 0.0)
-# The event of a plan that releases nothing, such as that of declared bounds. It is not charged.
+# The event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
 EMPTY_EVENT = Composed(())
 
 
@@ -105,8 +105,8 @@ def raw_data_policy(config):
 def _check_callers_of(estimator, occasion):
     """Check the tools that call a private estimator for computations on the raw rows.
 
-    The check at a fit does not see every tool: some fit the estimator in another thread, or use it
-    without fitting it because it is fitted. So it is repeated when the estimator is cloned and when
+    The check at a fit does not see every tool: some tools fit the estimator in another thread, or
+    use an already fitted estimator. So the check is repeated when the estimator is cloned and when
     it predicts or transforms.
 
     Parameters
@@ -115,7 +115,7 @@ def _check_callers_of(estimator, occasion):
     occasion : {"clone", "answer"}
     """
     accountant = getattr(estimator, "accountant", None)
-    # The whole of an outer release was checked when it began.
+    # The callers of an outer release were checked when that release began.
     if is_inside_release() or isinstance(accountant, Allowance):
         return
 
@@ -123,8 +123,8 @@ def _check_callers_of(estimator, occasion):
         try:
             return raw_data_policy(terms_of(accountant))
         except (LedgerError, ValueError):
-            # A fitted model predicts even where its ledger cannot be opened. An invalid accountant
-            # is refused by `fit`.
+            # A fitted model predicts even if its ledger cannot be opened. `fit` refuses an invalid
+            # accountant.
             return "warn"
 
     check_callers(estimator, policy, occasion)
@@ -143,8 +143,8 @@ def neighbors_of(accountant, config=None):
     Returns
     -------
     Neighbors
-        For a step of a planned pipeline those of one row: the plan's cost was computed for a group
-        of rows already.
+        For a step of a planned pipeline, neighbors by one row, because the plan's cost already
+        covers a group of rows.
     """
     neighbors = (terms_of(accountant) if config is None else config).neighbors
     return neighbors.per_row if hasattr(accountant, "planned") else neighbors
@@ -156,7 +156,8 @@ def guarantee_of(estimator):
     Parameters
     ----------
     estimator : estimator
-        It has the parameters `epsilon` and `accountant`. Without a parameter `delta`, delta is 0.
+        Estimator with the parameters `epsilon` and `accountant`. Without a parameter `delta`, delta
+        is 0.
 
     Returns
     -------
@@ -335,7 +336,7 @@ class ReadTable(FrozenValue):
 
 
 def _read_numbers(estimator, X, y=None):
-    """Return the `ReadTable` of finite numbers, and of labels or targets if there are some."""
+    """Return the `ReadTable` of finite numbers, and of labels or targets if y is passed."""
     rows = read_array(estimator, X, dtype=np.float64)
     names = names_for_keys(estimator)
     shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names)
@@ -431,7 +432,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         try:
             unit_is_person = terms_of(getattr(self, "accountant", None)).unit == "person"
         except LedgerError:
-            # A fitted model predicts where its ledger cannot be opened. A fit raises the error.
+            # A fitted model predicts even if its ledger cannot be opened. A fit raises the error.
             unit_is_person = True
         for method in (routing.fit, routing.partial_fit):
             if method.requests.get("groups", False) is None:
@@ -477,14 +478,14 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         return public_inputs(self)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units=None):
-        """Do all that precedes the charge of a fit, and charge an allowance that costs nothing.
+        """Run a fit up to its charge, which is made to an allowance without a ledger.
 
         Parameters
         ----------
         X, y, groups
             As in `fit`. The estimator's accountant is an allowance without a ledger.
         n_units : int, default=None
-            The number of privacy units to plan for; None counts those of the table.
+            The number of privacy units to plan for; None counts the units of the table.
         """
         with PrivateFit(self) as fit:
             table = fit.read(X, y, groups=groups)
@@ -508,7 +509,7 @@ class TableEstimator(PrivateEstimator):
     or targets of the rows.
     """
 
-    # Input tags of scikit-learn for data that is read besides dense tables of numbers.
+    # Input tags of scikit-learn for accepted data other than dense tables of numbers.
     _accepts: ClassVar[tuple[str, ...]] = ()
     # Names of the parameters that declare public facts about the rows; each subclass sets it.
     _public: ClassVar[tuple[str, ...]]
@@ -546,7 +547,7 @@ def private_release(label, accountant=None, random_state=None):
     Parameters
     ----------
     label : str
-        Name of what is released, for the ledger.
+        Name of the release, for the ledger.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged. With None nothing is recorded.
     random_state : int or None, default=None
@@ -590,9 +591,9 @@ class PrivateRelease:
     """Context of one charge and of the noise that is added for it; see `private_release`.
 
     Inside it, noise can be drawn only from the source that `charge` returns, so a release that is
-    not in the ledger cannot be made. A second charge raises. Data are checked to be finite whatever
-    scikit-learn's ``assume_finite`` is, and NumPy's warnings, which may reveal the size of a value,
-    are suppressed.
+    not in the ledger cannot be made. A second charge raises. Data are checked to be finite
+    regardless of scikit-learn's ``assume_finite``, and NumPy's warnings, which may reveal the size
+    of a value, are suppressed.
 
     Parameters
     ----------
@@ -648,7 +649,7 @@ class PrivateRelease:
 
     @property
     def _is_released(self):
-        """True if values with noise may have been returned to the user."""
+        """True if noisy values may have been returned to the user."""
         return self._is_charged
 
     def _check_callers(self):
@@ -744,14 +745,14 @@ class PrivateRelease:
         RuntimeError
             If there was a charge before, accepted or refused.
         ValueError
-            If epsilon is too small for that many values, a transformer's output does not fit into
-            the container that is set, or the unit is a person and the plan's is not.
+            If epsilon is too small for this number of values, a transformer's output does not fit
+            into the configured container, or the plan does not support persons.
         BudgetExceededError
             If the budget does not cover the charge.
         """
         if self._is_charge_tried:
             raise RuntimeError(
-                "a private fit charges once: put all that it releases into one plan "
+                "a private fit charges once: combine its releases in one plan "
                 "(skdp.mechanisms.JointMechanism)"
             )
         if size is not None:
@@ -781,7 +782,7 @@ class PrivateFit(PrivateRelease):
 
     It is a `PrivateRelease`: it charges once, and noise comes only from the source that the charge
     returns. Nothing is published without a charge. If a step fails before `publish`, the estimator
-    has no fitted attribute; what was charged stays charged. Use `private_fit`, which makes one.
+    has no fitted attributes, and the charge is not refunded. Use `private_fit` to create one.
 
     Parameters
     ----------
@@ -834,7 +835,7 @@ class PrivateFit(PrivateRelease):
         return self._is_published
 
     def _check_callers(self):
-        # The tools around a fit inside another release were checked when that one began.
+        # The tools around an outer release were checked when that release began.
         if not (is_inside_release() or isinstance(self._accountant, Allowance)):
             check_callers(self._estimator, partial(raw_data_policy, self._config))
 
@@ -845,12 +846,11 @@ class PrivateFit(PrivateRelease):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows that the estimator accepts. Those of an estimator that is not a `PrivateEstimator`
-            are finite numbers, which are read in double precision and not copied where no
-            conversion is needed.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows that the estimator accepts. For an estimator that is not a `PrivateEstimator` they
+            must be finite numbers, which are read in double precision without a copy if possible.
         y : array-like of shape (n_samples,), default=None
-            Labels or targets, for an estimator that needs some.
+            Labels or targets, if the estimator needs them.
         groups : array-like of shape (n_samples,), default=None
             The person id of each row, if persons are the privacy unit.
         **options
@@ -904,7 +904,7 @@ class PrivateFit(PrivateRelease):
             check_readable(table.rows)
 
     def run(self, plan, table, **options):
-        """Charge a plan, then run it on the table, and return what it released.
+        """Charge a plan, then run it on the table, and return the released values.
 
         Parameters
         ----------
@@ -956,8 +956,8 @@ class PrivateFit(PrivateRelease):
         mechanism : mechanism or plan
             The one that was charged.
         public : tuple of str, default=None
-            Descriptions of the facts that were assumed to be public. None means the numbers of
-            rows and columns, or those that ``_assumptions`` of a `PrivateEstimator` returns.
+            Descriptions of the facts that were assumed to be public. None means the numbers of rows
+            and columns, or the facts returned by ``_assumptions`` of a `PrivateEstimator`.
         sampler : str, default=None
             Description of the rows that each stage reads; None composes it from the stages.
         trust_model : str
@@ -975,7 +975,7 @@ class PrivateFit(PrivateRelease):
             If there was no charge, or it was refused.
         """
         if not self._is_charged:
-            raise RuntimeError("a private fit publishes what it charged: call charge first")
+            raise RuntimeError("publish needs a charged plan: call charge first")
         config = self.terms
         if public is None and isinstance(self._estimator, PrivateEstimator):
             public = self._estimator._assumptions()
@@ -989,8 +989,8 @@ class PrivateFit(PrivateRelease):
             stages = tuple(stage.for_unit(config.unit) for stage in stages)
         if sampler is None or is_empty:
             sampler = sampler_of(stages)
-        # A plan that is published without a charge of its own, such as that of randomized response,
-        # has a cost but no charge.
+        # A plan that is published without a charge, such as the plan of randomized response, has a
+        # cost but no charge.
         charges = () if self._is_free else (self.public_charge(mechanism),)
         price = charges[0] if charges else self.cost_of(mechanism)
         is_seeded = not is_empty and self._random_state is not None

@@ -48,12 +48,12 @@ class BudgetExceededError(RuntimeError):
         if self.message:
             return self.message
 
-        asked = _format_params(self.asked)
+        cost = _format_params(self.asked)
         remaining = _format_params(self.remaining)
         total = _format_params(self.total)
         budget = f"the limit {self.name!r}" if self.name else "the budget"
         return (
-            f"the release costs {asked}, but {budget} has {remaining} left of {total}; "
+            f"the release costs {cost}, but {budget} has {remaining} left of {total}; "
             "nothing was computed or charged"
         )
 

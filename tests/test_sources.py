@@ -269,7 +269,7 @@ def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
     # A file of another type than the first would be cast, and one value could make that fail.
     pq.write_table(arrow(table[0]), tmp_path / "0.parquet")
     pq.write_table(arrow(table[0].astype(int)), tmp_path / "1.parquet")
-    with pytest.raises(ValueError, match="write all files alike"):
+    with pytest.raises(ValueError, match="write all files with the same schema"):
         ChunkedArray([tmp_path / "0.parquet", tmp_path / "1.parquet"])
 
 
@@ -578,10 +578,10 @@ def test_partitions_have_the_columns_that_are_declared_in_their_order(table):
     for odd in (frame[NAMES[::-1]], frame[NAMES[:3]], frame.rename(columns={"a": "e"})):
         pieces = [frame, odd]
         source = dd.from_map(lambda i, pieces=pieces: pieces[i], range(2), meta=frame.iloc[:0])
-        with pytest.raises(ValueError, match="a part has the types"):
+        with pytest.raises(ValueError, match="a partition has the types"):
             fitted(SCALER, source, accountant=accountant)
         source = source.assign(day=pd.Timestamp("2020-01-01"))
-        with pytest.raises(ValueError, match="a part has the types"):
+        with pytest.raises(ValueError, match="a partition has the types"):
             in_memory(source)
     assert accountant.charges == []
 
@@ -779,7 +779,7 @@ def test_kinds_are_those_of_the_schema(table, tmp_path):
         assert model.kinds_ == ["number", "label", "label", "number"], kind
     meta, pieces = frame.iloc[:0], [frame.iloc[:99], frame.iloc[99:].astype({"age": float})]
     other = dd.from_map(lambda i: pieces[i], range(2), meta=meta)
-    with pytest.raises(ValueError, match="a part has the types"):
+    with pytest.raises(ValueError, match="a partition has the types"):
         fitted(estimators[1], other)
 
 
@@ -793,7 +793,7 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
     ridge = DPRidge(mechanism="sufficient_statistics", target_bounds=(0, 1), data_norm=9.0)
     numbers = (SCALER, ridge, DPKMeans(bounds=(0, 1)), DPSimpleImputer(bounds=(0, 1)))
     cases += [
-        (e, frame, "'job' holds words.*column's labels there$")
+        (e, frame, "'job' contains strings.*column's labels there$")
         for e in (*numbers, DPHistogramTransformer())
     ]
     for k, (estimator, rows, match) in enumerate(cases):
@@ -801,7 +801,7 @@ def test_cells_beside_words_are_checked_before_the_charge(kind, table, tmp_path)
         for held in (rows, source):
             with pytest.raises((ValueError, TypeError), match=match):
                 fitted(estimator, held, table[1], accountant=accountant)
-    with pytest.raises(ValueError, match="'job' holds words"):
+    with pytest.raises(ValueError, match="'job' contains strings"):
         dp_mean(source, bounds=(0, 1), axis=0, accountant=accountant)
     assert accountant.charges == []
 
@@ -1057,7 +1057,7 @@ def test_rows_whose_places_depend_on_values_are_not_taken_by_number(
     np.testing.assert_array_equal(own[[0, N, 3 * N - 1]][:], X[[0, 0, N - 1]])
     beside = np.hstack([ChunkedArray([path]) for path in arrays[:2]])
     np.testing.assert_array_equal(beside[[0, 5]][:], np.hstack([X, X])[[0, 5]])
-    with pytest.raises(ValueError, match="names of folders"):
+    with pytest.raises(ValueError, match="folder names"):
         fitted(
             SCALER,
             ds.dataset(

@@ -141,7 +141,10 @@ def test_frames_whose_rows_could_move_are_refused(spark, table):
     ):
         with pytest.raises(ValueError, match="checkpoint"):
             SCALER.fit(other)
-    for kind, value, match in (("string", "x", "'a' holds words"), ("binary", b"x", "'a' of bin")):
+    for kind, value, match in (
+        ("string", "x", "'a' contains strings"),
+        ("binary", b"x", "'a' of bin"),
+    ):
         with pytest.raises(ValueError, match=match):
             SCALER.fit(spark.createDataFrame([(value,)], f"a {kind}").localCheckpoint())
 

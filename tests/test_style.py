@@ -13,7 +13,20 @@ ROOT = Path(skdp.__file__).parent
 SOURCES = sorted(ROOT.rglob("*.py"))
 
 # Openings of docstrings that have no subject and verb, or name nothing.
-BANNED_OPENINGS = re.compile(r"(What|Say whether|Say how|Return what|Of|Whose|Whether|How)\b")
+BANNED_OPENINGS = re.compile(
+    r"(What|Say whether|Say how|Return what|Return how many|Do what|Of|That of|Those|Whose|Whether"
+    r"|How|Refuse|Made)\b"
+)
+# Turns that are translated, that leave the subject to the reader, or that have a usual word.
+BANNED_TURNS = re.compile(
+    r"\b(so many|so manieth|whoever|whatever|that which|nothing but|likewise|moreover|made-up"
+    r"|in (its|the|their) stead|in the place of|words in their place|is no guarantee|what is"
+    r"|as far as|truth values?|by itself|by themselves|of its own|of their own|as which"
+    r"|take[sn]? no sparse|gets? no column|at min_\w+|hangs? on|is told|stands? for|stands? in)\b"
+    r"|\w's included\b|; [A-Z]\w+Error\b|\b(neighbour|colour|behaviour|centre)"
+    r"|\b(regular|normal|optim|minim|maxim|random|general|recogn|standard)is(e|ed|es|ing|ation)\b",
+    re.IGNORECASE,
+)
 # Words of identifiers that name nothing, or that the field calls otherwise.
 BANNED_WORDS = {
     "bend",
@@ -29,6 +42,8 @@ BANNED_WORDS = {
     "turned",
     "worlds",
 }
+# Whole names of variables and arguments that name nothing.
+BANNED_NAMES = {"each", "found", "given", "sought", "taken", "wanted", "what"}
 # Classes that check their subclasses; nothing else is done behind the back of a reader.
 INIT_SUBCLASS = {"BoundedScore"}
 
@@ -84,8 +99,26 @@ def test_comments_are_sentences(path):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_sentences_have_no_banned_turn(path):
+    texts = [text for _, text in docstrings(path)]
+    comments = re.findall(r"^\s*# (.*)$", path.read_text(), re.MULTILINE)
+    messages = [
+        node.value
+        for raised in ast.walk(parsed(path))
+        if isinstance(raised, ast.Raise)
+        for node in ast.walk(raised)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    for text in (*texts, " ".join(comments), *messages):
+        turn = BANNED_TURNS.search(" ".join(text.split()))
+        assert not turn, turn and turn.group()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
 def test_names_are_words_of_the_field(path):
     for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.Name | ast.arg):
+            assert getattr(node, "id", getattr(node, "arg", "")) not in BANNED_NAMES
         names = [getattr(node, field, None) for field in ("id", "attr", "name", "arg")]
         for name in names:
             if isinstance(name, str):

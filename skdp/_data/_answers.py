@@ -15,7 +15,7 @@ from skdp.utils._output import asks_for_frame
 
 
 def partitionwise(method):
-    """Decorator that lets a row-wise method compute its output on the partitions of a table.
+    """Decorate a row-wise method so that it computes its output partition by partition.
 
     `transform` of a partitioned table returns a lazy partitioned table, unless `set_output` asks
     for a frame. Other methods return an array with the output of all rows.
@@ -42,8 +42,8 @@ def partitionwise(method):
             is_done = True
             return output
         finally:
-            # Removes temporary files of a table that was opened here, unless a lazy output reads
-            # them later. Otherwise an error that the user keeps would keep them, by its frames.
+            # Remove temporary files of a table that was opened here, unless a lazy output reads
+            # them later. Otherwise the frames of a stored exception would keep them.
             if chunked is not X and not (is_lazy and is_done):
                 chunked.close()
 
@@ -51,7 +51,7 @@ def partitionwise(method):
 
 
 def _example_row(estimator, chunked):
-    """Return a row that the estimator accepts: a category for each label, zeros for numbers."""
+    """Return a row that the estimator accepts: zeros, and a category in each categorical column."""
     row = np.zeros((1, chunked.shape[1]), chunked.dtype)
     if chunked.dtype.kind == "O" and hasattr(estimator, "_example_labels"):
         for j, label in estimator._example_labels().items():
@@ -84,6 +84,6 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
 
 
 def _output_of_block(block, bare, name, dtype, empty_output=None):
-    """Return the dense output of method `name`; that of a block without rows is given."""
+    """Return the dense output of a method; `empty_output` for a block without rows."""
     output = getattr(bare, name)(np.asarray(block, dtype)) if len(block) else empty_output
     return np.asarray(output.toarray() if issparse(output) else output)

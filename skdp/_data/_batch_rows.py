@@ -15,7 +15,7 @@ from skdp.utils._sources import rows_within
 # Size of a dense tile in bytes: large enough that the arithmetic takes longer than the calls, and
 # small enough that a tile stays in cache.
 TILE_BYTES = 1 << 21
-# Least number of rows of a dense tile, and largest number of rows of any tile.
+# Minimum number of rows of a dense tile, and maximum number of rows of any tile.
 MIN_TILE_ROWS = 256
 MAX_TILE_ROWS = 1 << 13
 
@@ -92,7 +92,7 @@ class _SparseRows:
 def _gatherer(X):
     """Return a function that copies rows of an array into an array of doubles.
 
-    It is None for an object that can only be sliced.
+    The result is None for an object that can only be sliced.
     """
     if not isinstance(X, np.ndarray):
         return None

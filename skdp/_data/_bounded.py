@@ -18,7 +18,7 @@ from skdp._data._parts import (
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp.utils._row_wise import row_norms
 
-# Least number of rows of a block of a sparse table.
+# Minimum number of rows of a block of a sparse table.
 SPARSE_BLOCK_ROWS = 4096
 # Density of a sparse block below which its Gram matrix is computed without making the block dense.
 SPARSE_GRAM_DENSITY = 0.1
@@ -52,7 +52,8 @@ class BoundedRows(Rows):
     """
 
     local_attrs = Rows.local_attrs | {"persons"}
-    # True if the constant feature of a clipped row is scaled as its values are; see `as_equations`.
+    # True if the constant feature of a clipped row is scaled like the row's values; see
+    # `as_equations`.
     scales_constant = False
 
     def __init__(self, X, data_norm, constant, unit=1.0, persons=None):
@@ -61,7 +62,7 @@ class BoundedRows(Rows):
         self.unit = unit
         self.persons = persons
         self.constant = float(constant)
-        # With persons the number of rows is not public, but that of persons is.
+        # With persons as the unit, the number of persons is public and the number of rows is not.
         self.n_units = n_units(X, persons)
         self.n_columns = X.shape[1]
         self.n_features = self.n_columns + (constant != 0)
@@ -70,13 +71,13 @@ class BoundedRows(Rows):
         super().__init__(X, self.block_size)
         # Blocks of a sparse table and their transposes, by the first row of the block.
         self._blocks = {}
-        # The property below computes `row_args` when it is first used, which fits by gradient
-        # descent never do. The attribute that the base class sets would hide it.
+        # The cached property below computes `row_args` at the first use, which fits by gradient
+        # descent never need. The attribute set by the base class would hide the property.
         del self.row_args
 
     @cached_property
     def row_args(self):
-        """The rows' factors and row weights. Blocks of a sparse table are cached with them."""
+        """Factors and weights of the rows. Blocks of a sparse table are cached with them."""
         plain = Rows(self.X, self.block_size)
         if is_sent(plain):
             return None, row_weights_of(self.persons)

@@ -67,10 +67,10 @@ class ColumnTable:
         For each column, NumPy's type of its floats or integers, or None for other columns. None
         uses the type of `matrix`.
     blocks : list of FrameBlock, default=()
-        The columns of `columns` again, with those of one type in one block.
+        The same columns, grouped into one block per type.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
-        For a partitioned table of numbers: True for columns that contain numbers too large to be
-        found as categories, as the pass that checked the table saw.
+        For a partitioned table of numbers: True for columns with numbers that are too large to be
+        found as categories, according to the pass that checked the table.
     """
 
     def __init__(
@@ -102,7 +102,8 @@ class ColumnTable:
         self.time_types = [None] * shape[1] if time_types is None else time_types
         if label_kinds is None:
             kind = None if matrix is None else matrix.dtype.kind
-            # Dates may be found as labels of another kind, so their type determines nothing.
+            # Dates may be encoded as labels of another kind, so their dtype does not determine the
+            # kind.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
         if number_types is None:
@@ -226,8 +227,8 @@ class ColumnTable:
             return cells.astype(self.time_types[column])
         return cells.astype(np.float64) if self.numeric_types[column] else cells
 
-    def check(self, checks, labels=None, found=(), expected=None):
-        """Raise `ValueError` if columns contain values that they must not, in one pass.
+    def check(self, checks, labels=None, found_columns=(), expected=None):
+        """Raise `ValueError` if columns contain invalid values, in one pass.
 
         Columns of objects in memory are replaced by the values that the checks return. A cell may
         be an object of the user that returns another number when it is converted again, or raises
@@ -241,14 +242,14 @@ class ColumnTable:
             a module.
         labels : dict of column to ndarray, default=None
             Declared categories of columns; see `check_label_kinds`.
-        found : collection of int, default=()
+        found_columns : collection of int, default=()
             Columns whose categories are, or were, found privately; see `check_label_forms`.
         expected : dict of column to ndarray, default=None
             Declared categories, each of which the column's type must be able to hold.
         """
         self._check_types(labels or {}, expected or {})
         label_checks = {} if labels is None else self._label_kind_checks(labels)
-        for j in self._with_doubtful_forms(found):
+        for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
                 label_checks[j] = partial(
                     _check_both, first=label_checks[j], second=check_label_forms
@@ -301,7 +302,7 @@ class ColumnTable:
             self._has_unread_rows = False
 
     def _check_types(self, labels, expected):
-        """Raise `ValueError` if a declared category can equal no value, by the columns' types."""
+        """Raise `ValueError` if a column's type excludes a declared category."""
         messages = []
         for j, categories in labels.items():
             number_type = self._number_types[j]
@@ -352,7 +353,7 @@ def check_readable(rows):
 
 
 def check_label_kinds(values, name, categories, kinds=None):
-    """Return values, or raise `ValueError` if one has a kind that no category has.
+    """Return the values, or raise `ValueError` if a value has a kind that no category has.
 
     Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
     of the table would count as undeclared. Each value is checked independently.
@@ -380,8 +381,7 @@ def check_label_kinds(values, name, categories, kinds=None):
         raise ValueError(
             f"{name} holds {other_kind}, but its categories [{shown}] are "
             f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: declare categories "
-            "of the column's own type, or convert each value of the column to the type of the "
-            "categories"
+            "of the column's type, or convert the column to the type of the categories"
         )
     check_not_rounded(values.dtype, name, categories)
     return values
@@ -393,8 +393,8 @@ def check_not_rounded(dtype, name, categories):
     if rounded is not None:
         raise ValueError(
             f"{name} holds {dtype} values, which never equal its category {rounded!r}: declare "
-            f"categories that are {dtype} values, such as {float(dtype.type(rounded))!r}, or turn "
-            "each value of the column into text"
+            f"categories that are {dtype} values, such as {float(dtype.type(rounded))!r}, or "
+            "convert the column to strings"
         )
 
 
@@ -442,10 +442,10 @@ def category_of_no_value(kind, number_type, categories):
 
 
 def check_label_forms(values, name):
-    """Return values, or raise `ValueError` if one cannot be found as a category.
+    """Return the values, or raise `ValueError` if a value cannot be found as a category.
 
-    Such a value would count for no category, and the column would be lost silently. Each value is
-    checked independently.
+    Such a value would not be counted for any category, and the column would silently be lost. Each
+    value is checked independently.
 
     Parameters
     ----------
@@ -483,7 +483,7 @@ def check_numbers(values, name):
 
 
 def check_labels(values, name):
-    """Return values, or raise `ValueError` if one is NaN, None or an infinite float."""
+    """Return the values, or raise `ValueError` if a value is NaN, None or infinite."""
     check_not_infinite(values, name, allow_nan=False)
     if values.dtype.kind in "OmM" and any(map(is_missing, values)):
         raise ValueError(
@@ -494,7 +494,7 @@ def check_labels(values, name):
 
 
 def check_not_infinite(values, name, *, allow_nan=True):
-    """Return values, or raise `ValueError` if one is an infinite float."""
+    """Return the values, or raise `ValueError` if a value is infinite."""
     if values.dtype.kind == "f":
         check_finite(values, name, allow_nan=allow_nan)
     return values
@@ -560,7 +560,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     Parameters
     ----------
     estimator : estimator
-    X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+    X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
     reset : bool, default=True
         True to set `n_features_in_` and `feature_names_in_`, False to compare with them.
     allow_nan : bool, default=False
@@ -628,7 +628,7 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
 
 
 def declared_bounds(bounds, shape, columns=None):
-    """Return (low, high) of some columns; NaN for those whose bounds are found privately.
+    """Return (low, high) of some columns; NaN for bounds that are found privately.
 
     Parameters
     ----------
@@ -668,12 +668,12 @@ def declared_bounds(bounds, shape, columns=None):
 
 
 def all_declared(value, shape, parameter, columns):
-    """Return the entries of some columns in a dict; raise `ValueError` if a column has none."""
+    """Return the entries of some columns in a dict; raise `ValueError` if an entry is missing."""
     entries = column_entries(value, shape.names, shape.n_columns, parameter)
     names = range(shape.n_columns) if shape.names is None else shape.names
     missing = [names[j] for j in columns if entries[j] is None]
     if missing:
-        raise ValueError(f"{parameter}: columns {missing} have none")
+        raise ValueError(f"{parameter} has no entry for the columns {missing}")
     return [entries[j] for j in columns]
 
 

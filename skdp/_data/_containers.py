@@ -1,7 +1,7 @@
 """Conversion of lists, arrays and sparse matrices, each cell or row independently.
 
 A list is converted cell by cell, a frame column by column by its declared types, and a sparse
-matrix row by row. No cell may influence how another one is converted, because neighboring data
+matrix row by row. No cell may influence the conversion of another cell, because neighboring data
 sets must differ in one row only. NumPy and scikit-learn break this rule: ``np.asarray`` of a list
 turns all numbers into strings if one cell is a string, and conversions of sparse formats sort all
 rows if one is unsorted. ``docs/theory/relations.md`` lists the public facts of a table.
@@ -41,13 +41,13 @@ def as_cells(rows):
 
 
 def is_sequence(values):
-    """Return True for a sequence of cells, such as a list, that is no array or string."""
-    # Attributes are read from the type: those of the object may raise any error.
+    """Return True for a sequence of cells, such as a list, that is not an array or a string."""
+    # Attributes are read from the type, because attributes of the object may raise any error.
     kind = type(values)
     if issubclass(kind, list | tuple):
         return True
     is_array = any(hasattr(kind, name) for name in ARRAY_ATTRIBUTES)
-    # The class of an Enum has a length and items, but a member has not.
+    # The class of an Enum has a length and items, but a member does not.
     has_cells = issubclass(kind, Sized) and hasattr(kind, "__getitem__")
     return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
@@ -92,8 +92,8 @@ def as_numbers(values, name="a column"):
         # The result is the same as below, in less time.
         return values.astype(np.float64)
     flat = [_as_number(value, name) for value in values.ravel()]
-    # The sign of zero is kept. A column with a missing value is an array of objects, one without is
-    # an array of floats, and both must give the same numbers for the other rows.
+    # The sign of zero is preserved. A column is an array of objects if a value is missing, else an
+    # array of floats, and both must give the same numbers for the other rows.
     return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
@@ -153,7 +153,8 @@ def as_csr(X):
         columns = columns[order]
         indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=X.shape[0])))
     rows = csr_array((doubles_at_most(data), columns, indptr), shape=X.shape)
-    # Without this check an entry with an invalid column would be read as one of another row.
+    # Without this check, an entry with an invalid column index would be read as part of another
+    # row.
     rows.check_format()
     return rows
 

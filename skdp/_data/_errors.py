@@ -20,8 +20,8 @@ ENCODE_HINT = (
     "declare the column's labels there"
 )
 
-# Hints for values that are neither text nor numbers. Python's dates and durations are in columns of
-# objects, whose type does not say that they are dates.
+# Hints for values that are neither text nor numbers. Python's dates and durations are stored in
+# columns of objects, whose dtype does not show that they are dates.
 DATE_HINT = (
     "to use it as a date, give the column a type of dates: pd.to_datetime(X[column]) in pandas, "
     "pl.Series(values, dtype=pl.Datetime) in polars, values.astype('datetime64[us]') in NumPy"
@@ -49,7 +49,7 @@ def column_name(j, names=None):
 
 
 def join_messages(messages):
-    """Return one message that consists of those about several columns, one per line."""
+    """Return one message that joins the messages about several columns, one per line."""
     return "\n".join(messages)
 
 
@@ -86,7 +86,7 @@ def check_finite(values, name, *, allow_nan=False, names=None):
 def check_no_label_is_missing(y):
     """Raise `ValueError` if a label of an array of objects or dates is missing.
 
-    The message is the one that scikit-learn has for numbers.
+    The message is the same as scikit-learn's for numbers.
     """
     missing = False
     if y.dtype.kind == "O":
@@ -104,7 +104,7 @@ def check_no_label_is_missing(y):
 def non_numeric_error(name):
     """Return the error about a column, or y, of strings or dates where numbers are expected."""
     hint = "use a classifier if they are labels" if name == "y" else ENCODE_HINT
-    return ValueError(f"{name} holds words or dates, not numbers: {hint}")
+    return ValueError(f"{name} contains strings or dates, not numbers: {hint}")
 
 
 def _first_missing(values, names):

@@ -23,7 +23,7 @@ _FAR_MASK = (1 << _FRACTION_BITS) - 4
 # Number of values that are processed together: more would leave the cache, and fewer would be done
 # before another thread has started.
 STEP_VALUES = 1 << 16
-# Number of values of a line: rows side by side, so that NumPy's inner loops are long.
+# Number of values of a line. A line joins several rows, so that NumPy's inner loops are long.
 LINE_VALUES = 1 << 9
 # Number of rows up to which values are compared with all edges instead of by bisection.
 MAX_COMPARED_ROWS = 16
@@ -125,7 +125,7 @@ def _add_cells(counts, block, row_weights, bins, shape):
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value; values outside get the outermost bin, and NaN the first.
+    """Return the bin of each value: the outermost bin for values outside, the first bin for NaN.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class Bins:
         first_slots = self.starts[self._searched]
         starts = np.cumsum(sizes) - sizes
         if len(block) <= MAX_COMPARED_ROWS:
-            # Comparison with all edges is faster than one call per column.
+            # For few rows, comparison with all edges is faster than one call per column.
             values = np.repeat(block[:, self._searched], sizes, axis=1)
             is_above = self._searched_edges <= values
             n_below = np.add.reduceat(is_above, starts, axis=1, dtype=np.int64)

@@ -31,7 +31,7 @@ BLOCK_BYTES = 1 << 22
 RUN_BLOCKS = 16
 # Binary logarithm of a number of rows that no table reaches.
 LOG2_MAX_ROWS = 48
-# Number of values from which on several threads are faster than one, their start included.
+# Number of values above which several threads are faster than one, including their start.
 MIN_VALUES_FOR_THREADS = 1 << 22
 
 
@@ -184,7 +184,8 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
     Parameters
     ----------
     table : Rows or an object with its interface
-        With ``blocks()`` and, for each slice that this yields, ``table[rows]``.
+        An object with a method ``blocks()`` that yields slices, and with ``table[rows]`` for each
+        slice.
     add : callable
         Function of an array, to which it adds in place, a block, the block's rows of `row_args`,
         and `args`. It must be defined in a module: it may run on another machine, and run again

@@ -116,7 +116,7 @@ def weighted_bincount(codes, row_weights, size):
 
 
 def times_row_weights(values, row_weights):
-    """Return values of rows, whose first axis is that of rows, times the row weights."""
+    """Return values times the row weights; the first axis of the values is the row axis."""
     if row_weights is None:
         return values
     return values * row_weights.reshape(-1, *[1] * (values.ndim - 1))
@@ -151,7 +151,7 @@ def units_of_labels(codes, size, persons):
             labels = counts.argmax(axis=1)
             labels = labels[counts[np.arange(len(labels)), labels] > 0]
         else:
-            # One key for the count and the label: the largest key is that of the most frequent
+            # One key for the count and the label: the largest key belongs to the most frequent
             # label with the smallest code.
             counts = counts.tocsr()
             first = counts.indptr[:-1][np.diff(counts.indptr) > 0]

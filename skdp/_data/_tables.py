@@ -398,7 +398,7 @@ def read_numeric_target(estimator, y, n_rows):
 def target_array(y):
     """Return labels or targets as an array, each converted independently of the others.
 
-    A list of whole numbers becomes an array of integers, whatever the types of its numbers.
+    A list of whole numbers becomes an array of integers, regardless of the types of its numbers.
 
     Raises
     ------

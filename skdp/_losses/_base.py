@@ -110,7 +110,7 @@ class BoundedLoss(ClippableLoss):
 
     @abstractmethod
     def curvature(self, scores, y):
-        """Return the second derivatives for one score per row, or what `curvature_product` uses."""
+        """Return the second derivatives for one score, or the input of `curvature_product`."""
 
     def curvature_product(self, curvature, direction):
         """Return the product of each row's second derivative and a direction in score space."""

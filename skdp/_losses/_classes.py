@@ -26,7 +26,7 @@ class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
     curvature_bound = 0.25
     residual_error = 8.0 * np.finfo(np.float64).eps
     n_vertices = 1
-    # Where the residual has magnitude t the curvature is t (1 - t).
+    # A residual of magnitude t has the curvature t (1 - t).
     curvature_vanishes_at_vertices = True
 
     def value(self, scores, y):
@@ -137,12 +137,12 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
 class MulticlassHuberizedHingeLoss(LossOfClasses):
     r"""Huberized form of the multiclass hinge of Crammer and Singer (2001); y holds codes.
 
-    With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is
-    :math:`\max_p \langle p, m \rangle - s_y + \tfrac h2 (1 - \|p\|^2)` over the probability
-    vectors p. It lies between their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two
-    classes it is the binary loss of :math:`z = s_y - s_j`. The maximizer p is the projection of
-    m / h onto the simplex, and the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A
-    projection is non-expansive, so that the curvature is at most 1 / h.
+    With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is :math:`\max_p \langle
+    p, m \rangle - s_y + \tfrac h2 (1 - \|p\|^2)` over the probability vectors p. It is between
+    their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two classes it is the binary
+    loss of :math:`z = s_y - s_j`. The maximizer p is the projection of m / h onto the simplex, and
+    the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A projection is non-expansive, so
+    that the curvature is at most 1 / h.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
         return curvature * (direction - mean[:, None]) / self.h
 
     def _with_margin(self, scores, y):
-        """Return the scores plus 1, but for that of the row's class."""
+        """Return the scores plus 1, except the score of the row's class."""
         m = scores + 1.0
         rows = np.arange(len(y))
         m[rows, y] = scores[rows, y]
@@ -227,7 +227,7 @@ def _sign(y):
 
 @dataclass(frozen=True)
 class ClassWeightedLoss(LossOfLabels, BoundedLoss):
-    """A loss times a public weight of the row's class; bounds are those for the largest weight.
+    """A loss times a public weight of the row's class; bounds hold for the largest weight.
 
     Parameters
     ----------

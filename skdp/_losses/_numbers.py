@@ -59,7 +59,7 @@ class ClippedPoissonLoss(BoundedLoss):
 
     @property
     def residual_error(self):
-        """Upper bound on the rounding error of a residual, by that of the exponential."""
+        """Upper bound on the rounding error of a residual, from the error of the exponential."""
         return 8.0 * np.finfo(np.float64).eps * self.high
 
     @property

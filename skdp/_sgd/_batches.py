@@ -169,7 +169,7 @@ class FixedSizeBatches(FrozenValue):
         ndarray of shape (size,), dtype int64
             Sorted.
         """
-        # For large batches the rows that are left out are drawn, since they are fewer.
+        # For large batches the complement is drawn, because it has fewer rows.
         draws_batch = self.size <= self.n_rows - self.size
         n_drawn = self.size if draws_batch else self.n_rows - self.size
         steps_at_once = max(1, BLOCK_ROWS // (n_drawn + 1))

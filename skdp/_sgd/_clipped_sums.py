@@ -25,7 +25,7 @@ from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
-# Residuals are clipped at this whatever the row's norm is, so that their product with 0 is 0.
+# Residuals are always clipped at this bound, so that their product with 0 is 0.
 MAX_CAP = 1e30
 # Rows of a larger norm count as zero, so that underflow of residuals is negligible.
 MAX_NORM = 1e150
@@ -47,7 +47,7 @@ class ClippedSums(Rows):
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
     most C. A row of a norm above 1e150 counts as zero. A residual that is NaN because scores
-    overflowed counts as the largest that is allowed if a row has one score, and as zero if it has
+    overflowed counts as the largest allowed residual if a row has one score, and as zero if it has
     several. A vector of residuals whose norm is below 1e-140, or so large that the clip would
     underflow, counts as zero.
 
@@ -113,7 +113,7 @@ class ClippedSums(Rows):
         if self._indices is not None:
             indices = self._indices[slice(*self.offsets[number : number + 2])]
             steps = np.diff(indices, prepend=self._firsts[number])
-            # The indices are most of what is sent to a worker, so use the smallest integer type.
+            # Most of the data sent to a worker are indices, so use the smallest integer type.
             batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
@@ -144,7 +144,7 @@ class ClippedSums(Rows):
 
     @np.errstate(over="ignore", invalid="ignore")
     def loss_decreases(self, start, weights, indices, clip_norms):
-        """Return sums over a batch that tell how much the loss decreases between two weights.
+        """Return sums over a batch that estimate the decrease of the loss between two weights.
 
         Each row adds three values: the product of the change of its score and its residual, at
         the start with a minus sign and at the end, which are the first-order decrease of the loss

@@ -22,7 +22,7 @@ LAPLACE_STEPS_PER_ROOT = 2.5
 MIN_STEPS = 4
 MIN_STEPS_OF_LARGE_TABLES = 25
 MAX_STEPS = 20_000
-# An automatic penalty is large enough that this number of steps minimizes the objective.
+# An automatic penalty is large enough for this number of steps to minimize the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
 # Typical curvature of the loss at the end of a run, relative to its bound: rows whose gradient is
 # clipped have none.
@@ -99,8 +99,8 @@ class LossSpec(FrozenValue):
         """Return the shrinkage rule of weights that were fitted with a penalty.
 
         Its number of steps is 1, or 0 if weights are not shrunk. The null decrease is known only
-        where it is small. Where there are about as many directions as rows no formula holds, and
-        nothing is subtracted: the rule then removes only what the noise has added.
+        where it is small. With about as many directions as rows no formula holds, and nothing is
+        subtracted: the rule then removes only the effect of the noise.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class SGDProblem(FrozenValue):
     loss_spec : LossSpec
     n_rows, n_columns : int
     norm : float
-        Expected norm of a row, its constant feature included.
+        Expected norm of a row, including its constant feature.
     guarantee : Guarantee
         Guarantee of the whole run.
     constant : float, default=0.0
@@ -170,7 +170,7 @@ class SGDProblem(FrozenValue):
 
     @property
     def n_features(self):
-        """Number of features, the constant one included."""
+        """Number of features, including the constant feature."""
         return self.n_columns + (self.constant > 0)
 
     @property
@@ -212,7 +212,7 @@ class SGDProblem(FrozenValue):
 
 @dataclass(frozen=True)
 class Settings(FrozenValue):
-    """The settings of a run; the rule decides those that are None.
+    """The settings of a run; the rule chooses settings that are None.
 
     Parameters
     ----------
@@ -289,10 +289,10 @@ def automatic_settings(problem, requested):
 
 
 def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
-    """Return the requested penalty of the intercept, or the one that weighs start and noise.
+    """Return the requested penalty of the intercept, or the penalty that balances start and noise.
 
-    A start of variance s² in the score and gradients of variance t² are combined best by a penalty
-    of t² over s² and the curvature.
+    For a start with variance s² of the score, and gradients with variance t², the best penalty is
+    t² over s² and the curvature.
     """
     if requested.intercept_l2_reg is not None or problem.baseline_std == math.inf:
         return requested.intercept_l2_reg or 0.0

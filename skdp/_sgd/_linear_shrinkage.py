@@ -17,7 +17,7 @@ sum is at most :math:`R^2`. Short rows make a small, rows in few directions make
 
 Noise in the released numbers leaves an interval for a. So does the curvature of a logistic loss,
 which is only known to lie between a typical value and a bound. The value in the interval that is
-nearest to 1 is used, so that a is 1 where nothing is known.
+nearest to 1 is used, so that a is 1 if nothing is known.
 
 All of this is post-processing of released numbers. The derivation is in ``docs/theory/dp_sgd.md``.
 """

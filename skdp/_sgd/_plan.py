@@ -34,7 +34,7 @@ class SGDPlan(PlanValue):
     problem : SGDProblem
         Its constant feature has the value that it has in the rows that are read.
     clip : float
-        Upper bound on the norm of a row's gradient, the constant feature's included.
+        Upper bound on the norm of a row's gradient, including the constant feature.
     n_steps : int
     batches : PoissonBatches, FixedSizeBatches or FullBatches
         Sampler of the rows of each step.
@@ -162,7 +162,7 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
     ----------
     problem : SGDProblem
     clip : float
-        Upper bound on the norm of a row's gradient, the constant feature's included.
+        Upper bound on the norm of a row's gradient, including the constant feature.
     sampling : {"full", "poisson", "without_replacement"}
         "poisson" needs delta > 0, "without_replacement" delta = 0.
     batch_size : int

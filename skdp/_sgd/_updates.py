@@ -15,8 +15,8 @@ from skdp.utils._values import FrozenValue
 
 LEARNING_RATES = ("constant", "invscaling", "linear")
 
-# Bound on the magnitude of weights, gradients and velocities. It keeps them finite whatever the
-# learning rate and the noise are.
+# Bound on the magnitude of weights, gradients and velocities. It keeps them finite for every
+# learning rate and noise.
 MAX_MAGNITUDE = 1e100
 
 # Constants of Adam that are not parameters: beta_2 and epsilon of Kingma and Ba (2015).
@@ -92,7 +92,7 @@ class ShrinkageRule(FrozenValue):
         Parameters
         ----------
         decreases : ndarray
-            Noisy means over the rows; its first three values are those of `sum_loss_decreases`.
+            Noisy means over the rows; the first three values are as in `sum_loss_decreases`.
         displacement : ndarray
             The weights minus the start.
         noise_std : float, default=0.0
@@ -154,7 +154,7 @@ def run_sgd(
     intercept_l2_reg : float, default=0.0
         L2 regularization strength of the constant feature's weights.
     shrinkage : ShrinkageRule, default=NO_SHRINKAGE
-        Shrinks the weights towards the start, by what the last steps release.
+        Shrinks the weights towards the start, based on the releases of the last steps.
 
     Returns
     -------
@@ -181,7 +181,8 @@ def run_sgd(
         return sums.loss_decreases(start, weights, rows, shrinkage.clip_norms(weights - start))
 
     means = plan.noisy_means(next_sum, source)
-    # One thread: the products are too small for more, and BLAS must round them alike in each step.
+    # One thread: the products are too small for more, and BLAS must round them in the same way in
+    # each step.
     with one_thread():
         for n_taken, gradient in enumerate(means, start=1):
             if n_taken <= update.n_steps:
@@ -196,7 +197,7 @@ def run_sgd(
     if not shrinkage.n_steps:
         return state.average
     displacement = state.average - start
-    # From sums over the steps to means over the rows, see `ClippedSums.loss_decreases`.
+    # Convert sums over the steps to means over the rows; see `ClippedSums.loss_decreases`.
     decreases *= MAX_DECREASE_NORM[plan.norm] / (plan.clip * shrinkage.n_steps)
     return start + shrinkage.shrinkage_factor(decreases, displacement) * displacement
 

@@ -11,7 +11,7 @@ from skdp.accounting._gaussian import smallest_epsilon
 from skdp.utils._rounding import up_from_underflow
 from skdp.utils._validation import check_within
 
-# Longer sums over numbers of failures are not computed; `optimal_delta` is then 1.
+# Maximum number of terms of a sum over numbers of failures; with more, `optimal_delta` is 1.
 _MAX_TERMS = 40_000
 # Factor that rounds a product up.
 _UP = 1.0 + 2.0**-52
@@ -21,7 +21,7 @@ _UP = 1.0 + 2.0**-52
 def _binomial_losses(epsilon0: float, count: int):
     """Return (losses, probabilities, omitted mass) of `count` randomized responses.
 
-    The terms cover 20 standard deviations. The result is None if these are too many terms.
+    The terms cover 20 standard deviations. The result is None if there are too many terms.
     """
     if count > 2**53 or epsilon0 > 1e15:
         return None
@@ -46,7 +46,7 @@ def _binomial_losses(epsilon0: float, count: int):
     # A bound on the rounding errors of the ratios and of every partial sum.
     rounding = 2.0**-51 * sum_from_mode(1.0 + epsilon0 - ratios - np.delete(log_p, mode))
     p = np.exp(log_p + rounding) / math.fsum(np.exp(log_p - rounding))
-    # Terms decrease away from the mean, so each omitted term is at most that of an end.
+    # Terms decrease away from the mean, so each omitted term is at most the term at an end.
     up = 1.0 if count == 1 else _UP
     return (count - 2.0 * i) * epsilon0 * up, p, first * float(p[0])
 
@@ -70,7 +70,7 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
     """Return the smallest epsilon at delta of `count` (epsilon0, delta0)-DP releases, exactly.
 
-    It is that of `count` epsilon0-DP releases at the delta' of `remaining_delta`.
+    It is the epsilon of `count` epsilon0-DP releases at the delta' of `remaining_delta`.
     """
     delta_left = remaining_delta([delta0], [count], delta)
     if delta_left < 0.0 or epsilon0 == math.inf:

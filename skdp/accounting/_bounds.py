@@ -56,7 +56,7 @@ def _single_epsilon(part, delta_, relation):
 
 
 def _split_delta(parts, delta_, relation):
-    """Split delta among the events: an event's delta, and equal parts for those without epsilon.
+    """Split delta among the events: each receives its delta, or an equal part of the rest.
 
     Returns
     -------
@@ -142,9 +142,9 @@ def _pld_bound(parts, delta_, relation, tolerance):
     """Return epsilon by privacy loss distributions, or by RDP if that is smaller.
 
     A loss distribution can be looser than the Renyi divergences: the pair of the exponential
-    mechanism has the largest profile of its two-point pairs, and that of a random number of pure
-    runs is that of any pure release. It also has no finite epsilon beyond 1e9 releases, or if the
-    losses are too large for a grid.
+    mechanism has the largest profile of its two-point pairs, and the pair of a random number of
+    pure runs is the pair of an arbitrary pure release. The method also gives no finite epsilon
+    beyond 1e9 releases, or if the losses are too large for a grid.
     """
     exact = _exact_epsilon(parts, delta_, relation)
     if exact is not None:
@@ -284,11 +284,11 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
-    # The search for a good delta of one record computes many bounds, so they are less accurate.
+    # The search for a good delta of one record computes many bounds, so each is less accurate.
     tolerance = max(tolerance, _GROUP_TOLERANCE)
     use_general = delta_ > 0.0
     if grouped is not None and use_general:
-        # Only for mixtures can the general bound be smaller.
+        # The general bound can be smaller only for mixtures.
         use_general = any(map(_is_sampled_group, ev.leaves(grouped)))
         use_general = use_general and not _is_general_bound_above(
             min(bounds), counts, delta_, relation, method, tolerance, k
@@ -322,7 +322,7 @@ def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, 
 
 
 def _is_sampled_group(part):
-    """Return True for a `SampledGroup`, and for a random number of runs of one."""
+    """Return True for a `SampledGroup`, and for a random number of runs of a `SampledGroup`."""
     return isinstance(part, ev.SampledGroup) or (
         isinstance(part, ev.RandomStopping) and any(map(_is_sampled_group, ev.leaves(part.event)))
     )

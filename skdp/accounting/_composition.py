@@ -258,9 +258,9 @@ class AdditiveFilter(_SumRule, _PricedAtLimit):
     These are valid privacy filters: zero-concentrated differential privacy, also approximate
     (Whitehouse, Ramdas, Rogers and Wu 2023); Renyi differential privacy at one order fixed
     beforehand (Feldman and Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022;
-    Koskela, Tobaben and Honkela 2023). The cost of a single release is that of its privacy profile
-    if this is smaller. This is valid too: which of the two bounds accepts the first release is
-    known before noise is drawn, and a second release is compared with the sum alone.
+    Koskela, Tobaben and Honkela 2023). For a single release the cost by its privacy profile is used
+    if it is smaller. This is also valid: the bound that accepts the first release is known before
+    noise is drawn, and a second release is compared with the sum alone.
     """
 
     def cost(self, charge):
@@ -346,8 +346,8 @@ class FixedSchedule(_PricedAtLimit):
 
     def worst(self, totals, affected):
         """Return all distinct sums of `affected` of the totals."""
-        # Maps a number of totals to the sums of so many of the totals that were visited. Equal
-        # sums are kept once, so that parts with equal charges do not multiply them.
+        # Maps a number k to the sums of k of the visited totals. Equal sums are stored once, so
+        # that parts with equal charges do not multiply them.
         sums_by_size = {0: self.zero}
         affected = min(affected, len(totals))
         for n_left, total in zip(reversed(range(len(totals))), totals, strict=True):
@@ -378,7 +378,7 @@ class FixedSchedule(_PricedAtLimit):
     def _is_schedule_within(self, schedule, limit):
         epsilon, delta = limit
         is_sum_within = _sum_of_prices(schedule, delta) <= exact(epsilon)
-        # Under "pld" an event without a loss distribution must be refused, whatever its cost.
+        # Under "pld" an event without a loss distribution must be refused, regardless of its cost.
         if is_sum_within and self.config.composition != "pld":
             return True
         if self._quick_epsilon(schedule.events, delta) <= epsilon:

@@ -108,7 +108,7 @@ def converted_delta(rdp, order, epsilon):
 def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float:
     """Return the minimum of a function over real orders, 1 + low to 1 + high.
 
-    Every order gives a valid bound, so that a local minimum only loses tightness.
+    Every order gives a valid bound, so a local minimum is only less tight.
     """
     grid = np.linspace(math.log(low), math.log(high), 29)
 
@@ -163,7 +163,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     if delta <= rho_delta or not rho < math.inf:
         return math.inf
     delta_left = (delta - rho_delta) / (1.0 - rho_delta)
-    # About the best order minus 1, which the search encloses.
+    # Approximately the best order minus 1, around which the search starts.
     excess = max(1e-9, math.sqrt(-math.log(delta_left)) / math.sqrt(rho))
 
     def epsilon_at(order):

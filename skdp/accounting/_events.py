@@ -50,7 +50,7 @@ def _check_sampled(event, name):
 
 
 def _check_events(events, name):
-    """Return a tuple of events; ValueError unless all are events."""
+    """Return a tuple of events; raise ValueError unless all items are events."""
     try:
         return tuple(check_event(event) for event in events)
     except TypeError:
@@ -234,8 +234,8 @@ class DiscreteLaplace(_Listed):
 class RandomizedResponse(_Listed):
     """K-ary randomized response, which reports the true category with some probability.
 
-    The true one of `num_categories` categories is reported with probability
-    e^epsilon / (num_categories - 1 + e^epsilon), and all others with equal probability.
+    The true category is reported with probability e^epsilon / (num_categories - 1 + e^epsilon), and
+    each other category with equal probability.
 
     The pair of two different true categories is used under both relations. It dominates the pair
     of a category and a null record, which reports uniformly.
@@ -264,7 +264,7 @@ class ExponentialMechanism(_Listed):
 
     This is the bounded range property (Durfee and Rogers 2019). The exponential mechanism
     exp(epsilon u / (2 sensitivity)) and Gumbel noisy max have it. Permute-and-flip, and noisy max
-    with Laplace or exponential noise, do not: charge them as `PureDP`.
+    with Laplace or exponential noise, do not have it: charge them as `PureDP`.
 
     Parameters
     ----------

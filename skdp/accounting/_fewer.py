@@ -24,7 +24,7 @@ def with_fewer_events(counts: dict[ev.Event, int]) -> dict[ev.Event, int]:
 
     The result costs no less. An event with less noise or a larger epsilon costs no less, because
     the other event is a post-processing of it. For the sampling rate, (1 - r) Q + r P is a mixture
-    of Q and of the same with a larger rate, and divergences are jointly convex.
+    of Q and of the same expression with a larger rate, and divergences are jointly convex.
 
     Parameters
     ----------

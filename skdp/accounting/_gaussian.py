@@ -13,7 +13,7 @@ from skdp.utils._validation import check_positive, check_within
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 # exp overflows a little above this.
 _MAX_EXPONENT = 700.0
-# The Gaussian tail beyond so many standard deviations underflows to 0.
+# The Gaussian tail beyond this number of standard deviations underflows to 0.
 _UNDERFLOW = 40.0
 # Half a unit in the last place, relative.
 _UNIT = 2.0**-53
@@ -152,7 +152,7 @@ def _decreasing_root(function, target, low, high):
 
 
 def round_to_safe(is_safe, value, step=2.0**-52):
-    """Return a value if it is safe, else the first safe one in the direction of growing steps."""
+    """Return a value if it is safe, else the first safe value reached by growing steps."""
     while not is_safe(value):
         value += max(abs(value), 1e-20) * step
         step *= 2.0
@@ -252,7 +252,8 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
     delta : float in (0, 1)
         The largest sum.
     summed : callable, default=sum_of_deltas
-        The function of the curves and a noise multiplier to bound: this one or `mean_delta`.
+        Function of the curves and a noise multiplier that is bounded by delta: `sum_of_deltas` or
+        `mean_delta`.
 
     Returns
     -------
@@ -267,7 +268,7 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
 
 
 def mean_delta(curves, multiplier):
-    """Return a bound on delta of a mean of privacy losses, each the positive part of a Gaussian's.
+    """Return a bound on delta for a mean of positive parts of Gaussian privacy losses.
 
     The integrand of delta is not convex in the loss, but the positive part of a tangent is a
     convex upper bound; see ``docs/theory/objective_perturbation.md``, section 7.

@@ -44,10 +44,10 @@ class Neighbors(FrozenValue):
     Parameters
     ----------
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        The change of a row: it is there or counts nowhere, or it has other values.
+        The change of a row: it is removed (contributes nothing), or replaced by other values.
     unit : {"row", "person", "group"}, default="row"
-        The rows that change: one row; all rows of a person, whose weights add up to that of one
-        row; or at most `max_rows` rows of weight 1.
+        The rows that change: one row; all rows of a person, whose weights add up to the weight of
+        one row; or at most `max_rows` rows of weight 1.
     max_rows : int, default=1
         The largest number of rows of a group; 1 for other units.
 
@@ -76,7 +76,7 @@ class Neighbors(FrozenValue):
     def sensitivity_factor(self) -> int:
         """The factor of sensitivity: 1 under "add_remove", 2 under "replace_one".
 
-        A sum changes by at most so many rows' contributions if one row, or person, changes.
+        A sum changes by at most this number of rows' contributions if one row, or person, changes.
         """
         return 1 if self.relation == "add_remove" else 2
 

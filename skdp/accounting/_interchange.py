@@ -17,11 +17,11 @@ def to_dp_accounting(event: ev.Event) -> "DpEvent":
     relative to the sensitivity under replacement, and skdp relative to the contribution of one
     record. The noise is converted.
 
-    Events do not contain the relation. In skdp, the noise of an unsampled event is relative to
-    the sensitivity under the relation in use, so it costs the same under both relations. The
+    Events do not contain the relation. In skdp, the noise of an unsampled event is relative to the
+    sensitivity under the relation in use, so it costs the same under both relations. The
     `PLDAccountant` of dp-accounting prices an unsampled Gaussian under REPLACE_ONE at half its
     noise multiplier and refuses an unsampled Laplace. Pass unsampled events to an accountant for
-    ADD_OR_REMOVE_ONE, whatever the relation in skdp, and Poisson-sampled events to one for the
+    ADD_OR_REMOVE_ONE, regardless of the relation in skdp, and Poisson-sampled events to one for the
     same relation.
 
     Parameters

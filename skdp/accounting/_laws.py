@@ -74,7 +74,7 @@ class EventPrivacy(FrozenValue):
     ----------
     epsilon, delta : float
         The release is (epsilon, delta)-DP. No larger epsilon has a smaller `delta`. If delta is 0,
-        epsilon is the smallest one.
+        epsilon is the smallest possible.
     rho : float
         The release is delta-approximate rho-zCDP.
     grouped : callable
@@ -336,7 +336,7 @@ def _zcdp(e: ev.ZCDP, relation):
 
 @event_privacy.register
 def _composed(e: ev.Composed | ev.Repeated, relation):
-    """Return the privacy of a composition; if all events are pure, that of their total epsilon."""
+    """Return the privacy of a composition; pure events are replaced by their total epsilon."""
     parts = ev.leaves(e)
     pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
     rho, delta = composed_zcdp(parts, relation)
@@ -467,8 +467,8 @@ def zcdp(
     -------
     rho, delta : float
         The release is delta-approximate rho-zCDP (Bun and Steinke 2016). `rho` is infinite if no
-        bound is known. zCDP has no amplification by sampling: the cost of a sampled event is that
-        without sampling, or that of its amplified (epsilon, delta) if it is smaller.
+        bound is known. zCDP has no amplification by sampling: the cost of a sampled event is its
+        cost without sampling, or the cost of its amplified (epsilon, delta) if that is smaller.
 
     Examples
     --------

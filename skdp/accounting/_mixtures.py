@@ -70,7 +70,7 @@ class GaussianShifts(FrozenValue):
         return -math.inf, math.inf
 
     def max_position(self, largest, loss):
-        """Return a position beyond which all losses are larger than this one."""
+        """Return a position beyond which all losses are larger than a given loss."""
         return largest + 45.0 * self.sigma + self.sigma**2 * (1.0 + loss)
 
 
@@ -126,8 +126,8 @@ def mixtures(event, size, relation):
     """Return a `Mixture` for each way in which a group of records can change.
 
     Under replace-one, all records of the group have other values. Under add/remove, each table has
-    some of the records that the other one lacks; the two numbers add up to the size. The same
-    change applies to all events of a composition. The list contains both orders of each change.
+    some records that the other table lacks; the two numbers add up to the size. The same change
+    applies to all events of a composition. The list contains both orders of each change.
     """
     inner = event.event
     if isinstance(inner, ev.Gaussian):
@@ -207,8 +207,8 @@ class Mixture(FrozenValue):
         """Return the position of each loss, by Newton's method within a bracket.
 
         A loss out of the range has the position of an end, which may be infinite. The loss at the
-        result is the argument up to round-off. The position is ill-conditioned where the loss
-        hardly changes.
+        result is the argument up to round-off. The position is ill-conditioned if the loss hardly
+        changes around it.
         """
         losses = np.asarray(losses, dtype=float)
         finite = np.abs(losses[np.isfinite(losses)])
@@ -274,12 +274,12 @@ class Mixture(FrozenValue):
         """Return delta of one release at epsilon >= 0, without cancellation.
 
         At the position whose loss is epsilon, all terms of P - e^epsilon Q change their sign. So
-        the hockey-stick divergence is the weighted sum of those of the terms, each from the
+        the hockey-stick divergence is the weighted sum of the terms' divergences, each from the
         unshifted density and at the log ratio of the term at this position.
         """
         if epsilon == math.inf:
             return 0.0
-        # A computed loss can be above the one it represents.
+        # A computed loss can be above the exact loss.
         epsilon *= _LOSS_DOWN
         x = float(self.position(np.array([epsilon]))[0])
         if math.isinf(x):

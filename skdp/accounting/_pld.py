@@ -21,7 +21,7 @@ _MAX_CELLS = 1 << 21
 _MAX_TOTAL_CELLS = 1 << 24
 # Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13
-# Bounds with a tolerance of at least this use at most so many cells.
+# Bounds with a tolerance of at least _ROUGH use at most _MAX_ROUGH_CELLS cells.
 _ROUGH = 1e-3
 _MAX_ROUGH_CELLS = 1 << 18
 # A lattice of atoms is used unless its spacing is smaller than the step by this factor.
@@ -40,7 +40,7 @@ _COARSE_CELLS = 3000
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 # Width of the losses that are kept after a transform; e^-600 is near the smallest float.
 _MAX_WIDTH = 600.0
-# The power T multiplies round-off by T, which is too large beyond this number of releases.
+# A composition of T releases multiplies round-off by T, which is too large beyond this number.
 _MAX_RELEASES = 10**9
 
 
@@ -98,7 +98,8 @@ class _Total(FrozenValue):
         index = int(np.argmax(deltas <= grid_delta))
         if index == 0:
             return max(0.0, float(losses[0]))
-        # Below losses[index], delta grows by (e^l - e^epsilon) times the Q-mass from this loss up.
+        # Below losses[index], delta increases by (e^l - e^epsilon) times the Q-mass of larger
+        # losses.
         growth = (grid_delta - deltas[index]) / q_above[index]
         if growth >= 1.0:
             return max(0.0, float(losses[index - 1]))
@@ -267,7 +268,7 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     if log_tail == -math.inf:
         stop = sum(p.count * (g.first + len(g.mass)) for p, g in zip(parts, grids, strict=True))
     if stop - start >= _MAX_TOTAL_CELLS:
-        # For losses of this size other bounds are used.
+        # Losses of this size are covered by other bounds.
         return _Total(step, np.zeros(0), np.zeros(0), 1.0)
     length = next_fast_len(stop - start + 1, real=True)
     log_total = 0.0
@@ -288,17 +289,17 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
         masses = np.maximum(density, 0.0) * np.exp(np.minimum(log_weight, 700.0))
     # Far below the tilted mean the weight magnifies round-off; a probability is at most 1.
     masses = np.minimum(masses, 1.0)
-    beyond = -math.expm1(log_finite) + math.exp(min(0.0, log_tail))
+    mass_beyond = -math.expm1(log_finite) + math.exp(min(0.0, log_tail))
     round_off = math.exp(1e-14 * (total + 1e4))
     n_cells = min(high - low, 1.0 / max(tilt, 1e-300)) / step + 1.0
     noise = math.log(2.0**-52 * float(density.max()) * n_cells)
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
     is_near = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
-    beyond += float(masses[losses > cut].sum())
+    mass_beyond += float(masses[losses > cut].sum())
     losses = losses[is_near]
     masses = masses[is_near] * round_off
-    beyond = beyond * round_off
-    return _Total(step, _raised(losses, parts), masses, beyond, log_total + noise, high - low)
+    mass_beyond = mass_beyond * round_off
+    return _Total(step, _raised(losses, parts), masses, mass_beyond, log_total + noise, high - low)
 
 
 def _compose_directly(parts, step, delta):
@@ -335,11 +336,11 @@ def _compose_directly(parts, step, delta):
             cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
             if cells > 4 * _DIRECT_CELLS or products > _MAX_PRODUCTS:
                 return None
-    # A mass of n releases is, n times over, a sum of at most as many products as there are cells.
+    # A mass of n releases is an n-fold convolution, each with at most as many products as cells.
     # The last term covers underflows.
     round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
-    beyond = min(1.0, result.infinite * round_off + 1e-300 * total)
-    return _Total(step, _raised(result.losses, parts), result.mass * round_off, beyond)
+    mass_beyond = min(1.0, result.infinite * round_off + 1e-300 * total)
+    return _Total(step, _raised(result.losses, parts), result.mass * round_off, mass_beyond)
 
 
 def _convolve(first: GridLoss, second: GridLoss, trimmed_mass: float) -> GridLoss:
@@ -504,7 +505,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: Relation, to
         return 1.0
     result = 0.0
     for direction in _directions(parts, relation):
-        # The delta for which the coarse grids are made, until it is close to the result.
+        # The delta for which the coarse grids are computed; it is updated until it is close to the
+        # result.
         grid_delta = 1e-12
         tilt = 0.0
         delta = 1.0
@@ -566,7 +568,8 @@ def _direct_delta(coarse, epsilon, best, tolerance):
         delta = composed.delta(epsilon)
         if delta <= 1e-290:
             return delta
-        # The trimmed mass is a fraction of the last bound, so that must be close to the new one.
+        # The trimmed mass is a fraction of the previous bound, which must be close to the new
+        # bound.
         is_settled = delta >= 1e-2 * best
         best = min(best, delta)
         tilt = composed.decay_rate(epsilon, delta)

@@ -43,9 +43,9 @@ def inner_event(event, relation):
         return scaled(inner, 2)
     if isinstance(event, ev.PoissonSampled):
         return inner
-    # Without replacement, another record takes the place of the null record. Two records change,
-    # so two guarantees add up. Randomized response needs no second one, because the pair of two
-    # different categories is already the worst case.
+    # Without replacement, another record takes the place of the null record. Two records change, so
+    # two guarantees add up. Randomized response needs only one, because the pair of two different
+    # categories is already the worst case.
     events = []
     for leaf, count in ev.leaves(inner).items():
         if not isinstance(leaf, ev.RandomizedResponse):
@@ -88,9 +88,9 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         The sampling rate q.
     kind : {"poisson", "replaced", "without"}
         "poisson" is E_{N(0)}[R^order] with R = 1 - q + q e^((2x-1)/(2 sigma^2)), which is the
-        larger one of the two orders of the tables (Mironov, Talwar and Zhang 2019). "replaced" is
-        the pair with shifts 1 and -1. "without" is the pair of Zhu, Dong and Wang (2022), whose
-        part below loss 0 is mirrored.
+        larger divergence of the two orders of the tables (Mironov, Talwar and Zhang 2019).
+        "replaced" is the pair with shifts 1 and -1. "without" is the pair of Zhu, Dong and Wang
+        (2022), whose part below loss 0 is mirrored.
     """
     width = 2.0 * min(sigma, sigma * sigma)
     start = 0.5 if kind == "without" else -10.0 * sigma
@@ -100,8 +100,8 @@ def sampled_gaussian_renyi(sigma, rate, kind):
 
     @cache
     def arrays(panels):
-        left = start + width * np.arange(panels)[:, None]
-        x = (left + 0.5 * width * (1.0 + _GL_NODES)).ravel()
+        left_ends = start + width * np.arange(panels)[:, None]
+        x = (left_ends + 0.5 * width * (1.0 + _GL_NODES)).ravel()
         weights = np.tile(0.5 * width * _GL_WEIGHTS, panels)
         density = np.log(weights) - 0.5 * (x / sigma) ** 2
         density -= math.log(sigma * math.sqrt(2.0 * math.pi))
@@ -172,8 +172,8 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     """Return the pair of sampling under replace-one (Zhu, Dong and Wang 2022).
 
     Its distribution is that of the mixture and Q for losses above 0 and, mirrored, below 0. The
-    remaining mass has loss 0. `pair` must dominate every two of: a sample with a value of the
-    record, with another value, and without it.
+    remaining mass has loss 0. `pair` must dominate any two of these three samples: with a value of
+    the record, with another value, and without the record.
     """
     mix = _mixed(pair, rate)
 
@@ -356,7 +356,8 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
         privacy = claimed(epsilon, delta)
     else:
-        # zCDP has no amplification by sampling: rho is that without sampling, or of epsilon.
+        # zCDP has no amplification by sampling: rho is the value without sampling, or the value
+        # implied by epsilon.
         privacy = EventPrivacy(
             epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi
         )

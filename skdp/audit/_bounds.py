@@ -9,7 +9,8 @@ Oh and Viswanath 2015). Exact binomial limits make the rates certain up to the c
 One run: each of m canaries is in the table by an independent fair coin, and an attacker guesses
 some of the coins from one fitted model. Steinke, Nasr and Jagielski 2023 (theorem 5.2) bound how
 many guesses can be right under (epsilon, delta)-DP; Mahloujifar, Melis and Chaudhuri 2024 do so for
-any trade-off function, which is tighter where the function is known to be a Gaussian's.
+any trade-off function, which is tighter if the function is known to be that of a Gaussian
+mechanism.
 """
 
 import math
@@ -51,12 +52,12 @@ def epsilon_from_rates(
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
-        Probability with which the true epsilon at `delta` is at min_wrong the returned value.
+        Probability with which the true epsilon at `delta` is at least the returned value.
 
     Returns
     -------
     float
-        At min_wrong 0. A lower bound can disprove a claim, but never prove one.
+        Non-negative. A lower bound can disprove a claim, but never prove one.
 
     References
     ----------
@@ -83,7 +84,7 @@ def gaussian_epsilon_from_rates(
     delta: float,
     confidence: float = 0.95,
 ) -> float:
-    """Return the epsilon that one test certifies if the trade-off curve is a Gaussian's.
+    """Return the epsilon that one test certifies for a Gaussian trade-off curve.
 
     The frequencies bound the mu of Gaussian differential privacy from below, and mu determines
     epsilon at delta. This uses the whole curve, while `epsilon_from_rates` uses one point of it.
@@ -180,7 +181,7 @@ def one_run_epsilon(
 def one_run_gaussian_epsilon(
     correct: int, guesses: int, canaries: int, *, delta: float, confidence: float = 0.95
 ) -> float:
-    """Return the epsilon that guesses in one run certify if the trade-off curve is a Gaussian's.
+    """Return the epsilon that guesses in one run certify for a Gaussian trade-off curve.
 
     Parameters
     ----------
@@ -289,7 +290,7 @@ def clopper_pearson(hits, n, confidence):
 def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
     """Return the epsilon that the frequencies of each test certify; it may be negative.
 
-    The better one of two events counts: "in", and "out" with the two tables exchanged.
+    The larger of two bounds is used: for the event "in", and for "out" with exchanged tables.
 
     Parameters
     ----------
@@ -344,7 +345,7 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
 
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
-    """Return a lower limit of the true-positive and an upper one of the false-positive rate.
+    """Return a lower limit of the true-positive rate and an upper limit of the false-positive rate.
 
     Both hold together, except with the probability `error`.
     """
@@ -370,7 +371,7 @@ def _binomial_tail(correct, guesses, canaries, epsilon, delta):
 
 
 def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
-    r"""Return True if so many correct guesses are too unlikely under a trade-off function.
+    r"""Return True if this number of correct guesses is too unlikely under a trade-off function.
 
     Too unlikely means a probability below p.
 

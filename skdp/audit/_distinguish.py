@@ -25,7 +25,7 @@ RUNS_PER_WEIGHT = 4
 # Shrinkage of the discriminant's covariance: larger than rounding errors, but small enough for
 # numbers that share noise, whose difference is informative.
 SHRINKAGE = 1e-9
-# Number of features for which the distance to the mode is a candidate, too: those whose means, and
+# Number of features whose distance to the mode is also a candidate: the features whose means, and
 # those whose variances, differ most. It finds tables whose numbers differ in variance only. From
 # the weights of diffprivlib 0.6.6's logistic regression at epsilon = 1, whose curvature is wrong,
 # 3000 fits certify 1.4 with it and nothing without it or with the median in place of the mode.
@@ -236,19 +236,19 @@ def _scorers(inside, outside, names, columns):
         (names[columns[j]], _value(columns[j], np.sign(difference[j]) or 1.0))
         for j in by_effect[:MAX_FEATURES]
     ]
-    used = columns[by_effect[std[by_effect] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
-    if len(used) > 1:
+    selected = columns[by_effect[std[by_effect] > 0.0][: len(inside) // RUNS_PER_WEIGHT]]
+    if len(selected) > 1:
         labels = np.repeat([1, 0], [len(inside), len(outside)])
-        table = np.vstack([inside, outside])[:, used]
+        table = np.vstack([inside, outside])[:, selected]
         discriminant = LinearDiscriminantAnalysis(solver="lsqr", shrinkage=SHRINKAGE)
         model = make_pipeline(StandardScaler(), discriminant).fit(table, labels)
 
         def discriminant_score(values):
-            return model.decision_function(values[:, used])
+            return model.decision_function(values[:, selected])
 
         combined = [
             ("a linear discriminant", discriminant_score),
-            ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, used)),
+            ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, selected)),
         ]
         scorers = (scorers[:1] if len(scorers) > MANY_SCORERS else scorers) + combined
     spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)

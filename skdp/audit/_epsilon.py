@@ -37,9 +37,9 @@ from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
 # Rounds of an audit with n_fits=None: fits per table that choose a test, fits per table that judge
-# it (both include those of earlier rounds), and the fraction of the error 1 - confidence. In
-# simulations with too little Laplace noise they prove a violation as often as one round of 500 and
-# 500 fits. Most audits of correct estimators end after the first round.
+# it (both include earlier rounds), and the fraction of the error 1 - confidence. In simulations
+# with too little Laplace noise they prove a violation as often as one round of 500 and 500 fits.
+# Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries that are guessed with "one_run"; each has an equal part of the error.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
@@ -313,7 +313,7 @@ def audit_epsilon(
 
 @dataclass(frozen=True)
 class _Round(FrozenValue):
-    """The number of fits to each table, with those of earlier rounds, and the confidence.
+    """The number of fits to each table, including earlier rounds, and the confidence.
 
     Parameters
     ----------
@@ -356,7 +356,7 @@ def _rows_of_unit(estimator, persons):
     """Return the number of rows of a canary."""
     if persons is not None:
         return ROWS_OF_A_PERSON
-    units = [terms_of(each) for each in accountants(estimator)]
+    units = [terms_of(accountant) for accountant in accountants(estimator)]
     return max((terms.max_rows for terms in units if terms.unit == "group"), default=1)
 
 
@@ -388,7 +388,7 @@ class _CountedRuns:
     def __call__(self, jobs, n):
         results = run_jobs(
             jobs,
-            what="audit_epsilon: {} of {} fits",
+            line_format="audit_epsilon: {} of {} fits",
             n=self.n_planned,
             n_done=self.n_done,
             n_jobs=self.n_jobs,

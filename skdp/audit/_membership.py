@@ -113,9 +113,9 @@ class MembershipInference(PrintedDocument, FrozenValue):
         Returns
         -------
         dict of MembershipInference
-            The results by group. The intervals hold for all groups together: each has a
-            confidence of 1 - (1 - confidence) / number of groups (Bonferroni). The model's scores
-            are those on all rows.
+            The results by group. The intervals hold for all groups together: each has a confidence
+            of 1 - (1 - confidence) / number of groups (Bonferroni). The model's scores are computed
+            on all rows.
 
         Raises
         ------
@@ -124,8 +124,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
 
         Notes
         -----
-        A claim bounds the attack on every row, and so on the mean of every group. The figures of
-        a group are no guarantee for it: they show the success of this attack.
+        A claim bounds the attack on every row, and so on the mean of every group. The figures of a
+        group only show the success of this attack; they are not a guarantee.
 
         References
         ----------
@@ -354,7 +354,7 @@ def membership_inference(
         shadows = np.array(
             run_jobs(
                 runs,
-                what="membership_inference: {} of {} shadow models",
+                line_format="membership_inference: {} of {} shadow models",
                 n=n_shadow,
                 n_jobs=n_jobs,
                 verbose=verbose,

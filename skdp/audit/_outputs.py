@@ -26,10 +26,10 @@ def accountants(estimator):
 
     Accountants of other libraries are left out.
     """
-    found = []
+    results = []
     for value in estimator.get_params().values():
-        _replace_accountants(value, found.append)
-    return found
+        _replace_accountants(value, results.append)
+    return results
 
 
 def _replace_accountants(value, replacement):
@@ -87,7 +87,7 @@ def without_accountant(estimator):
 def shadow(estimator, seed=None):
     """Return a clone that charges no ledger and has another seed, if the estimator has a seed.
 
-    With the seed of the target, the noise of all shadow models would be equal to that of the
+    With the seed of the target, the noise of all shadow models would be equal to the noise of the
     target, and would protect nothing. With `seed=None` each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)

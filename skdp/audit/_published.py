@@ -16,7 +16,7 @@ import numpy as np
 MAX_NUMBER = 1e140
 # Methods that are called with the canary; only the first one that an estimator has.
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
-# Types whose values contain nothing but one number or text.
+# Types whose values contain only one number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
 # Code is public, and is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
@@ -66,11 +66,11 @@ def observe(estimator, probe=None):
     dict of str to ndarray
         The numbers, by a description of their location.
     """
-    found = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
+    parts = [(f"published number {name.lstrip('.')}", part) for name, part in walk(estimator)]
     if probe is not None:
         answers = walk(_answers(estimator, probe))
-        found += [(f"the model's output for the canary{name}", part) for name, part in answers]
-    return {name: np.array(numbers) for name, numbers in found}
+        parts += [(f"the model's output for the canary{name}", part) for name, part in answers]
+    return {name: np.array(numbers) for name, numbers in parts}
 
 
 def as_matrix(observations):
@@ -152,7 +152,7 @@ def _numbers(value):
 
 
 def _converts(value):
-    """Return True if a value that is no array can be converted to one."""
+    """Return True if a value that is not an array can be converted to an array."""
     return hasattr(value, "__array__") or hasattr(value, "toarray")
 
 

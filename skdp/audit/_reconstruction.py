@@ -174,8 +174,8 @@ def differencing(
 
     Notes
     -----
-    The cost of a difference is that of both answers. Under (epsilon, delta)-differential privacy
-    for a replaced row, the success of distinguishing two rows by the difference is at most
+    The cost of a difference is the cost of both answers. Under (epsilon, delta)-differential
+    privacy for a replaced row, the success of distinguishing two rows by the difference is at most
     ``success_bound`` for that cost.
 
     Examples

@@ -228,13 +228,13 @@ def area_under_curve(members, scores, confidence):
 def rate_at(members, scores, false_positive_rate, confidence):
     """Return the true-positive rate at a false-positive rate, with limits.
 
-    The value is that of the lowest threshold that the rate allows on these non-members. Their rate
-    above a threshold differs from that of the distribution: above the highest one of 20
-    non-members there is an expected fraction of 1 / 21. So the limits are those of two other
-    thresholds, whose true rates are below and above the requested one (binomial). This uses half
-    of the error; exact limits at these thresholds use the other half (Clopper and Pearson 1934).
-    The lower limit is 0 with too few non-members for such a threshold: at 95 % and a rate of 1 %,
-    with fewer than 437.
+    The value is computed at the lowest threshold that the rate allows on these non-members. Their
+    rate above a threshold differs from that of the distribution: above the highest one of 20
+    non-members there is an expected fraction of 1 / 21. So the limits are computed at two other
+    thresholds, whose true rates are below and above the requested one (binomial). This uses half of
+    the error; exact limits at these thresholds use the other half (Clopper and Pearson 1934). The
+    lower limit is 0 with too few non-members for such a threshold: at 95 % and a rate of 1 %, with
+    fewer than 437.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
     inside = scores[members]

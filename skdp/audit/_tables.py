@@ -15,7 +15,7 @@ from skdp.utils._values import FrozenValue
 
 
 def as_table(X):
-    """Return a frame unchanged, a sparse table as CSR, numbers as float64, others as objects.
+    """Return a table as a frame (unchanged), a CSR matrix, or an array of float64 or objects.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def append_row(table, row):
     names = list(table.columns)
     columns = [[*column_of(table, index), value] for index, value in enumerate(row)]
     for column in columns:
-        # A float without a fraction becomes an integer in a column of integers.
+        # An integral float becomes an integer in a column of integers.
         kind = type(column[0])
         value = column[-1]
         is_whole = isinstance(value, float) and value.is_integer()
@@ -102,7 +102,7 @@ def coordinates(table):
     """
     if issparse(table):
         return table.toarray()
-    found = []
+    columns = []
     for index, is_number in enumerate(numeric_columns(table)):
         column = column_of(table, index)
         if not is_number:
@@ -111,8 +111,8 @@ def coordinates(table):
         column = as_numbers(np.array(column, dtype=object))
         missing = np.isnan(column)
         column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
-        found.append(column)
-    return np.column_stack(found)
+        columns.append(column)
+    return np.column_stack(columns)
 
 
 def numeric_columns(table):
@@ -402,7 +402,7 @@ def central_row(X):
 
 
 def other_tables(tables):
-    """Return other tables with the size of the larger table: two of one repeated row, a neighbor.
+    """Return other tables of the larger table's size: two with a repeated row, and a neighbor.
 
     A number that is equal in all fits to these and to the larger table depends only on the number
     of rows.

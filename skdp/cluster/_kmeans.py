@@ -43,7 +43,7 @@ COUNTS_FRACTION = 0.4
 MAX_BITS = 10
 # Smallest mean count of a cell, in standard deviations of the noise of a count.
 MIN_MEAN_COUNT = 2.0
-# Number of points of the synthetic sample that is clustered: at least, and per cluster.
+# Number of points of the synthetic sample that is clustered: minimum, and number per cluster.
 MIN_POINTS = 4 << MAX_BITS
 POINTS_PER_CLUSTER = 16
 # Radius to which a row's offset from its center is clipped: relative to the root mean square
@@ -226,7 +226,7 @@ class KMeansPlan(_moments.StatisticPlan):
     def _mean_offsets(self, noisy, noise_std):
         """Return the mean offsets of noisy blocks, shrunk by the expected square of the noise.
 
-        The shrinkage factor is that of James and Stein.
+        The shrinkage factor is the one of James and Stein.
         """
         counts = np.maximum(noisy[:, 0], MIN_COUNT_STDS * noise_std) / self.weight
         squares = np.maximum(np.sum(noisy[:, 1:] ** 2, axis=1), 1e-300)

@@ -1,4 +1,4 @@
-"""Made tables, to try things out on: no row of them is anybody's."""
+"""Synthetic tables for examples. No row describes a real person."""
 
 from skdp.datasets._customers import make_customers
 

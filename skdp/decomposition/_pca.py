@@ -230,7 +230,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             table = fit.read(X, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
-            # A center that is declared is public.
+            # A declared center is public information.
             declared = () if plan.moment.constant else ("center",)
             fit.publish(
                 plan,

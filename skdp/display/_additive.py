@@ -13,7 +13,7 @@ from skdp.gam._shapes import ShapeFunction
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
-# Number of panels side by side, of classes that have distinct colors, and of bars in a panel.
+# Number of panels per row, of classes with distinct colors, and of bars in a panel.
 N_PANEL_COLUMNS = 4
 N_COLORS = 10
 MAX_BARS = 12
@@ -42,9 +42,9 @@ class AdditiveDisplay(Display):
     Parameters
     ----------
     shapes : list of ShapeFunction
-        The terms in the order of the panels. The last axis of their values is that of outputs.
+        The terms in the order of the panels. The last axis of their values is the axis of outputs.
     outputs : list of str
-        The classes whose scores the terms add up to; "the target" for a regressor.
+        Classes whose scores are the sums of the terms; "the target" for a regressor.
     names : dict of int to str
         Names of the columns, by column index.
     n_terms : int
@@ -114,22 +114,22 @@ class AdditiveDisplay(Display):
             model = model.steps[-1][1]
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = list(range(len(shapes)))
+        shown = list(range(len(shapes)))
         if terms is not None:
-            chosen = [_shapes.term_index(shapes, term) for term in terms]
+            shown = [_shapes.term_index(shapes, term) for term in terms]
         outputs = _shapes.output_names(model)
         drawn = outputs[:N_COLORS]
         if classes is not None:
             drawn = [str(label) for label in classes]
-        if not (chosen and drawn and set(drawn) <= set(outputs)):
+        if not (shown and drawn and set(drawn) <= set(outputs)):
             raise ValueError(
                 f"terms and classes must name at least one each; the classes are {outputs}"
             )
         max_terms = check_integer(max_terms, "max_terms", 1)
         output_indices = [outputs.index(label) for label in drawn]
         panels = []
-        for shape in _shapes.ranked([shapes[t] for t in chosen], max_terms):
-            # The values get a last axis of outputs, also for a single output.
+        for shape in _shapes.ranked([shapes[t] for t in shown], max_terms):
+            # An axis of outputs is added, also for a single output.
             values = shape.values.reshape(*shape.counts.shape, -1)[..., output_indices]
             panels.append(replace(shape, values=values))
         names = {s.features[0]: s.name for s in shapes if len(s.features) == 1}
@@ -181,7 +181,7 @@ def draw_curve(ax, shape):
     from matplotlib import dates
 
     (edges,) = shape.edges
-    # The last cell is that of missing values.
+    # The last cell contains missing values.
     missing = shape.counts.size - 1
     ax.locator_params(axis="x", nbins=4)
     if shape.kinds == ("date",) and (days := _shapes.dates_of(edges)).dtype.kind == "M":
@@ -246,7 +246,7 @@ def draw_table(ax, shape, largest):
 
 
 def ticks(shape, axis, shown):
-    """Return where a table's axis has ticks and their _shapes: at edges of bins, or at cells."""
+    """Return the tick positions and labels of a table's axis: edges of bins, or cells."""
     kind = shape.kinds[axis]
     edges = shape.edges[axis]
     names = [short_text(name, 12) for name in _shapes.cell_names(shape)[axis]]

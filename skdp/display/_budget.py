@@ -188,7 +188,7 @@ class CompositionDisplay(Display):
         rdp_order : float, default=16.0
             The order of "rdp_order".
         relation : {"add_remove", "replace_one"}, default="add_remove"
-            Which data sets are neighbors.
+            Relation between neighboring data sets.
 
         Returns
         -------

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 
 class Display(ABC):
-    """Base class of displays, which draw on axes of matplotlib, as those of scikit-learn do."""
+    """Base class of displays, which draw on matplotlib axes like scikit-learn's displays."""
 
     _size = None
 

@@ -17,9 +17,9 @@ from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
 from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, is_auto
 
-# The tuned constants were chosen on training rows, see docs/theory/forests.md.
-# Part of the squared norm of a row that single columns have, besides the trees: with delta > 0 and
-# with delta = 0.
+# The tuned constants were chosen on training rows, see docs/theory/forests.md. Fraction of the
+# squared norm of a row that belongs to single columns, not to trees: with delta > 0 and with delta
+# = 0.
 MAIN_FRACTION = 0.2
 PURE_MAIN_FRACTION = 0.5
 # Default number of trees. With delta = 0 the noise grows with the number of trees, and there is one
@@ -148,7 +148,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         Seed of the trees' tests. It is public and must not be chosen by looking at the data. Noise
         is never drawn from it.
     classes : array-like of shape (n_classes,), default=None
-        Possible class labels. None takes the labels of y and thereby declares them public, which
+        Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
         Public positive weights of the classes. The loss of a row is multiplied by the weight of its
@@ -176,7 +176,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         the trees.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
-        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
@@ -358,7 +358,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         the trees.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
-        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
         Declared range of the targets.

@@ -1,10 +1,10 @@
 """Models of raw tables as scikit-learn steps: layers of linear maps that are clipped to [0, 1].
 
-Missing values are represented by a large number of single precision, and strings by codes. The
-first layer returns, for each value and each threshold of its column, 1 if the value has reached
-the threshold, else 0. The indicators of a column's cells are sums of these. The second layer
-returns an indicator for each leaf of a tree, or cell of a pair of columns: 1 if the column cells
-pass all of its tests.
+Missing values are represented by a large single-precision number, and strings by codes. The first
+layer returns, for each value and each threshold of its column, 1 if the value has reached the
+threshold, else 0. The indicators of a column's cells are sums of these. The second layer returns an
+indicator for each leaf of a tree, or cell of a pair of columns: 1 if the column cells pass all of
+its tests.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from skdp.utils._values import FrozenValue
 
 # Number that represents a missing value: the largest of single precision.
 MISSING = float(np.finfo("f4").max)
-# Least width of a threshold: its indicator rises linearly from 0 to 1 over this distance.
+# Minimum width of a threshold: its indicator rises linearly from 0 to 1 over this distance.
 MIN_WIDTH = float(np.finfo("f4").tiny)
 # Largest magnitude of categories that are numbers: above it, single precision does not separate a
 # whole number from the thresholds beside it.
@@ -112,7 +112,7 @@ class CellThresholds(FrozenValue):
 def _thresholds_of(model, kind, edges, scaled):
     """Return the `CellThresholds` of a column, from the kind and edges of its `ShapeFunction`."""
     values = edges.tolist()
-    # Cells behind those of the edges: undeclared values, and missing values.
+    # The last two cells: undeclared values, and missing values.
     other = len(edges)
     missing = len(edges) + 1
     if kind == "number" and max(-values[0], values[-1]) >= MISSING:
@@ -127,8 +127,8 @@ def _thresholds_of(model, kind, edges, scaled):
         thresholds = np.append(edges[1:-1], MISSING)
         return CellThresholds(thresholds=thresholds, cells=np.eye(len(values)))
     if kind == "label" and all(isinstance(label, str) for label in values):
-        # Strings have the codes 0, 1, …, NaN -2 and undeclared labels -1; None has the code above
-        # those of strings.
+        # Strings have the codes 0, 1, …, NaN -2 and undeclared labels -1; None has the next code
+        # after the strings.
         labels = [*values, None, np.nan]
         thresholds = np.arange(-1.0, len(values) + 1)
         cell_of_code = [missing, other, *range(len(values)), missing]
@@ -228,7 +228,8 @@ def scores_of(model):
         shape_tests = np.zeros((shape.counts.size, blocks.shape[1]))
         cell_indices = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
         for j, shape_edges, index in zip(shape.features, shape.edges, cell_indices, strict=True):
-            # A value of each cell of the column tells which cell of the term contains that cell.
+            # An example value of each cell of the column determines the cell of the term that
+            # contains it.
             if kinds[j] == "number":
                 examples = [*edges[j][:-1], np.nan]
             else:

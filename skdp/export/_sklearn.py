@@ -30,8 +30,8 @@ from skdp.pipeline._checked_fits import (
 )
 from skdp.pipeline._steps import holds_private
 
-# Classifiers that clip residuals: with delta = 0, their chances are not a logistic function of the
-# scores.
+# Classifiers that clip residuals: with delta = 0, their probabilities are not a logistic function
+# of the scores.
 CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDecisionTreeClassifier)
 NO_HISTOGRAM = (
     "scikit-learn has no histograms with categories, pairs, densities or cumulative fractions"
@@ -43,7 +43,7 @@ BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
 def to_sklearn(model: BaseEstimator) -> BaseEstimator:
-    """Return a scikit-learn estimator with the predictions of a fitted private one.
+    """Return a scikit-learn estimator with the same predictions as a fitted private estimator.
 
     It is computed from the released values, so that it costs no budget and has the guarantee of
     the fitted model. Loading it and predicting need scikit-learn only, and converters such as
@@ -106,7 +106,7 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
 
 
 def _with_attributes_of(exported, model, *names, **released):
-    """Set attributes of `model`, by their names, and further released values in an estimator."""
+    """Copy named attributes of `model` to an estimator, and set further released values."""
     copied = {name: getattr(model, name) for name in (*names, "n_features_in_")}
     return with_attributes(exported, **copied, **released)
 
@@ -135,25 +135,24 @@ def _columns(model):
     fitted = _exported_steps(model.transformers_)
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
-    known = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    # Exported transformers may be dense where private ones were sparse.
-    known["sparse_output_"] = False
-    # Other attributes that contain a private estimator are tuples of a name, the remainder and its
-    # columns.
+    attributes = {"transformers": named, "transformers_": fitted, "remainder": remainder}
+    # Exported transformers may return dense output although private ones were sparse.
+    attributes["sparse_output_"] = False
+    # The other attributes that contain a private estimator are tuples (name, remainder, columns).
     for name, value in vars(model).items():
-        if name not in known and holds_private(value):
-            known[name] = tuple(remainder if holds_private(part) else part for part in value)
-    return _copied(model, **known)
+        if name not in attributes and holds_private(value):
+            attributes[name] = tuple(remainder if holds_private(part) else part for part in value)
+    return _copied(model, **attributes)
 
 
-def _copied(model, **known):
+def _copied(model, **attributes):
     """Return a copy with other attributes, which returns arrays: column names would differ."""
     exported = copy.copy(model)
     if type(model) in UNCHECKED:
         # The subclass that checks parameters belongs to skdp, which need not be installed.
         exported = UNCHECKED[type(model)].__new__(UNCHECKED[type(model)])
         vars(exported).update(vars(model))
-    exported = with_attributes(exported, **known)
+    exported = with_attributes(exported, **attributes)
     vars(exported).pop("_sklearn_output_config", None)
     return exported
 
@@ -168,7 +167,7 @@ def _scores(model):
 def _classifier(model):
     """Return a classifier with the scores of a model.
 
-    It has no `predict_proba` if scikit-learn has no estimator with the chances of `model`.
+    It has no `predict_proba` if scikit-learn has no estimator with the probabilities of `model`.
     """
     scores = _scores(model)
     clipped = type(model) in CLIPPED
@@ -190,8 +189,8 @@ def _linear_classifier(model, coef, intercept, loss="log_loss"):
         exported = linear_model.LogisticRegression()
     else:
         exported = linear_model.SGDClassifier(loss=loss)
-    known = {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
-    return with_attributes(exported, coef_=coef, intercept_=intercept, **known)
+    attributes = {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
+    return with_attributes(exported, coef_=coef, intercept_=intercept, **attributes)
 
 
 def _regressor(model):
@@ -215,8 +214,8 @@ def _clipped_scores(model, low, high, link):
 def _clipped_logistic(model):
     """Return the weighted mean of three logistic models, of scores below 0, above 0, and at 0.
 
-    Where residuals are clipped to 1/2, the chance of the second class is 2/3 s(score + log 3) at
-    negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
+    Where residuals are clipped to 1/2, the probability of the second class is 2/3 s(score + log 3)
+    at negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
     """
     start = np.log([3.0])
     parts = ((-1e3, 0.0, start), (0.0, 1e3, -start), (0.0, 0.0, 0.0 * start))
@@ -258,9 +257,12 @@ def _scaler(model):
 
 def _gaussian(model):
     low, high = model.bounds_
-    known = {"theta_": (model.theta_ - low) / (high - low), "var_": model.var_ / (high - low) ** 2}
+    attributes = {
+        "theta_": (model.theta_ - low) / (high - low),
+        "var_": model.var_ / (high - low) ** 2,
+    }
     exported = _with_attributes_of(
-        naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **known
+        naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **attributes
     )
     return make_pipeline(_to_unit(model), exported)
 

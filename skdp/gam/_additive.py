@@ -24,7 +24,7 @@ from skdp.utils._values import FrozenValue
 
 # Default number of bins of a numeric column.
 N_BINS = 32
-# Number of pairs of interactions="auto", if the public rule chooses any.
+# Number of pairs for interactions="auto", if the public rule chooses pairs.
 AUTO_PAIRS = 5
 
 
@@ -159,7 +159,7 @@ class TermsModel(RawTableModel):
         return _shapes.centered(shapes, fitted.constant)
 
     def _importances(self, shapes):
-        """Return the importance of each feature, which shares that of a pair with the other."""
+        """Return the importance of each feature; both features of a pair share its importance."""
         total = np.zeros(self.n_features_in_)
         for shape in shapes:
             total[[*shape.features]] += _shapes.importance(shape) / len(shape.features)

@@ -78,7 +78,7 @@ def consistent_counts(noisy, total, coarsest=1):
 
 
 def nonnegative_counts(counts, total):
-    """Return non-negative counts whose cumulative sums are closest to those of the given counts.
+    """Return the non-negative counts with the closest cumulative sums to the given counts.
 
     Clipping negative counts would increase the sum of many small counts. Isotonic regression of
     the cumulative sums preserves it.

@@ -22,11 +22,11 @@ WEIGHT_STEP = 2.0**-12
 SMOOTHNESS_MARGIN = 1.1
 # Number of neighboring cells that are merged in the next coarser resolution.
 COARSENING_FACTOR = 4
-# Minimum number of cells of a coarser resolution, without the one of missing values.
+# Minimum number of cells of a coarser resolution, without the cell of missing values.
 MIN_CELLS = 3
 # Signal-to-noise ratio (n mu) below which columns with little variation have smaller weights.
 MIN_SIGNAL_FOR_EQUAL_WEIGHTS = 500.0
-# A column of this many cells or fewer, that of missing values included, has no trend.
+# A column with at most this number of cells, including the cell of missing values, has no trend.
 MAX_CELLS_WITHOUT_TREND = 3
 # The normal score at which a trend ends, in standard deviations. On training rows of
 # california_housing 2 is ahead of 3 by .0035 of R²; with 2.5 the tables of classes are alike.
@@ -215,7 +215,7 @@ def main_design(terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_frac
     coarser : bool, default=True
         False uses only the finest resolution of numeric columns.
     trend_fraction : float, default=0.0
-        Part of a numeric column's squared weights that its trend has.
+        Fraction of a numeric column's squared weights that belongs to its trend.
 
     Returns
     -------
@@ -308,7 +308,7 @@ def resolutions(n_cells, *, coarser):
 
 
 def joint_design(design, pairs, main_fraction):
-    """Return the blocks of a design together with those of pairs, or of trees.
+    """Return the blocks of a design together with the blocks of pairs or trees.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ class Pair(FrozenValue):
 
     @property
     def most_counts(self):
-        """Upper bounds on the cells' counts: those of their row and column."""
+        """Upper bounds on the cells' counts: the counts of their row and column."""
         return np.minimum.outer(*self.margins).ravel()
 
     def cells(self, column_cells):

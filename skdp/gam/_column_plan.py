@@ -48,7 +48,7 @@ class BoundsSearch(BoundsPlan):
     Parameters
     ----------
     whole : LaplaceMechanism or GaussianMechanism
-        Mechanism of the search, which replaces the one that the guarantee would imply.
+        Mechanism of the search, which replaces the mechanism that the guarantee would imply.
     """
 
     whole: object = None
@@ -118,7 +118,7 @@ class GaussianThreshold(StabilityThreshold):
     def run(self, columns, source, persons=None):
         """Return the released categories of each column, at most `MAX_CATEGORIES`."""
         categories = []
-        for labels, counts in self.found(columns, source, persons):
+        for labels, counts in self.release_labels(columns, source, persons):
             most_frequent = np.argsort(-counts, kind="stable")[:MAX_CATEGORIES]
             categories.append(labels[np.sort(most_frequent)])
         return categories
@@ -247,7 +247,7 @@ class ColumnsPlan(PlanValue):
     # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
     # the range.
     equal_width = True
-    # Number of counts of a row besides those of its columns.
+    # Number of counts to which a row contributes besides the counts of its columns.
     n_other_counts = 0
 
     def __post_init__(self):
@@ -385,7 +385,7 @@ class ColumnsPlan(PlanValue):
         }
         checks = {j: column.check for j, column in enumerate(self.columns)}
         undeclared = self._undeclared(categorical=True)
-        table.check(checks, labels, found=undeclared, expected=labels)
+        table.check(checks, labels, found_columns=undeclared, expected=labels)
 
     def _find_domains(self, table, source, persons=None):
         """Return the columns, with released bounds and categories if they are not declared."""
@@ -448,9 +448,10 @@ class ColumnsPlan(PlanValue):
         return terms
 
     def _report_counts(self, terms, scale):
-        """Report columns whose noisy counts show that a model hardly tells their values apart."""
+        """Report columns whose values a model can hardly distinguish, according to noisy counts."""
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
-        # Behind the cells of the categories are one of other values and one of missing ones.
+        # The cells of the categories are followed by a cell of other values and one of missing
+        # values.
         labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}
         matched = {j: self.n_rows - t.counts[len(t.edges[0]) :].sum() for j, t in labels.items()}
         report_unmatched(matched, dict.fromkeys(matched, scale), self.n_rows)

@@ -1,7 +1,7 @@
 """Numeric and categorical columns, their cells, exact counts of cells, and joint codes.
 
-A cell is a bin of a numeric column, a category, or one of the two further cells: that of other
-values (categorical columns only) and that of missing values, which is the last one.
+A cell is a bin of a numeric column, a category, or one of two further cells: other values
+(categorical columns only), and missing values (always last).
 """
 
 import datetime
@@ -148,7 +148,7 @@ def declared_columns(kinds, bounds, categories, names):
     ----------
     kinds : list of str or None
         Kinds of the columns, from `skdp._data._kinds.container_kinds`. A column of unknown kind
-        (None) is one of dates or durations if its bounds are.
+        (None) contains dates or durations if its bounds do.
     bounds, categories
         Parameters of the estimator.
     names : ndarray of str or None
@@ -268,7 +268,7 @@ def _checked_bounds(column, bounds):
             )
     else:
         try:
-            # NumPy would read a number as microseconds since 1970, which no date is close to.
+            # NumPy would read a number as microseconds since 1970, far from any realistic date.
             if not all(_is_bound_of(column.kind, bound) for bound in bounds):
                 raise TypeError
             bounds = _days(np.array([*bounds], dtype=object))
@@ -449,8 +449,8 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     Returns
     -------
     list of ndarray of shape (n_classes, n_counts)
-        Counts of the categories, or of all levels of a numeric column. The last count is that of
-        missing values.
+        Counts of the categories, or of all levels of a numeric column. The last count is the number
+        of missing values.
     """
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
@@ -611,7 +611,7 @@ class JointCodes(Rows):
         return np.trunc(times_row_weights(steps, self.row_weights))
 
     def column_sums(self, totals):
-        """Return the sums of each column's cells, one after another, from those of joint codes."""
+        """Return the sums of each column's cells, concatenated, from the sums of joint codes."""
         sums = []
         group_totals = np.split(totals, self.ends[:-1])
         for total, shape in zip(group_totals, self._shapes, strict=True):

@@ -129,7 +129,7 @@ class Schedule(FrozenValue):
     l2_reg_strength : float
         Strength lambda of the penalty, lambda / 2 times the squared norm.
     penalty_to_noise : float
-        Strength over the one that the noise alone would require.
+        Strength relative to the strength that the noise alone would require.
     """
 
     loss_smoothness: float
@@ -181,7 +181,7 @@ def descend(gradient, schedule, start, radius, *, n_averaged=None, penalty=None,
     radius : float
         Iterates are projected onto the ball of this norm.
     n_averaged : int, default=None
-        Number of the last iterates that are averaged. None takes that of the schedule.
+        Number of the last iterates that are averaged. None uses the value of the schedule.
     penalty : callable, default=None
         Called after half of the steps with the mean of the iterates of the second quarter. It
         returns a regularization strength, which is used if it is larger.

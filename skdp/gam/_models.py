@@ -64,7 +64,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores; for two classes that of the second.
+            Scores; with two classes, the score of the second class.
         """
         return self._scores(X)
 
@@ -180,7 +180,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         `bounds` names it.
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
-        column has fewer bins where the noise would hide the counts of smaller ones.
+        column has fewer bins if the noise would hide the counts of smaller bins.
     interactions : int, list of pairs of columns or "auto", default=0
         Pairs of columns with a joint table of values: pairs declared by position or name, or the
         maximum number of pairs, which are then chosen within the same budget. "auto" follows a
@@ -189,7 +189,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
     classes : array-like of shape (n_classes,), default=None
-        Possible class labels. None takes the labels of y and thereby declares them public, which
+        Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
         Public positive weights of the classes. The loss of a row is multiplied by the weight of its
@@ -218,7 +218,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         normalized to sum 1.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
-        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
@@ -375,7 +375,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         `bounds` names it.
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
-        column has fewer bins where the noise would hide the counts of smaller ones.
+        column has fewer bins if the noise would hide the counts of smaller bins.
     interactions : int, list of pairs of columns or "auto", default=0
         Pairs of columns with a joint table of values: pairs declared by position or name, or the
         maximum number of pairs, which are then chosen within the same budget. "auto" follows a
@@ -409,7 +409,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         normalized to sum 1.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
-        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
         Declared range of the targets.

@@ -38,13 +38,14 @@ WARM_START_FACTOR = 0.8
 # Expected squared norm of a column's weights over the variance of scores, for the expected excess
 # loss. Tuned on the tables of docs/how_to/planning.md.
 EXPECTED_SQUARES = 6.0
-# Minimum and maximum part of a numeric column's squared weights that its trend has. It is the
-# minimum if the rows that are not of the most frequent class are at least TREND_ROWS, in units of
-# the noise (n mu times their frequency), and increases with the inverse root of these rows. With
-# cells alone a class of 3 % is learned cell by cell from a handful of rows. On training rows
-# (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten tables of classes rises by .001 to
-# .012, of the rarest (Default) by .01 to .04, and the mean R² of nine tables of numbers by .007 to
-# .012; a third everywhere costs Adult .0013 of AUC.
+# Minimum and maximum fraction of a numeric column's squared weights that belongs to its trend. The
+# minimum is used if the rows outside the most frequent class are at least TREND_ROWS, in units of
+# the noise (n mu times their frequency); below, the fraction increases with the inverse root of
+# these rows. Without a trend, a class of 3 % is learned separately in each cell from a few rows. On
+# training rows (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten classification tables
+# increases by .001 to .012 (by .01 to .04 on Default, which has the rarest class), and the mean R²
+# of nine regression tables by .007 to .012. A fraction of 1/3 on all tables decreases the AUC on
+# Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.5)
 TREND_ROWS = 1000.0
 # Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.
@@ -100,8 +101,8 @@ class AdditivePlan(ColumnsPlan):
     def finds_variance(self):
         """True if the evidence chooses the penalty, which needs the variance of the targets.
 
-        This is so in regression with delta > 0, except for trees: leaves of several trees are too
-        dependent.
+        This applies to regression with delta > 0, except for trees, because leaves of several trees
+        are too dependent.
         """
         return not self.budget.is_pure and isinstance(self.task, NumberTask)
 
@@ -211,7 +212,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def main_fraction(self):
-        """Part of the squared norm of a row that single columns have, besides pairs or trees."""
+        """Fraction of a row's squared norm for single columns, as opposed to pairs or trees."""
         return self.task.main_fraction
 
     @property
@@ -235,9 +236,10 @@ class AdditivePlan(ColumnsPlan):
     def total_excess_loss(self):
         """Expected excess loss, summed over the rows, if all bins have equal counts.
 
-        The noise is that of one release of the gradient. Its effect on a weight is divided by the
-        sum of the feature's curvature and the penalty. The penalty shrinks weights of squared norm
-        W², whose scores have the variance s², and W² h = n s², which holds if all curvatures are h.
+        The noise is the noise of a single release of the gradient. Its effect on a weight is
+        divided by the sum of the feature's curvature and the penalty. The penalty shrinks weights
+        of squared norm W², whose scores have the variance s², and W² h = n s², which holds if all
+        curvatures are h.
         """
         task = self.task
         terms = []
@@ -402,7 +404,7 @@ class AdditivePlan(ColumnsPlan):
         )
 
     def _trend_fraction(self, baseline):
-        """Return the part of a numeric column's squared weights that its trend has.
+        """Return the fraction of a numeric column's squared weights that belongs to its trend.
 
         Parameters
         ----------
@@ -438,7 +440,7 @@ class AdditivePlan(ColumnsPlan):
     def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
         """Return the factor of the weights that is justified beyond chance; see `ShrinkageRule`.
 
-        `l2_reg_strength` is that of the last steps; None is that of the first steps.
+        `l2_reg_strength` is the strength of the last steps; None uses that of the first steps.
         """
         if self.finds_variance:
             null_fraction = effective_dof(design, l2_reg_strength) / self.n_rows
@@ -515,7 +517,7 @@ class AdditivePlan(ColumnsPlan):
         ----------
         design : BlockDesign
         l2_reg_strength : float, default=None
-            Regularization strength of the weights; None is that of the first steps.
+            Regularization strength of the weights; None uses the strength of the first steps.
         """
         moments = design.diagonal
         problem = self._problem(design)
@@ -549,9 +551,9 @@ class AdditivePlan(ColumnsPlan):
             rank=rank,
         )
 
-    def spent_after(self, taken, n_steps):
-        """Return the epsilon of a fit that has taken `taken` of its `n_steps` steps."""
-        budget_fraction = 1.0 - self.budget_fractions["steps"] * (1.0 - taken / n_steps)
+    def spent_after(self, n_taken, n_steps):
+        """Return the epsilon of a fit that has taken `n_taken` of its `n_steps` steps."""
+        budget_fraction = 1.0 - self.budget_fractions["steps"] * (1.0 - n_taken / n_steps)
         return get_epsilon(self.budget.partial_event(budget_fraction), self.delta)
 
     def _descent(
@@ -608,7 +610,8 @@ class AdditivePlan(ColumnsPlan):
         if report_progress:
             spent_after = partial(self.spent_after, n_steps=n_steps)
             after_step = progress_callback(n_steps, n_steps, spent_after)
-        # The optimum is within this radius: otherwise its loss would exceed that of zero weights.
+        # The optimum is within this radius; otherwise its loss would exceed the loss of zero
+        # weights.
         max_loss = self.n_rows * self.task.max_mean_loss
         radius = math.sqrt(2.0 * max_loss / problem.l2_reg_strength)
         return _descent.descend(

@@ -29,8 +29,8 @@ class ShapeFunction(Term):
     counts : ndarray of shape (n_cells,), or (n_cells, n_cells) for a pair
         Noisy, non-negative numbers of rows in the cells. The cells of a numeric column are its bins
         and one for missing values. Those of a categorical column are its categories, one for all
-        other values and one for missing values. The counts of a pair are those that independent
-        columns would have.
+        other values and one for missing values. The counts of a pair are computed as if its columns
+        were independent.
     name : str
         Name of the column, or both names with " x " between them.
     values : ndarray

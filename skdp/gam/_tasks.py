@@ -34,8 +34,8 @@ class _ClassTask(FrozenValue):
     # Scores rank the rows even if they are nearly constant.
     min_shrinkage_factor = 0.1
     # The evidence raises the penalty if columns explain little, so a factor of 1 is enough: on
-    # columns of noise the log loss stays within .018 of that of the class frequencies. Tuned on
-    # training rows of twenty small tables (docs/benchmarks/many_tables.py).
+    # columns of noise the log loss exceeds the loss of the class frequencies by at most .018. Tuned
+    # on training rows of twenty small tables (docs/benchmarks/many_tables.py).
     null_decrease_factor = 1.0
     baseline_fraction = (0.35, 20.0)
     min_baseline_fraction = 0.001
@@ -100,7 +100,7 @@ class BinaryTask(_ClassTask):
     loss : Loss
         The loss, with bounds on its curvature.
     main_fraction : float
-        Part of the squared norm of a row that single columns have, besides pairs.
+        Fraction of the squared norm of a row that belongs to single columns, not to pairs.
     has_pairs : bool
         True if choosing pairs was found to be worth its cost.
     typical_curvature : float or None
@@ -271,7 +271,7 @@ class NumberTask(FrozenValue):
     Parameters
     ----------
     unit : float, default=1.0
-        Factor from the loss to the units of the targets. The attributes are those of `BinaryTask`.
+        Factor from the loss to the units of the targets. The attributes are as in `BinaryTask`.
     """
 
     unit: float = 1.0

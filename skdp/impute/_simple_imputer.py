@@ -72,9 +72,9 @@ class DPSimpleImputer(PlannedTransformer):
     Attributes
     ----------
     statistics_ : ndarray of shape (n_features,)
-        Replacement of the missing values of each column. In a column without values it is noise: a
-        mean is the midpoint of the bounds, unless the noise exceeds its threshold; a median is
-        anywhere within the bounds; the most frequent category is arbitrary.
+        Replacement of the missing values of each column. In a column without values it is
+        arbitrary: a mean is usually the midpoint of the bounds, and a median is a random value
+        within the bounds.
     counts_ : list of ndarray or None
         For "most_frequent": noisy counts of each column's declared or found categories.
     bounds_ : tuple of ndarray of shape (n_features,) or None

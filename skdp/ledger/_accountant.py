@@ -60,7 +60,7 @@ class PrivacyAccountant(LedgerView):
         (``docs/theory/persons.md``). "group" protects a group of rows of weight 1.
     max_rows : int, default=1
         With unit="group", the largest number of rows of a person in a table; see
-        `skdp.utils.limit_rows`. Every epsilon, and the noise, is for that many rows.
+        `skdp.utils.limit_rows`. Every epsilon, and the noise, is calibrated to this number of rows.
     missing_ids : {"error", "distinct"}, default="error"
         With unit="person", the treatment of rows whose entry in `groups` is missing. "error"
         refuses them. "distinct" declares that each is the only row of a separate person. The
@@ -95,10 +95,9 @@ class PrivacyAccountant(LedgerView):
 
     Notes
     -----
-    All charged releases together are (`epsilon`, `delta`)-differentially private under
-    `relation`, provided that the rows of each release were selected without looking at them: by
-    index and a public seed. Folds of a stratified splitter depend on labels, so the total is no
-    guarantee for them.
+    All charged releases together are (`epsilon`, `delta`)-differentially private under `relation`,
+    provided that the rows of each release were selected without looking at them: by index and a
+    public seed. Folds of a stratified splitter depend on labels, so the total does not cover them.
 
     Examples
     --------
@@ -180,7 +179,7 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         config : LedgerConfig
-            The configuration. If the data set is open already, it must have the same one.
+            The configuration. If the data set is already open, it must have the same configuration.
         reserved_from : dict, default=None
             For a reserved budget, the `dataset` and the `hash` of the charge that covers it.
         """
@@ -338,7 +337,7 @@ class PrivacyAccountant(LedgerView):
         """Charge a part of the budget now and return an accountant that can spend it.
 
         Use it for a planned cross-validation: none of its fits is refused because other users
-        charged in the meantime. ``python -m skdp price`` computes the cost of one. An unspent
+        charged in the meantime. ``python -m skdp price`` computes the cost of a plan. An unspent
         remainder stays charged.
 
         Parameters
@@ -421,7 +420,7 @@ class PrivacyAccountant(LedgerView):
         Returns
         -------
         PrivacyAccountant
-            A handle of the same data set. Its `epsilon_spent` is that of all users.
+            A handle of the same data set. Its `epsilon_spent` covers all users.
 
         Raises
         ------
@@ -479,7 +478,7 @@ class PrivacyAccountant(LedgerView):
         of a sub-limit is computed by the data set's composition.
 
         Only the data set's limit is a guarantee about the data. A sub-limit bounds the releases of
-        its users, which is no guarantee if they also see the results of other users.
+        its users, which does not protect the data if they also see the results of other users.
 
         Parameters
         ----------
@@ -558,9 +557,9 @@ class PrivacyAccountant(LedgerView):
     ) -> "list[PrivacyAccountant]":
         """Return handles for disjoint parts of the rows (parallel composition).
 
-        The total is that of the most expensive part. Under "replace_one", a changed row can leave
-        one part and enter another, so that the two most expensive parts add up, unless the part of
-        a row is fixed by its index.
+        The total is the cost of the most expensive part. Under "replace_one", a changed row can
+        leave one part and enter another, so that the two most expensive parts add up, unless the
+        part of a row is fixed by its index.
 
         The number of rows of each part is public, like that of a table: estimators divide by it,
         and `privacy_.sensitivity`, `privacy_.noise_scale` and results reveal it exactly. If parts
@@ -582,7 +581,7 @@ class PrivacyAccountant(LedgerView):
         -------
         list of PrivacyAccountant
             One handle per part. Its charges must be for releases computed from the rows of that
-            part alone. The limits and totals that it reports are those of the whole data set.
+            part alone. The limits and totals that it reports cover the whole data set.
 
         Examples
         --------
@@ -611,7 +610,7 @@ class PrivacyAccountant(LedgerView):
         return _restore_handle(self._address, self._dataset, part, user, purpose, identity)
 
     def _make_request(self, event, label="", seeded=False):
-        """Return a charge without a cost; ValueError if a ledger could not read it back."""
+        """Return a charge without a cost; raise ValueError if a ledger could not read it back."""
         _check_text(label, "label")
         readable_json(event)
         return Charge(
@@ -663,8 +662,8 @@ class PrivacyAccountant(LedgerView):
                 state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # A record that cannot be read would make the data set unusable for good, so it is
-                # applied before it is written. The ledger checks that JSON keeps the body.
+                # A record that cannot be read would make the data set permanently unusable, so it
+                # is applied before it is written. The ledger checks that JSON keeps the body.
                 record = Record(state.position[0] + 1, self._dataset, *decision, hash="")
                 state.with_records([record])
             return decision
@@ -679,19 +678,19 @@ class PrivacyAccountant(LedgerView):
         return state
 
     def _open_config(self):
-        """Read the ledger once and return the config; LedgerError if the data set is closed."""
+        """Read the ledger once and return the config; raise LedgerError for a closed data set."""
         state = self._current_state()
         state.check_not_closed()
         return state.config
 
     def _check_opened(self, state):
-        """Return the state unchanged; LedgerError if the data set was never opened."""
+        """Return the state unchanged; raise LedgerError if the data set was never opened."""
         if state.config is None:
             raise self._not_opened_error()
         return state
 
     def _not_opened_error(self):
-        return LedgerError(f"the ledger holds no data set {self._dataset!r}")
+        return LedgerError(f"the ledger has no data set {self._dataset!r}")
 
     def _with_parent(self, state):
         """Return the state, closed if the data set from which it was reserved is closed."""
@@ -771,8 +770,8 @@ class _SharedState:
     address, dataset : str
         The address of the ledger and the name of the data set.
     identity : str or None
-        The hash of the data set's opening record, None until it was read. Once it is known, all
-        later reads must begin with this record.
+        The hash of the data set's opening record, None before the first read. All later reads must
+        begin with this record.
 
     Attributes
     ----------
@@ -799,14 +798,14 @@ class _SharedState:
             if identity is None:
                 problem = "holds no such data set"
             raise LedgerError(
-                f"the ledger at {self.address} is not the one of this accountant, or of the model "
-                f"that it was loaded with: data set {self.dataset!r} began with the record "
-                f"{self.identity}, and the present ledger {problem}. Put the right ledger back, "
-                "or begin a new one at another address"
+                f"the ledger at {self.address} is not the ledger of this accountant or its "
+                f"loaded model: the first record of data set {self.dataset!r} was "
+                f"{self.identity}, but this ledger {problem}. Restore the original ledger, or "
+                "create a new one at another address"
             )
 
     def store(self, state: State) -> State:
-        """Store a state that was read and return it; LedgerError if it is of another ledger."""
+        """Store and return a state that was read; raise LedgerError for another ledger."""
         self.check_identity(state.identity)
         self.identity = state.identity
         self.state = state
@@ -814,7 +813,7 @@ class _SharedState:
 
 
 def attach(address, dataset, part=None, user="", purpose=""):
-    """Return the live handle of a ledger's data set, or a new one that has opened nothing."""
+    """Return the live handle of a ledger's data set, or a new handle that has not opened it."""
     check_name(dataset, "dataset")
     # Fails if no kind of ledger is registered for the address.
     open_ledger(address)
@@ -822,10 +821,10 @@ def attach(address, dataset, part=None, user="", purpose=""):
 
 
 def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
-    """Return the live handle, as `attach`, without a check that the ledger can be opened.
+    """Return the live handle like `attach`, without checking that the ledger can be opened.
 
-    So a fitted model can be loaded where the driver of its ledger is missing. The first use of
-    the ledger fails.
+    So a fitted model can be loaded if the driver of its ledger is missing. The first use of the
+    ledger raises.
     """
     if user != "":
         user = check_name(user, "user")
@@ -835,7 +834,7 @@ def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
     shared = _live.get(key)
     if shared is not None and identity is not None and shared.identity not in (None, identity):
         # The ledger of this pickle was replaced by another one at the same address. The two must
-        # not share a state; the handle of the pickle is refused when it is used.
+        # not share a state. The unpickled handle raises when it is used.
         key = (address, dataset, identity)
     shared = _live.setdefault(key, _SharedState(address, dataset, identity))
     if shared.identity is None:
@@ -851,7 +850,7 @@ def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
 
 
 def _check_text(text, name):
-    """Return the text unchanged; ValueError unless a report or an export can write it."""
+    """Return the text unchanged; raise ValueError unless a report or an export can write it."""
     if not isinstance(text, str):
         raise ValueError(f"{name} must be a str, got {text!r}")
     try:

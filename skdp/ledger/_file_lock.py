@@ -26,8 +26,7 @@ except ImportError:
     msvcrt = None  # type: ignore[assignment]  # only Windows has this module
 
 LOCK_SUFFIX = ".skdp-lock"
-# Windows forbids reading locked bytes, so the one byte that is locked is far behind the text of
-# the lock file.
+# Windows forbids reading locked bytes, so the locked byte is far behind the text of the lock file.
 _LOCKED_BYTE = 1 << 30
 
 # A forked child inherits copies of these open files, and with them the locks, until it closes them.
@@ -57,8 +56,8 @@ def hold_file_lock(path, seconds, *, reading=False):
     seconds : float
         Give up waiting once the guarded file did not change for so long.
     reading : bool, default=False
-        True to yield None, without a lock, if the lock file is missing and cannot be created. So
-        a user without the right to write in a folder can read there.
+        True to yield None, without a lock, if the lock file is missing and cannot be created. So a
+        user without write permission in a folder can read there.
 
     Raises
     ------
@@ -66,7 +65,7 @@ def hold_file_lock(path, seconds, *, reading=False):
         If the lock cannot be taken.
     """
     last_modified = None
-    # A holder that writes is alive: the time limit counts from the last change of the file.
+    # A holder that writes is alive, so the time limit restarts at each change of the file.
     unchanged_since = time.monotonic()
     while True:
         with hold_connection(path):
@@ -133,7 +132,7 @@ class LockFile(io.FileIO):
         status = os.fstat(self.fileno())
         self.identity = status.st_dev, status.st_ino
         with suppress(OSError):
-            # Whoever may use the guarded file may use its lock, whatever the umask is.
+            # Every user of the guarded file may use its lock, regardless of the umask.
             guarded_mode = os.stat(guarded).st_mode
             if hasattr(os, "fchmod") and status.st_mode != guarded_mode:
                 os.fchmod(self.fileno(), stat.S_IMODE(guarded_mode))
@@ -181,7 +180,7 @@ class LockFile(io.FileIO):
         return self.read(4096).decode(errors="replace").partition("\n")[0]
 
     def write_text(self, text):
-        """Write a line for the next holder; without the right to write, the old line stays."""
+        """Write a line for the next holder; without write permission, the old line stays."""
         with suppress(OSError):
             self.seek(0)
             # This uses the descriptor, because the Python object was opened for reading.

@@ -1,8 +1,8 @@
 """The ledger in a PostgreSQL database, for analysts on several hosts.
 
-The address of a ledger is in every pickle of an estimator and in messages, so it must not contain
-a secret. libpq accepts passwords in many places, and new versions add more. The module therefore
-lists what an address may contain, not what is forbidden.
+The address of a ledger is in every pickle of an estimator and in messages, so it must not contain a
+secret. libpq accepts passwords in many places, and new versions add more. The module therefore
+lists the allowed parts of an address, instead of the forbidden ones.
 """
 
 import re
@@ -144,7 +144,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             "autocommit": True,
             "connect_timeout": CONNECT_TIMEOUT_SECONDS,
             "application_name": "skdp",
-            # Milliseconds until an unreachable server is given up.
+            # Milliseconds until a connection to an unreachable server fails.
             "tcp_user_timeout": int(1000 * LOCK_TIMEOUT_SECONDS),
             "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
             # With another encoding, text would be read back as other text or as bytes.

@@ -153,8 +153,8 @@ class Ledger(Protocol):
 def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     """Register a kind of ledger for the addresses of a scheme.
 
-    Every process that uses such a ledger must call this function, workers included. Call it in
-    the module that defines the class, so that importing the module is enough.
+    Every process that uses such a ledger must call this function, including workers. Call it in the
+    module that defines the class, so that importing the module is enough.
 
     Parameters
     ----------

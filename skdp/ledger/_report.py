@@ -171,7 +171,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
     def select(
         self, *, user: str | None = None, purpose: str | None = None, since: str | None = None
     ) -> "BudgetReport":
-        """Return the report with a selection of the charges; totals remain those of all charges.
+        """Return the report with a selection of the charges; totals still cover all charges.
 
         Parameters
         ----------

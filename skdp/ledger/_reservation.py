@@ -59,7 +59,7 @@ class PlannedCharge(FrozenValue):
 
     @property
     def exact(self) -> bool:
-        """True if the event is that of the mechanism, and not a placeholder."""
+        """True if the event is the mechanism's, and not a placeholder."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
     def covers(self, event: Event, relation: Relation) -> bool:
@@ -211,7 +211,7 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
 
 def _describe_plan(steps, charge):
-    """Return a description of a plan of so many steps and of its charge, or None if uncharged."""
+    """Return a description of a plan and its charge, or None if it is not charged."""
     noun = "release" if steps == 1 else "releases"
     description = f"part of a plan of {steps} {noun}"
     if charge is None:
@@ -252,7 +252,7 @@ class _PlannedRelease(NotCopied):
         delta: float | None = None,
         seeded: bool = False,
     ) -> Charge:
-        """Check and record the release; the parameters are those of `PrivacyAccountant.charge`.
+        """Check and record the release; the parameters are as in `PrivacyAccountant.charge`.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class Allowance(_PlannedRelease):
         return _describe_plan(self.steps, self.plan_charge)
 
     def _paying_charge(self, price, event, label, seeded):
-        """Return the charge of the plan; BudgetExceededError if the release was made before."""
+        """Return the charge of the plan; raise BudgetExceededError if it was already used."""
         try:
             self._unused.pop()
         except IndexError:
@@ -354,8 +354,8 @@ class Reservation(NotCopied, FrozenValue):
 
     A round is one run of all steps. A step uses a round that was charged and in which it has not
     run yet. If there is none, it charges a new round, for the whole plan. So if the ledger has
-    charged r rounds, no step ran more than r times, in whatever order and in whatever processes
-    the steps ran, and everything released is part of r runs of the whole plan.
+    charged r rounds, no step ran more than r times, regardless of the order and the processes of
+    the steps, and everything released is part of r runs of the whole plan.
 
     Copies and pickles refer to the same reservation. Creating one charges nothing.
 

@@ -137,7 +137,7 @@ def _check_first(rows, position):
 
 
 def _rows_after(execute, position):
-    """Return the rows that follow a position; LedgerError if its record was changed."""
+    """Return the rows that follow a position; raise LedgerError if its record was changed."""
     if position == CHAIN_START:
         return execute(_ALL).fetchall()
     rows = execute(_FROM, (position[0],)).fetchall()

@@ -202,13 +202,13 @@ class SQLiteLedger(_sql.TableLedger):
         return end
 
     def _file_status(self):
-        """Return the `os.stat_result` of the file; LedgerError unless it is a file of one name."""
+        """Return the `os.stat_result` of the file; raise LedgerError unless it has one name."""
         try:
             status = os.lstat(self.path)
         except OSError as error:
             raise LedgerError(
                 f"there is no ledger at {self.path}; if its file was removed on purpose, a new "
-                "process can begin another one there"
+                "process can create another one there"
             ) from error
         if stat.S_ISDIR(status.st_mode):
             raise LedgerError(
@@ -217,8 +217,8 @@ class SQLiteLedger(_sql.TableLedger):
             )
         if not stat.S_ISREG(status.st_mode):
             raise LedgerError(
-                f"the ledger {self.path} is no regular file; if it was moved and replaced by a "
-                "link, open it by its new name in a new process"
+                f"the ledger {self.path} is not a regular file; if it was moved and replaced by "
+                "a link, open it by its new name in a new process"
             )
         if status.st_nlink > 1:
             raise LedgerError(

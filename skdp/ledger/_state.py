@@ -67,7 +67,7 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return _rule_of(self)
 
 
-# This is no `cached_property`, whose lock could block a child process that is forked meanwhile.
+# Not a `cached_property`, whose lock could block a child process that is forked meanwhile.
 @lru_cache
 def _rule_of(config):
     return RULES[config.composition](config)
@@ -194,7 +194,7 @@ def composed_price(charges, config):
 
 
 def _read(reader, record):
-    """Return `reader(record)`; LedgerError if the record cannot be read."""
+    """Return `reader(record)`; raise LedgerError if the record cannot be read."""
     try:
         return reader(record)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -219,7 +219,7 @@ def _read_entry(record):
 
 
 def _check_names(names, parameter):
-    """Return a tuple of valid names; ValueError for a string or an invalid name."""
+    """Return a tuple of valid names; raise ValueError for a string or an invalid name."""
     if isinstance(names, str):
         raise ValueError(f"{parameter} must be a list of names, got {names!r}")
     return tuple(check_name(name, parameter) for name in names)
@@ -423,7 +423,7 @@ class State:
         return replace(self, position=position, totals=self.totals | {key: total})
 
     def plan_runs(self, name, n_steps):
-        """Return the `PlanRuns` of a reservation; ValueError if its plan had other steps."""
+        """Return the `PlanRuns` of a reservation; raise ValueError if its plan had other steps."""
         runs = self.reservations.get(name, PlanRuns(charged=(), step_counts=(0,) * n_steps))
         if len(runs.step_counts) != n_steps:
             raise ValueError(f"reservation {name!r} was charged with another plan before")
@@ -442,8 +442,8 @@ class State:
     def total(self, limit=None):
         """Return the total cost of the charges that count towards a limit.
 
-        Charges on all rows add up. Of each partition only as many parts add up as the rows of one
-        unit can be in, those of the largest cost (parallel composition).
+        Charges on all rows add up. Within a partition only the most expensive parts add up, as many
+        as can contain rows of one unit (parallel composition).
 
         Parameters
         ----------
@@ -512,7 +512,7 @@ class State:
             )
         users = {user for user, _, _ in self.totals}
         purposes = {purpose for _, purpose, _ in self.totals}
-        # Charges without a name are listed only beside charges with one.
+        # Charges without a name are listed only if some charges have a name.
         if any(users):
             for user in sorted(users):
                 spent = rule.spent(self.total(_UserTotal(user=user)), self.config.limit)

@@ -62,7 +62,7 @@ class LedgerView(NotCopied):
         raise NotImplementedError
 
     def _check_opened(self, state: State) -> _OpenedState:
-        """Return the state unchanged; LedgerError if the data set was never opened."""
+        """Return the state unchanged; raise LedgerError for an unopened data set."""
         raise NotImplementedError
 
     def _with_parent(self, state: _OpenedState) -> _OpenedState:
@@ -227,7 +227,7 @@ class LedgerView(NotCopied):
         )
 
     def _records(self):
-        """Return every record of the data set; LedgerError if it is another ledger's."""
+        """Return every record of the data set; raise LedgerError for another ledger's data set."""
         records = self._ledger.read(self._dataset)
         self._shared.check_identity(records[0].hash if records else None)
         return records
@@ -267,5 +267,5 @@ def ledger_records(ledger, dataset=None, head=None):
         return records
     selected = [record for record in records if record.dataset == dataset]
     if not selected:
-        raise LedgerError(f"the ledger holds no data set {dataset!r}")
+        raise LedgerError(f"the ledger has no data set {dataset!r}")
     return selected

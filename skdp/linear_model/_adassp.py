@@ -2,7 +2,8 @@ r"""Linear regression from noisy sufficient statistics: AdaSSP (Wang 2018, algor
 
 With rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|u_i| \le 1` the
 release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's smallest
-eigenvalue. The regularization strength is what the noise in A requires beyond that eigenvalue.
+eigenvalue. The regularization strength is the part of the strength required by the noise in A that
+exceeds this eigenvalue.
 
 There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The three
 statistics have noise of one joint calibration instead of a third of epsilon each. An off-diagonal
@@ -55,7 +56,7 @@ class AdaSSP(PrivateSolver):
     mechanism: object
 
     def run(self, loss, rows, targets, source, start=None):
-        """Return the weights, with that of the constant feature last.
+        """Return the weights; the weight of the constant feature is last.
 
         Parameters
         ----------
@@ -101,7 +102,7 @@ class AdaSSP(PrivateSolver):
 
     @property
     def _scales(self):
-        """The divisors of A, b and the eigenvalue: their bound over the root of the fraction."""
+        """Divisors of A, b and the eigenvalue: each one's bound over the root of its fraction."""
         R = math.hypot(self.data_norm, self.constant)
         fraction_A, fraction_b, fraction_eigenvalue = SENSITIVITY_FRACTIONS
         return (
@@ -119,8 +120,8 @@ class AdaSSP(PrivateSolver):
         l2_reg_strength = max(self.alpha, margin - min_eigenvalue)
         if not self.constant:
             return _ridge_solution(A, b, l2_reg_strength, margin)
-        # The sum of the weights of rows. It is the number of rows unless some rows are longer than
-        # the bound, which a difference within the noise does not show.
+        # The sum of the row weights. It is the number of rows, unless some rows are longer than the
+        # bound; a difference within the noise is ignored.
         n_equations = A[-1, -1] / self.constant**2
         uncertainty = n_stds * noise_A / self.constant**2
         if n_equations + uncertainty >= self.n_rows:
@@ -145,7 +146,7 @@ def plan_adassp(rows, shape, alpha):
     Parameters
     ----------
     rows : RowPlan
-        Its remaining guarantee is that of the release. With delta = 0 it is the Gamma-norm
+        Its remaining guarantee is used for the release. With delta = 0 it is the Gamma-norm
         mechanism.
     shape : TableShape
     alpha : float
@@ -180,7 +181,7 @@ def _weighted_sensitivity(relation):
 def _rounding(n_rows, n_features):
     """Return an upper bound on the rounding error of the statistics (Higham 2002, section 3.1)."""
     additions = max_bounded_additions(n_features) + 16
-    # The error of the eigenvalue is that of A plus that of the eigenvalue solver.
+    # The error of the eigenvalue is the error of A plus the error of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 
 

@@ -1,9 +1,8 @@
 r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
 
-Weights shrink to the model that predicts the baseline, so that a fit without information ends there
-and not at noise. The cost is what is needed to know the baseline well, a fraction of epsilon that
-falls with the number of rows. The sensitivity and the fraction are derived in
-``docs/theory/guarantees.md``.
+Weights shrink to the model that predicts the baseline, so that a fit without information returns
+that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases with
+the number of rows. The sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -22,10 +21,11 @@ from skdp.utils._sums import exact_sum, split_epsilon
 # constant, bounded by the fractions below. Tuned on synthetic tables and Adult (train).
 MAX_BASELINE_FRACTION = 0.75
 ROWS_PER_SCALE = 40.0
-# The mean of targets gets at least this fraction. With less, its standard deviation stays at 1/57
-# of the range at every epsilon, which is more than that of amounts of a wide range.
+# Minimum fraction for the mean of targets. With less, its standard deviation is 1/57 of the range
+# at every epsilon, which exceeds the standard deviation of amounts with a wide range.
 MIN_MEAN_FRACTION = 0.05
-# The same ratio for counts, which may be a small part of the largest and whose logarithm is used.
+# The same ratio for counts, which may be much smaller than their upper bound, and whose logarithm
+# is used.
 ROWS_PER_SCALE_OF_COUNTS = 200.0
 # Fraction of epsilon of the shrinkage rule: at most this, for a Laplace scale of n_rows over a
 # constant.
@@ -75,7 +75,7 @@ class ClassBaseline(MechanismPlan):
         return self.mechanism.deviation(len(self.class_weight)) / (0.1875 * self.n_rows)
 
     def run(self, codes, source, persons=None):
-        """Return the score of the second of two classes, or those of all classes.
+        """Return the score of the second of two classes, or the scores of all classes.
 
         Parameters
         ----------
@@ -130,8 +130,8 @@ class MeanBaseline(MechanismPlan):
     def score_std(self):
         """Approximate standard deviation of the score; for counts, where they are high / 10.
 
-        It does not vanish with the noise: the score at the mean of all columns, where a model's
-        intercept is, differs from the mean of the targets.
+        It does not vanish with the noise, because the score at the mean of all columns, which the
+        intercept represents, differs from the mean of the targets.
         """
         ratio = ROWS_PER_SCALE if self.high is None else ROWS_PER_SCALE_OF_COUNTS
         # Slightly smaller than the noise wherever the noise follows from the ratio.

@@ -102,7 +102,7 @@ class ClippedDescent(PrivateSolver):
 
     @property
     def expected_excess(self):
-        """Expected loss in excess of that of weights of the expected norm, summed over rows."""
+        """Expected loss, summed over rows, minus the loss of weights of the expected norm."""
         problem = self.problem
         plan = self.sgd
         loss_spec = problem.loss_spec
@@ -203,7 +203,7 @@ def plan_run(problem, settings, unit=1.0):
     settings : Settings
         Complete settings.
     unit : float, default=1.0
-        Number that rows are divided by in `problem` and `settings`. The plan is that of the same
+        Number that rows are divided by in `problem` and `settings`. The plan describes the same
         run, at the same cost, for rows that are not divided.
 
     Returns

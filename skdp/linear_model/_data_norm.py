@@ -25,7 +25,7 @@ MAX_CLIP_FRACTION = 1.01
 
 @dataclass(frozen=True, kw_only=True)
 class RowPlan:
-    """The plan of how the rows of a fit are bounded, and of what is released besides weights.
+    """The plan of the bound on rows, and of all releases of a fit except the weights.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class RowPlan:
         return math.hypot(self.data_norm, self.constant)
 
     def n_features(self, n_columns):
-        """Return the number of features for a number of columns, the constant one included."""
+        """Return the number of features for a number of columns, including the constant feature."""
         return n_columns + (self.constant > 0)
 
     def problem(self, loss_spec, shape):
@@ -69,7 +69,7 @@ class RowPlan:
         Parameters
         ----------
         loss_spec : LossSpec
-            Its signal is that of one column. In the problem it is that of all columns.
+            Its signal is the signal of one column. The problem contains the signal of all columns.
         shape : TableShape
 
         Returns
@@ -97,7 +97,7 @@ class RowPlan:
     def sgd_problem(self, shape, loss_spec):
         """Return the public sizes and bounds of a run of clipped gradients.
 
-        Its clip is larger if there is less noise on the mean gradient.
+        The clip is larger if there is less noise on the mean gradient.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ CALL_DESCRIPTIONS = {
 class PartialFit(PrivateFit):
     """A private fit that continues from a fitted estimator, unchanged if the fit fails.
 
-    It charges the accountant of all rows or that of a part of them, by `partial_fit_rows`.
+    Depending on `partial_fit_rows`, it charges the accountant of all rows or of a part of them.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class PartialFit(PrivateFit):
 
     @property
     def call_number(self):
-        """Number of calls of partial_fit since the last `fit`, this one included."""
+        """Number of calls of partial_fit since the last `fit`, including this call."""
         return self._attributes.get("n_partial_fits_", 0) + 1
 
     @property
@@ -98,7 +98,7 @@ class PartialFit(PrivateFit):
         """Return the statement of all calls together, of which this one is the last."""
         earlier_calls = ()
         if self._earlier_statement is not None:
-            # After one call the statement of the model is that of the call.
+            # After one call, the statement of the model is the statement of this call.
             earlier_calls = self._earlier_statement.calls or (self._earlier_statement,)
         rows = CALL_DESCRIPTIONS[self._estimator.partial_fit_rows]
         calls = (*earlier_calls, replace(statement, call_number=self.call_number, call_rows=rows))
@@ -134,7 +134,8 @@ class PrivateSGDModel(PrivateLinearModel):
         Returns
         -------
         ndarray of shape (*loss.weights_shape, n_features) or None
-            The released weights, with that of the constant feature last. None in the first call.
+            The released weights; the weight of the constant feature is last. None in the first
+            call.
         """
         if not hasattr(self, "coef_"):
             return None
@@ -171,7 +172,7 @@ class PrivateSGDModel(PrivateLinearModel):
         )
 
     def _requested_settings(self, n_rows, delta):
-        """Return the settings in the estimator's parameters, None for those that are "auto"."""
+        """Return the settings in the estimator's parameters; automatic ones are None."""
 
         def requested(name, check, *limits):
             value = getattr(self, name)
@@ -277,8 +278,8 @@ class PrivateSGDModel(PrivateLinearModel):
                 "the method disjoint"
             )
         n_calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit begins a new partition, and so does a call of a copy: its rows
-        # may be those of another copy. A forked process has copies that were never pickled.
+        # The first call after a fit begins a new partition, and so does a call of a copy: another
+        # copy may have used the same rows. A forked process has copies that were never pickled.
         process, partition = getattr(self, "_partition", (None, ""))
         if not n_calls or process != os.getpid():
             partition = f"partial_fit {uuid.uuid4().hex}"

@@ -48,8 +48,8 @@ class DPSGDClassifier(
     their sum and updates the weights by the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" follow from
     public quantities by a rule that is documented in ``docs/theory/dp_sgd.md``. The last steps of
-    `fit` test the weights: as far as they explain no more than chance, they are shrunk towards
-    noisy class frequencies, by a factor of at least 0.1.
+    `fit` test the weights: to the extent that they explain no more than chance, they are shrunk
+    towards noisy class frequencies, by a factor of at least 0.1.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class DPSGDClassifier(
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
+        The labels that can occur. None uses the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         "log_loss" is logistic regression, with the softmax for several classes. The other losses
@@ -90,7 +90,8 @@ class DPSGDClassifier(
         independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
         batches if `batch_size` is less than the number of rows, or if all rows take too long.
     batch_size : int or "auto", default="auto"
-        Number of rows per step, at most that of the table; the expected number with "poisson".
+        Number of rows per step, at most the number of rows of the table; the expected number with
+        "poisson".
     max_iter : int or "auto", default="auto"
         Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
         the table. There is no early stopping.
@@ -103,8 +104,8 @@ class DPSGDClassifier(
     power_t : float, default=0.5
         Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        Momentum, in [0, 1). "auto" is that of the condition number for "nesterov", 0 for "sgd" and
-        0.9 for "adam".
+        Momentum, in [0, 1). "auto" follows from the condition number for "nesterov", and is 0 for
+        "sgd" and 0.9 for "adam".
     average : bool, default=True
         Whether to return the mean of the last half of the iterates instead of the last one.
     projection_radius : float, default=None
@@ -255,7 +256,7 @@ class DPSGDClassifier(
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

@@ -24,8 +24,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
     the weights by the result. Targets and predictions are clipped to `target_bounds`. All settings
     that are "auto" follow from public quantities by a rule that is documented in
-    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no
-    more than chance, they are shrunk towards the noisy mean of the targets.
+    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: to the extent that they
+    explain no more than chance, they are shrunk towards the noisy mean of the targets.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
         noise.
     max_grad_norm : float or "auto", default="auto"
-        Norm to which the gradient of a row is clipped, the intercept's included, for targets in
+        Norm to which the gradient of a row, including the intercept, is clipped, for targets in
         units of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm`
         whose residual exceeds a quarter of the range, or Huber's threshold.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
@@ -64,7 +64,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
         batches if `batch_size` is less than the number of rows, or if all rows take too long.
     batch_size : int or "auto", default="auto"
-        Number of rows per step, at most that of the table; the expected number with "poisson".
+        Number of rows per step, at most the number of rows of the table; the expected number with
+        "poisson".
     max_iter : int or "auto", default="auto"
         Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
         the table. There is no early stopping.
@@ -77,8 +78,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     power_t : float, default=0.5
         Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        Momentum, in [0, 1). "auto" is that of the condition number for "nesterov", 0 for "sgd" and
-        0.9 for "adam".
+        Momentum, in [0, 1). "auto" follows from the condition number for "nesterov", and is 0 for
+        "sgd" and 0.9 for "adam".
     average : bool, default=True
         Whether to return the mean of the last half of the iterates instead of the last one.
     projection_radius : float, default=None
@@ -223,7 +224,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

@@ -21,13 +21,13 @@ class DPLogisticRegression(
 ):
     """Logistic regression by output, objective or gradient perturbation.
 
-    The regularized logistic loss, for more than two classes that of the softmax, is minimized
-    with noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
+    The regularized logistic loss (the softmax loss for more than two classes) is minimized with
+    noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
     mechanism, C, the number of steps and the step size follow from public quantities. A fraction of
-    epsilon is spent on noisy class frequencies, to which the weights are regularized. Another one
-    is spent on a test of the weights: as far as they explain no more than chance, they are shrunk
-    towards these frequencies, by a factor of at least 0.1. Rows longer than `data_norm` are scaled
-    down to it in `fit` only, or their gradients are clipped.
+    epsilon is spent on noisy class frequencies, to which the weights are regularized. Another
+    fraction is spent on a test of the weights: to the extent that they explain no more than chance,
+    they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
+    `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class DPLogisticRegression(
         Value of the constant feature relative to `data_norm`. Larger values regularize the
         intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
+        The labels that can occur. None uses the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimizer. "objective": a random linear term
@@ -57,8 +57,8 @@ class DPLogisticRegression(
         gradient of an accelerated descent. "auto" uses "gradient" if its expected loss is smaller
         by 0.02 nats per row, and "objective" otherwise.
     C : float or "auto", default="auto"
-        Inverse regularization strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. "auto" balances
+        Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
+        plus half the squared norm of all weights, including the intercept. "auto" balances
         regularization and noise by public quantities: the numbers of rows, columns and classes,
         epsilon, delta, the relation and the norm bound. With "auto" the intercept is penalized by
         its distance from noisy class frequencies, which are released first. The weights are tested
@@ -72,10 +72,10 @@ class DPLogisticRegression(
         weight 1. The noise grows with the largest weight. "balanced" is refused, since it would be
         computed from the data.
     standard_errors : {"noise", "total"}, default="noise"
-        Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is
-        public, at no cost. "total": sampling error and privacy noise together. This requires the
-        Hessian of the loss, which is released with noise for an eighth of the budget, in the same
-        charge, for at most 5000 weights. The weights then have the rest of the budget.
+        Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is public,
+        at no cost. "total": sampling error and privacy noise together. This requires the Hessian of
+        the loss, which is released with noise for an eighth of the budget, in the same charge, for
+        at most 5000 weights. The rest of the budget is spent on the weights.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -198,7 +198,7 @@ class DPLogisticRegression(
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

@@ -29,7 +29,7 @@ class MechanismCandidate:
     mechanism : {"output", "objective", "gradient"}
     problem : PerturbationProblem
     total_excess_loss : float
-        Expected loss in excess of that of weights of an expected norm, summed over rows.
+        Expected loss, summed over rows, in excess of the loss of weights of an expected norm.
     penalty_cost : float
         Upper bound on the part of it that regularization causes.
     plan : callable
@@ -44,7 +44,7 @@ class MechanismCandidate:
 
     @property
     def bounded_excess_loss(self):
-        """The excess loss if regularization costs at most as much as weights of 0 do."""
+        """The excess loss, with the cost of regularization limited to the cost of zero weights."""
         cost_of_zero = self.problem.n_rows * self.problem.loss.value_at_zero()
         return self.total_excess_loss - max(0.0, self.penalty_cost - cost_of_zero)
 
@@ -61,7 +61,7 @@ def choose_mechanism(
     C : float or None
         None selects the C that minimizes the expected loss by regularization and noise.
     rows : RowPlan
-        Its remaining guarantee is that of the weights.
+        Its remaining guarantee is used for the weights.
     shape : TableShape
     loss_spec : LossSpec
     with_hessian : bool, default=False
@@ -96,10 +96,10 @@ def descent_candidate(rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0)
     shape : TableShape
     loss_spec : LossSpec
     requested : Settings, default=NESTEROV
-        The rule decides the settings that are None.
+        Requested settings; settings that are None are chosen by the rule.
     min_alpha : float, default=0.0
         Lower bound on the L2 regularization strength of the mean loss, which is increased to the
-        one that balances regularization and noise.
+        value that balances regularization and noise.
 
     Returns
     -------
@@ -161,7 +161,7 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
         if C is None:
             balanced_norm = _objective_perturbation.BALANCED_WEIGHTS_NORM / rows.data_norm
             C = _objective_perturbation.automatic_C(problem, balanced_norm, guarantee)
-            # The automatic C is one that needs no additional quadratic term.
+            # The automatic C needs no additional quadratic term.
             quadratic = 1.0
         total_excess_loss = _objective_perturbation.expected_excess(
             problem, C, weights_norm, guarantee, quadratic

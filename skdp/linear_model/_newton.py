@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 # Largest number of features for which the Hessian is factorized.
 CHOLESKY_LIMIT = 1500
 # If the Hessian can be factorized, L-BFGS first runs for about as many steps as a factorization
-# costs. After this number of steps it is stopped if it will not converge with the remaining ones.
+# costs. After this number of steps it is stopped if the remaining steps will not suffice.
 TRIAL_STEPS = 5
 # Then up to this number of factorizations follow, with this number of steps each.
 MAX_FACTORS = 50
@@ -71,7 +71,7 @@ def minimize(objective, tolerance, radius=math.inf):
             try:
                 solve = objective.hessian_solver(point.weights)
             except LinAlgError:
-                # By rounding errors a nearly singular matrix became indefinite.
+                # Rounding errors made a nearly singular matrix indefinite.
                 break
             point = lbfgs(objective, point, is_done, STEPS_PER_FACTOR, solve)
     point = lbfgs(objective, point, is_done, LBFGS_STEPS)
@@ -124,7 +124,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         displacement = accepted.weights - point.weights
         change = accepted.gradient - point.gradient
         curvature = np.vdot(displacement, change)
-        # Strong convexity makes it positive, up to rounding errors.
+        # By strong convexity the curvature is positive, up to rounding errors.
         if not curvature > 0.0:
             break
         pairs.append((displacement, change, 1.0 / curvature))

@@ -92,7 +92,7 @@ class Point(FrozenValue):
 class LinearObjective:
     """The regularized sum of a loss over bounded rows, in scikit-learn's scaling by C.
 
-    It is q-strongly convex in all coordinates, the intercept's included.
+    It is q-strongly convex in all coordinates, including the intercept.
 
     Parameters
     ----------

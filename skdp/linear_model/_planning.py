@@ -30,8 +30,8 @@ class ExpectedLossMixin:
         """Return the expected excess loss that privacy causes, from public sizes alone.
 
         No data are read and nothing is charged. The value is the loss by regularization and noise
-        in a quadratic model of the loss with unfavorable curvature. It is an upper bound more often
-        than not; see ``docs/how_to/planning.md``. It does not include the sampling error.
+        in a quadratic model of the loss with unfavorable curvature. It is usually an upper bound;
+        see ``docs/how_to/planning.md``. It does not include the sampling error.
 
         Parameters
         ----------
@@ -45,7 +45,7 @@ class ExpectedLossMixin:
         Returns
         -------
         float
-            Expected mean loss per row in excess of that of the best model: nats for a classifier,
+            Expected mean loss per row in excess of the best model's loss: nats for a classifier,
             half the squared error for a regressor, half the deviance for counts.
 
         Raises
@@ -99,7 +99,7 @@ class PrivateSolver(FrozenValue):
 class PerturbationProblem(_defaults.SGDProblem):
     """The public sizes and bounds of a fit of a linear model, for all mechanisms.
 
-    Here `norm` is an upper bound on the norm of a row, the constant feature included.
+    Here `norm` is an upper bound on the norm of a row, including the constant feature.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std):
     The comparison is with weights of norm W. A regularizer of strength :math:`\lambda` increases
     the loss by at most :math:`\lambda W^2 / 2`. Noise of variance 1 on the summed gradient
     increases it by :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the
-    Hessian, whose sum is at most that of the traces of the rows' curvatures. The sum is largest
+    Hessian, whose sum is at most the sum of the traces of the rows' curvatures. The sum is largest
     when all eigenvalues are equal or, if there is enough curvature, equal to :math:`\lambda`.
 
     Parameters
@@ -199,8 +199,8 @@ def gradient_rounding(problem, C, weights_norm):
 
     A sum of m terms in any order has an error of at most :math:`\gamma_m` times the sum of their
     magnitudes (Higham 2002, section 3.1). Rows are added in blocks and blocks to a total. The error
-    of a score, :math:`\gamma_p R \|w\|`, changes a residual by that times the loss's curvature. A
-    residual also has a rounding error for exact scores.
+    of a score, :math:`\gamma_p R \|w\|`, changes a residual by at most its product with the loss's
+    curvature. The residual itself is also rounded.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
         accelerated descent, each row's clipped to a fraction of its bound. The last steps test the
-        weights as those of `DPRidge` do. "auto" uses the mechanism with the smaller expected loss,
-        by public quantities: "gradient", unless there is hardly any noise.
+        weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, by public
+        quantities: "gradient", unless there is hardly any noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -173,7 +173,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

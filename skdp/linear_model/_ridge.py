@@ -124,9 +124,9 @@ class DPLinearRegression(LeastSquaresRegressor):
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
         fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
         quantities: "gradient", unless there is hardly any noise. "gradient" increases the
-        regularization strength to the one that balances regularization and noise; the intercept is
-        not regularized. Its last steps test the weights: as far as they explain no more than
-        chance, they are shrunk towards the noisy mean of the targets.
+        regularization strength to the value that balances regularization and noise; the intercept
+        is not regularized. Its last steps test the weights: to the extent that they explain no more
+        than chance, they are shrunk towards the noisy mean of the targets.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -220,7 +220,7 @@ class DPLinearRegression(LeastSquaresRegressor):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
@@ -261,9 +261,10 @@ class DPLinearRegression(LeastSquaresRegressor):
 class DPRidge(LeastSquaresRegressor):
     """Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
-    The regularization strength is `alpha`, or the one that the noise of the `mechanism` requires if
-    that is larger. Rows longer than `data_norm` have the weight ``(data_norm / norm)**2`` in `fit`,
-    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    The regularization strength is `alpha`, or the strength that the noise of the `mechanism`
+    requires if that is larger. Rows longer than `data_norm` have the weight ``(data_norm /
+    norm)**2`` in `fit`, or their gradients are clipped. Targets and predictions are clipped to
+    `target_bounds`.
 
     Parameters
     ----------
@@ -294,9 +295,9 @@ class DPRidge(LeastSquaresRegressor):
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
         fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
         quantities: "gradient", unless there is hardly any noise. "gradient" increases the
-        regularization strength to the one that balances regularization and noise; the intercept is
-        not regularized. Its last steps test the weights: as far as they explain no more than
-        chance, they are shrunk towards the noisy mean of the targets.
+        regularization strength to the value that balances regularization and noise; the intercept
+        is not regularized. Its last steps test the weights: to the extent that they explain no more
+        than chance, they are shrunk towards the noisy mean of the targets.
     alpha : float, default=1.0
         Regularization strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
@@ -395,7 +396,7 @@ class DPRidge(LeastSquaresRegressor):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

@@ -39,8 +39,8 @@ class GaussianMechanism(_grid.GridMechanism):
     deviation. Discrete Gaussian noise is added on the grid, exactly and in integers. Rounding d
     values can raise the sensitivity by sqrt(d) grid steps. The noise is raised in proportion, by a
     factor of at most about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier), and by a relative
-    2**-37 because the noise is discrete. So `event` is that of the continuous mechanism. A noise
-    multiplier above about 2**47 / sqrt(d) is refused.
+    2**-37 because the noise is discrete. So `event` is the event of the continuous mechanism. A
+    noise multiplier above about 2**47 / sqrt(d) is refused.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class GaussianMechanism(_grid.GridMechanism):
     ----------
     scale : float
         The standard deviation sigma = noise_multiplier * sensitivity. The noise in a release of d
-        values has the slightly larger one ``scale_for(d)``, because of the rounding.
+        values has the slightly larger standard deviation ``scale_for(d)``, because of the rounding.
     rho : float
         The release is rho-zCDP. Rounded up.
     event : skdp.accounting.Gaussian

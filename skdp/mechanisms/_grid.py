@@ -236,7 +236,7 @@ class GridMechanism(FrozenValue):
         raise NotImplementedError
 
     def check_size(self, size: int) -> None:
-        """Raise `ValueError` if so many values cannot be released; called before the charge.
+        """Raise `ValueError` before the charge if `size` values cannot be released together.
 
         Parameters
         ----------

@@ -26,8 +26,8 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     The values are rounded to a grid, whose step is a power of two of at most 2**-20 of the scale.
     Discrete Laplace noise is added on the grid, exactly and in integers. Rounding d values can
     raise the sensitivity by d grid steps. The noise is raised in proportion, by a factor of at most
-    about 1 + max(2**-16, 2**-44 d / epsilon), so `event` is that of the continuous mechanism. An
-    epsilon below about 2**-48 d is refused.
+    about 1 + max(2**-16, 2**-44 d / epsilon), so `event` is the event of the continuous mechanism.
+    An epsilon below about 2**-48 d is refused.
 
     Parameters
     ----------
@@ -110,8 +110,8 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
 def scale_in_steps(sensitivity, epsilon, d, step):
     """Return the noise scale in steps for d values, raised for the rounding and rounded up.
 
-    Rounding adds at most d steps to the L1 distance. The charge is that of continuous noise. For a
-    scale of at least 2**18 steps the privacy loss of discrete noise is dominated by that of
+    Rounding adds at most d steps to the L1 distance. The charge is computed for continuous noise.
+    For a scale of at least 2**18 steps the privacy loss of discrete noise is dominated by that of
     continuous noise if 1 / (4 scale) of a step is added for each value.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))

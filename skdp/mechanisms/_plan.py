@@ -88,7 +88,7 @@ class PlanValue(FrozenValue):
     """A plan that was calibrated to its `guarantee`; see `Plan`.
 
     Subclasses are decorated by ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may
-    contain arrays, so it is equal to itself only. Plans that are compared omit ``eq=False``.
+    contain arrays, so it is only equal to itself. Plans that are compared omit ``eq=False``.
     """
 
     @property
@@ -115,7 +115,7 @@ class PlanValue(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismPlan(PlanValue):
-    """A plan whose cost and noise are those of its `mechanism`; see `Plan`.
+    """A plan whose cost and noise are defined by its `mechanism`; see `Plan`.
 
     Attributes
     ----------
@@ -306,7 +306,7 @@ class NoRelease(FrozenValue):
 
 
 def one_charge(parts, guarantee, main=None):
-    """Return several plans as one that is charged once.
+    """Return one plan that combines several plans in one charge.
 
     Parameters
     ----------

@@ -54,10 +54,10 @@ def _check_categories(categories, name="categories"):
 class RandomizedResponse(FrozenValue):
     """Report each row's category, or another one at random; each report is epsilon-DP.
 
-    With k categories the truth is reported with probability ``p = e^epsilon / (k - 1 + e^epsilon)``
-    and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected separately,
-    also from the curator who collects the reports. A value outside the categories is the null
-    record, whose report is uniform.
+    With k categories the true category is reported with probability ``p = e^epsilon / (k - 1 +
+    e^epsilon)`` and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected
+    separately, also from the curator who collects the reports. A value outside the categories is
+    the null record, whose report is uniform.
 
     Parameters
     ----------
@@ -204,7 +204,8 @@ class RandomizedResponse(FrozenValue):
         # One of the k - 1 other categories: codes from the true one on are shifted by 1.
         other = uniform_integers(k - 1, flat.size, stream)
         other += other >= flat
-        # It is drawn for every row, so that time does not depend on the number of null records.
+        # A uniform report is drawn for every row, so that the time does not depend on the number of
+        # null records.
         uniform = uniform_integers(k, flat.size, stream)
         reports = np.where(is_truthful, flat, other)
         return np.where(flat < 0, uniform, reports).reshape(codes.shape)

@@ -16,7 +16,7 @@ from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
 from skdp.utils._values import checked
 
-# Most candidates that are proposed at once; limits the memory of a choice.
+# Maximum number of candidates that are proposed at once, to limit memory.
 _BLOCK = 1 << 14
 # Every float64 is an integer multiple of 2**-1074.
 _MIN_EXPONENT = 1074
@@ -145,7 +145,8 @@ class _Selection(_grid.PureMechanism):
         Parameters
         ----------
         scores : array-like of shape (n_candidates,)
-            Scores. A candidate with -inf is never chosen; which ones must not depend on the data.
+            Scores. A candidate with -inf is never chosen; the set of these candidates must not
+            depend on the data.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
             reproducible, so that it protects nothing.
@@ -268,8 +269,8 @@ class PermuteAndFlip(_Selection):
     _choose = staticmethod(permute_and_flip)
 
 
-# The mechanism whose event the index of the largest noisy score has, by the noise distribution.
-# With Gumbel and exponential noise the index also has the same distribution as its choice.
+# Mechanism with the same event as the index of the largest noisy score, by the noise distribution.
+# With Gumbel and exponential noise the index also has the distribution of that mechanism's choice.
 _EQUIVALENT: dict = {
     "gumbel": ExponentialMechanism,
     "laplace": PermuteAndFlip,
@@ -282,9 +283,10 @@ class ReportNoisyMax(_Selection):
     """Add noise to each score and return the index of the largest; nothing else is released.
 
     The choice is epsilon-DP. With Gumbel noise of scale 2 sensitivity / epsilon the index has
-    exactly the distribution of the exponential mechanism, and with exponential noise that of
-    permute-and-flip. So it is drawn from these distributions. Laplace noise is added on a grid: the
-    sensitivity is raised for the rounding of the scores, and the first of equal scores is chosen.
+    exactly the distribution of the exponential mechanism, and with exponential noise the
+    distribution of permute-and-flip. So it is drawn from these distributions. Laplace noise is
+    added on a grid: the sensitivity is raised for the rounding of the scores, and the first of
+    equal scores is chosen.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from skdp.accounting import Event, Gaussian, Laplace, PoissonSampled, SampledWit
 from skdp.utils._units import ALL_ONCE, UnitText, for_unit
 from skdp.utils._values import FrozenValue
 
-# Name of a stage whose plan has no name for what it releases.
+# Name of a stage whose plan does not name the released values.
 UNNAMED = "the release"
 NOTHING_READ = UnitText(lambda unit: f"no {unit}s: nothing is computed from the data")
 

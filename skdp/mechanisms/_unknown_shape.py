@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-# Shapes (rows, columns) with which a plan is tried if the table's shape is not known.
+# Shapes (rows, columns) with which a plan is tried if the table's shape is unknown.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
 # Number of rows that is tried with widths from the parameters. The noise is small relative to it.
 MANY_ROWS = 100_000
@@ -28,7 +28,7 @@ class UnknownShapePlan(FrozenValue):
     event : Event
         The (epsilon, delta) of the guarantee, which holds for every shape.
     epsilon, delta : float
-        Those of the guarantee.
+        Epsilon and delta of the guarantee.
     by_person : bool
         True if the privacy unit may be a person.
     sparse_output : bool
@@ -95,8 +95,8 @@ def _possible_shapes(params, shape):
     widths = [n for n in lengths if n <= MAX_WIDTH]
     sizes = [(MANY_ROWS, n) for n in sorted(widths, reverse=True)]
     sizes += SHAPES
-    # A table has at least as many rows as a batch, as many columns as components, and every column
-    # that is given by its position.
+    # A table has at least as many rows as a batch, as many columns as components, and all columns
+    # that are named by position.
     rows = [n for n in integers if 2_000 < n <= MAX_ROWS]
     columns = [n + 1 for n in integers if 0 < n < MAX_WIDTH]
     sizes += [(MANY_ROWS, n) for n in columns]

@@ -129,9 +129,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         Raises
         ------
         ValueError
-            If a parameter or the data are not as described; nothing was charged.
+            If a parameter or the data are invalid; nothing was charged.
         BudgetExceededError
-            If the accountant has too little left for the whole search; nothing was fitted.
+            If the remaining budget does not cover the whole search; nothing was fitted.
         """
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
@@ -175,12 +175,12 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         return SearchRun.charge_plan(plan, rows, self.n_jobs, fit)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
-        """Do what a fit does up to its charge, for the errors that it raises."""
+        """Run a fit up to its charge, to raise its errors."""
         with PrivateFit(self) as fit:
             self._read_plan_and_charge(fit, X, y, groups, params)
 
     def cost(self):
-        """Return the privacy cost of the whole search, the final model included.
+        """Return the privacy cost of the whole search, including the final model.
 
         Returns
         -------
@@ -264,11 +264,11 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
     def _publish(self, fit, plan, outcome):
         candidates = plan.task.candidates
         best = outcome.best
-        chosen = candidates[best]
+        candidate = candidates[best]
         noise_std = plan.noisy.deviation(plan.released_together)
         released = {
             "best_index_": best,
-            "best_params_": chosen.params,
+            "best_params_": candidate.params,
             "best_score_": float(outcome.scores[best]),
             "cv_results_": _results(candidates, outcome.scores, noise_std, best),
             "strategy_": plan.strategy,
@@ -277,7 +277,7 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         stages = (*plan.training_stages, *plan.stages)
         if outcome.model is not None:
             fitted_steps = []
-            for step in chosen.pipeline.steps:
+            for step in candidate.pipeline.steps:
                 fitted_step = step.fitted_in(outcome.model)
                 # A step that received no columns was not fitted.
                 if not hasattr(fitted_step, "privacy_"):
@@ -288,8 +288,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             if fitted_steps:
                 last = fitted_steps[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
-            released["best_estimator_"] = chosen.with_accountant(outcome.model, self.accountant)
-            # The published fit is one of many that were charged as one, and the model also reveals
+            released["best_estimator_"] = candidate.with_accountant(outcome.model, self.accountant)
+            # The published fit is one of many fits with a joint charge, and the model also reveals
             # the choice. So the statement of every step has the charge of the whole search.
             charge = fit.public_charge(charged)
             for fitted_step in fitted_steps:

@@ -49,7 +49,7 @@ class Candidate(FrozenValue):
     def with_accountant(self, model, accountant):
         """Return a fitted model whose private steps charge an accountant in later fits.
 
-        The parameter `verbose` gets back the values that it has in the user's estimator.
+        The values of `verbose` in the user's estimator are restored.
         """
         params = verbose_params(self.pipeline.pipe)
         for step in self.pipeline.steps:
@@ -205,7 +205,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         All rows of the search.
     public_steps : tuple of str
     accountant : PrivacyAccountant or None
-        The accountant of the search; steps may have no other one.
+        The accountant of the search; steps must not have another accountant.
 
     Raises
     ------
@@ -233,9 +233,9 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         for name, step_accountant in fitted_params(step.estimator, "accountant").items():
             if step_accountant is not None and step_accountant is not accountant:
                 raise ValueError(
-                    f"step {step.title!r} has an accountant of its own, which would not be "
-                    "charged. Pass it as the accountant of the search, which charges everything "
-                    "at once"
+                    f"step {step.title!r} has a separate accountant, which would not be charged. "
+                    "Pass it as the accountant of the search, which makes one charge for "
+                    "everything"
                 )
             model.set_params(**{step.parameter(name): None})
     form = replace(form_of_table(rows.X), n_rows=rows.n_units, n_columns=rows.n_columns)

@@ -113,7 +113,7 @@ def person_train_test_split(
     Returns
     -------
     list of array-like
-        Training and test rows of each array, and last those of `groups`.
+        Training and test rows of each array, and finally of `groups`.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Plan of a search and its privacy cost, fixed before the charge and before any fit.
 
 The index of a row determines in which fits it takes part and whether it is scored. A *record path*
-is the composition of all mechanisms that read one such row. The privacy cost of the search is that
-of its most expensive record path (parallel composition).
+is the composition of all mechanisms that read one such row. The privacy cost of the search is the
+cost of its most expensive record path (parallel composition).
 """
 
 import math
@@ -49,7 +49,8 @@ REFIT_FRACTION = 0.5
 # Fractions of the rest for the choice and for the noisy scores, if scored rows are also trained on.
 SELECTION_FRACTION = 0.25
 SCORES_FRACTION = 0.1
-# The same fractions if scored rows are in no fit: the two share all that the refit leaves.
+# The same fractions if scored rows are in no fit: the two share all of the budget that remains
+# after the refit.
 HELD_OUT_SELECTION_FRACTION = 0.7
 HELD_OUT_SCORES_FRACTION = 0.3
 # Fraction of the whole budget for the noisy scores, if no candidate is chosen.
@@ -211,8 +212,8 @@ class SearchPlan(MechanismPlan):
     def mechanism(self):
         """Charge of the plan: its only record path, or the total (epsilon, delta) of several.
 
-        With a reserved delta the charge is the total as well. For a group of rows, that delta
-        also grows with the epsilon of the runs, which an event of the delta alone does not know.
+        With a reserved delta the charge is the total as well. For a group of rows, that delta also
+        grows with the epsilon of the runs, which an event with only the delta cannot express.
         """
         is_exact = len(self.record_paths) == 1 and not self.reserved_delta
         name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
@@ -261,7 +262,7 @@ class SearchPlan(MechanismPlan):
 
     @property
     def stages(self):
-        """Stages of the choice and of the noisy scores; those of the model are not included."""
+        """Stages of the choice and of the noisy scores, without the stages of the model."""
         choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
         stages = (*choice, *stages_of(self.noisy, "noisy scores"))
         return tuple(replace(stage, reads=SCORED_PART) for stage in stages)
@@ -294,7 +295,7 @@ def plan_runs(task, strategy, layout):
     is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
     max_fits = max(len(runs) for runs, _ in patterns)
     scores_fraction = SELECTION_FRACTION + SCORES_FRACTION if is_search else ONLY_SCORES_FRACTION
-    # The fits on one row share what the refit, the choice and the scores leave of epsilon.
+    # The fits on one row share the epsilon that remains after the refit, the choice and the scores.
     fraction = (1.0 - task.refit_fraction) * (1.0 - scores_fraction * is_shared)
     if task.refit:
         delta_fraction = 0.25
@@ -395,7 +396,7 @@ def _noise(task, budget_fraction, scale, *, l1, l2):
 def plan_random_stopping(task, layout, mean_runs):
     """Return the plan of random stopping: the best noisy score of a random number of runs wins.
 
-    The privacy cost is that of Liu and Talwar (STOC 2019) and of Papernot and Steinke (ICLR 2022).
+    The privacy cost was derived by Liu and Talwar (STOC 2019) and Papernot and Steinke (ICLR 2022).
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def check_candidate(fit, rows, n_units):
 
 
 def _dry_run_candidate(fit, rows, n_units):
-    """Run the private steps of a fit up to their charge, for the errors that they raise."""
+    """Run the private steps of a fit up to their charge, to raise their errors."""
     check_candidate(fit, rows, n_units)
     steps = find_steps(fit.pipeline.pipe, rows.n_columns)
     # Third-party estimators may write into the table that they receive: give them a copy.

@@ -53,8 +53,8 @@ def _check_counts(class_counts, name):
 class BoundedScore(FrozenValue, ABC):
     """Base class of scores with a known sensitivity to one row.
 
-    Subclasses are frozen values; `bounded_score` creates them by their `name`. A class that
-    defines `value` must define `sensitivity`, and is not `monotonic` unless it defines that, too.
+    Subclasses are frozen values; `bounded_score` creates them by their `name`. A class that defines
+    `value` must define `sensitivity`, and is not `monotonic` unless it also defines that property.
     """
 
     # Methods of an estimator; the score needs one of them.
@@ -71,7 +71,7 @@ class BoundedScore(FrozenValue, ABC):
             raise TypeError(
                 f"{cls.__name__} defines value but not sensitivity: define sensitivity, too"
             )
-        # A new value may change in another direction than that of the base class.
+        # A new `value` may change in another direction than in the base class.
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
@@ -342,9 +342,10 @@ class ROCAUC(BoundedScore):
     Parameters
     ----------
     class_counts : dict of two labels to positive numbers
-        Public; only their ratio is used. The second of the sorted labels is the positive one.
-        The ratio determines the maximal number of scored rows per class: the first rows of each
-        class count. With persons, the first rows count whose weights add up to that number.
+        Public; only their ratio is used. The second of the sorted labels is the positive one. The
+        ratio determines the maximal number of scored rows per class: the first rows of each class
+        count. With persons, rows count from the first one on until their weights add up to this
+        number.
     """
 
     class_counts: dict = checked(_check_counts)

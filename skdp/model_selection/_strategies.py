@@ -34,7 +34,7 @@ RANDOM_CANDIDATE_LOSS = 0.08
 # Number of folds that "cv" is assumed to use.
 ASSUMED_FOLDS = 5
 # Fractions of epsilon that the published model and a compared model receive, with and without a
-# refit. That of a compared model is before the division by the (root of the) number of fits.
+# refit. The fraction of a compared model is not yet divided by the number of fits, or its root.
 EPSILON_FRACTIONS = {
     "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
     "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},

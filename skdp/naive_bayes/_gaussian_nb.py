@@ -69,7 +69,8 @@ class ClassMomentsPlan(MomentsPlan):
         """The (L1, L2) sensitivities of sums without rounding errors."""
         d = len(self.low)
         rows = self.guarantee.neighbors.sensitivity_factor
-        # A row that replaces another one belongs to another class, or to the same.
+        # The maximum of two cases: the replacing row belongs to another class, or to the same
+        # class.
         squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
         return rows * (1.5 * d + 1.0), math.sqrt(squares)
 
@@ -121,7 +122,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     priors : array-like of shape (n_classes,), default=None
         Public probabilities of the classes, of sum 1. None uses the noisy counts.
     classes : array-like of shape (n_classes,), default=None
-        Possible class labels. None takes the labels of y and thereby declares them public, which
+        Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -302,7 +303,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes the log-odds of the second.
+            With two classes, the log-odds of the second class.
         """
         X = self._read_samples(X)
         with np.errstate(divide="ignore"):

@@ -95,7 +95,7 @@ class HistogramNBPlan(ColumnsPlan):
         """Fraction of the budget of each stage."""
         last = CALIBRATION_FRACTION if self.has_two_classes else TEMPERATURE_FRACTION
         fractions = self.column_fractions | {"calibration": last, "counts": 0.0}
-        # The counts have the rest; the last term is a margin for rounding.
+        # The counts receive the rest; the last term is a margin for rounding.
         fractions["counts"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
         return fractions
 
@@ -147,8 +147,8 @@ class HistogramNBPlan(ColumnsPlan):
         class_counts *= self.n_rows / class_counts.sum()
         prior = class_counts / self.n_rows
         parent_count = PARENT_COUNT_STDS * noise_std + 1.0
-        # Smallest ratio of a class's frequency in a cell to its prior: that of a cell with all rows
-        # and none of the class.
+        # Smallest possible ratio of a class's frequency in a cell to its prior: the cell contains
+        # all rows, and none of this class.
         min_ratio = parent_count / (self.n_rows + parent_count)
         values = []
         corrections = []
@@ -233,7 +233,7 @@ def _add_losses(losses, cells, codes, row_weights, values, corrections, log_prio
 def _pool_class_counts(terms, noisy, class_counts, coarsest):
     """Return the pooled numbers of rows of the classes.
 
-    The counts of each column's cells add up to those of the classes, so every column gives an
+    The counts of each column's cells add up to the counts of the classes, so every column gives an
     estimate. The estimates are averaged with weights inverse to their variances.
 
     Parameters
@@ -331,8 +331,8 @@ def _parent_counts(counts, n_parents, variance):
 
     It is large if cells differ from their siblings no more than by chance, and for a cell that has
     most of its parent's rows, which adds little information. Otherwise it is the method of moments
-    estimate for class frequencies that are drawn from a Dirichlet distribution around those of the
-    parent. Chance is the sampling of rows and the noise of the counts.
+    estimate for class frequencies that are drawn from a Dirichlet distribution around the
+    frequencies of the parent. Chance is the sampling of rows and the noise of the counts.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def _parent_counts(counts, n_parents, variance):
     k = len(counts)
     noisy = counts.reshape(len(counts), n_parents, -1)
     rows = np.maximum(noisy, 0.0)
-    # Correction for comparing a cell with its siblings, of which it is one.
+    # Correction for comparing a cell with a group that includes the cell itself.
     sibling_factor = noisy.shape[2] / (noisy.shape[2] - 1.0)
     cell_counts = rows.sum(axis=0)
     parent_counts = np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
@@ -442,7 +442,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         values are one further category. A data frame's column of dtype object is categorical unless
         `bounds` names it.
     classes : array-like of shape (n_classes,), default=None
-        Possible class labels. None takes the labels of y and thereby declares them public, which
+        Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None

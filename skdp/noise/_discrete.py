@@ -184,7 +184,7 @@ def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
         missing = out.size - filled
         n_proposals = math.ceil(missing * proposals_per_draw)
         if proposals_per_draw > 1:
-            # A few more, so that the last draws of a small array rarely need another block.
+            # A margin, so that the last draws of a small array rarely need another block.
             n_proposals += 4
         block = draw(min(max_block, n_proposals))[:missing]
         flat[filled : filled + block.size] = block
@@ -207,7 +207,7 @@ def _laplace_block(scale, n, stream, exact):
 def _geometric(scale, leading, stream, exact):
     """Return ``floor(-scale * ln U)``, where `leading` contains the first 63 bits of U.
 
-    The bits determine U up to ``2**-63``, and its float has a relative error of ``2**-53``.
+    The bits determine U up to ``2**-63``, and the float of U has a relative error of ``2**-53``.
     """
     # For a scale below 1 most floors are 0, which is proved without a lower bound on the value.
     lower_bound = 0.0 if scale < 1 else None
@@ -248,7 +248,7 @@ def _gaussian_block(sigma, n, stream, exact):
 
 
 def _geometric_block(scale, n, stream):
-    """Return n geometric draws, from 32 bits each where these determine the result."""
+    """Return n geometric draws; 32 bits are used for each if they determine the result."""
     leading = stream.words((n + 1) // 2).view(np.uint32)[:n]
     result, undecided = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
     if not undecided.size:

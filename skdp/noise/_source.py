@@ -25,7 +25,7 @@ _active_guard = ContextVar("guard", default=None)
 
 
 class NoiseGuard:
-    """A context in which noise can only be drawn from one source, that of a charged release.
+    """A context in which noise can only be drawn from the source of one charged release.
 
     Before the source is set, nothing can be drawn at all. Guards nest: inside an inner guard only
     its source can be used. A thread or process that is started inside a guard has no guard.

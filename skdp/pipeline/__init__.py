@@ -1,4 +1,4 @@
-"""Pipelines: what their steps learn, what they cost, and one budget for all of them."""
+"""Pipelines: checks of their steps, their privacy cost, and one budget for all steps."""
 
 from skdp.pipeline._check import PipelineCheck, check_pipeline
 from skdp.pipeline._kinds import step_kind

@@ -77,11 +77,11 @@ class Finding(FrozenValue):
     step : str
         Name of the step.
     problem : str
-        "not private", "unknown", "resampled rows", "raw last stage", "raw scores",
-        "stratified folds", "folds not by person", "paid twice", "local", "not checkable",
-        "not row-wise", "declared public", "no accountant",
-        "several accountants", "may fail after the charge", "wrong parameter", which a fit would
-        refuse, or "assumes of the table", which is what the verdict assumes of it.
+        "not private", "unknown", "resampled rows", "raw last stage", "raw scores", "stratified
+        folds", "folds not by person", "paid twice", "local", "not checkable", "not row-wise",
+        "declared public", "no accountant", "several accountants", "may fail after the charge",
+        "wrong parameter" (a fit would raise an error), or "assumes of the table" (an assumption of
+        the verdict about the table).
     message : str
         Description and remedy.
     """
@@ -103,9 +103,9 @@ class StepCost(Cost):
     step : str
         Name of the step.
     estimator : str
-        Its class, or "passthrough" or "drop".
+        Name of its class, or "passthrough" or "drop".
     kind : str
-        Kind of the step, see `step_kind`.
+        Kind of the step as in `step_kind`.
     reason : str
         Meaning of the kind.
     columns : str
@@ -123,7 +123,7 @@ class StepCost(Cost):
 
 @dataclass(frozen=True)
 class PipelineCheck(PrintedDocument, FrozenValue):
-    """The result of `check_pipeline`; iterating gives the findings, printing gives all.
+    """Result of `check_pipeline`. Iteration yields the findings; printing shows everything.
 
     Parameters
     ----------
@@ -160,25 +160,25 @@ class PipelineCheck(PrintedDocument, FrozenValue):
         dict
         """
         steps = [vars(s) | {"event": s.event and s.event.to_json()} for s in self.steps]
-        found = [asdict(finding) for finding in self.findings]
-        return vars(self) | {"findings": found, "steps": steps}
+        findings = [asdict(finding) for finding in self.findings]
+        return vars(self) | {"findings": findings, "steps": steps}
 
     def _rows(self):
         for step in self.steps:
-            where = f" on {step.columns}" if step.columns else ""
+            columns_text = f" on {step.columns}" if step.columns else ""
             price = f"({format_rounded_up(step.epsilon, step.delta)})" if step.event else "-"
             unknown = step.fits == 0 and not step.exact
             times = "" if step.fits or not step.event else " x ?" if unknown else " x 0"
-            least = "" if step.exact or not step.event or unknown else "at least "
-            yield step.step, step.estimator + where, step.kind, least + price + times
+            at_least = "" if step.exact or not step.event or unknown else "at least "
+            yield step.step, step.estimator + columns_text, step.kind, at_least + price + times
 
     def _totals(self):
-        least = "" if self.exact else "at least "
+        at_least = "" if self.exact else "at least "
         price = f"({format_rounded_up(self.epsilon, self.delta)})"
         if self.joint_epsilon < self.epsilon:
             joint = f"({format_rounded_up(self.joint_epsilon, self.delta)})"
             price = f"{price} step by step, {joint} as one plan"
-        return f"one fit costs {least}{price}"
+        return f"one fit costs {at_least}{price}"
 
     def section(self):
         """Return the steps, their cost and the findings as a section of a printed document.
@@ -209,9 +209,9 @@ def check_pipeline(
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, a search over
         one, or one estimator.
     n_samples, n_features : int, default=None
-        The shape of the table, on which the cost of some steps depends.
+        Shape of the table. The cost of some steps depends on it.
     public_steps : sequence of str, default=()
-        Names of steps that learn from the data, declared not to need protection.
+        Names of steps that learn from the data and are declared not to need protection.
 
     Returns
     -------
@@ -220,18 +220,18 @@ def check_pipeline(
     Raises
     ------
     ValueError
-        If `public_steps` names no step, a private step's epsilon is out of range, or the shape
-        is impossible: `n_features` must have the columns that are chosen.
+        If `public_steps` names no step, a private step's epsilon is out of range, or a column is
+        selected that a table with `n_features` columns does not have.
 
     Notes
     -----
-    Kinds of steps are those of `step_kind`: what was verified is accepted, by its exact class and
-    parameters, and the rest is refused. What the verdict assumes of the table beside that is a
-    finding, except that a sparse matrix is assumed to have one entry for each cell: several are
-    added in an order that other rows decide. What frozen, public and your own steps refuse, they
-    refuse when their turn comes, which may be after a charge. Taken to be public are the table's
-    shape, its names, the dtypes of its container, by which a `make_column_selector` chooses, and
-    what is declared: `public_steps` and ``__skdp_kind__``.
+    The kinds of steps are as in `step_kind`. A step is accepted if its exact class and parameters
+    were verified; all others are refused. Further assumptions about the table are findings, with
+    one exception: a sparse matrix is assumed to have at most one entry per cell, because duplicate
+    entries are added in an order that other rows determine. Frozen, public and user-defined steps
+    raise their own errors when they are fitted, which may be after a charge. The following are
+    assumed to be public: the table's shape, its column names, the dtypes of its container (by which
+    a `make_column_selector` selects columns), `public_steps` and ``__skdp_kind__``.
 
     Examples
     --------
@@ -250,19 +250,19 @@ def check_pipeline(
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
     steps = list(_look_inside(pipe, "", n_features))
-    left = unaccepted(steps, public_steps)
+    refused_steps = unaccepted(steps, public_steps)
     findings = [finding for step in steps for finding in _of_cross_validator(step, steps)]
-    findings += [_finding(step) for step in left if step.kind != "cross_validates"]
-    findings += [finding for step in left for finding in _raw_candidates(step)]
+    findings += [_finding(step) for step in refused_steps if step.kind != "cross_validates"]
+    findings += [finding for step in refused_steps for finding in _raw_candidates(step)]
     findings += [
         Finding(step.title, "declared public", f"{REASONS[step.kind]}, which you allow")
         for step in unaccepted(steps)
-        if step not in left
+        if step not in refused_steps
     ]
-    known = PublicTable(form=TableForm(n_rows=n_samples, n_columns=n_features))
+    table = PublicTable(form=TableForm(n_rows=n_samples, n_columns=n_features))
     findings += [
         Finding(step.title, "wrong parameter", str(error))
-        for step, error in find_refusals(pipe, known)
+        for step, error in find_refusals(pipe, table)
         if step.kind in ("private", "stateless", "declared", "container")
     ]
     findings += [Finding(s.title, "paid twice", message) for s, message in paid_twice(steps)]
@@ -275,13 +275,13 @@ def check_pipeline(
     return PipelineCheck(
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
-        accepted=not left,
+        accepted=not refused_steps,
         **total | {"exact": has_known_charges and total["exact"]},
     )
 
 
 def _may_charge(step):
-    """Return True if a step may charge what cannot be known: fits of others, or each transform."""
+    """Return True if a step may make unpredictable charges: inner fits, or each transform."""
     return step.kind == "local" or step.kind in NESTING and step.kind != "wrapper"
 
 
@@ -316,7 +316,7 @@ def _finding(step):
 
 
 def _raw_candidates(step):
-    """Yield the findings on estimators that a search tries instead of others."""
+    """Yield the findings on estimators that a search tries as replacements of others."""
     if not is_estimator(step.estimator):
         return
     for name, candidate in candidates_of(step.estimator):
@@ -397,7 +397,7 @@ def _is_dtype_dependent(estimator):
 def _accountants(private):
     accountants = [step.params["accountant"] for step in private]
     without = [step.title for step in private if step.params["accountant"] is None]
-    budgets = {id(getattr(each, "reservation", each)) for each in accountants}
+    budgets = {id(getattr(accountant, "reservation", accountant)) for accountant in accountants}
     if without:
         message = "its fits are not charged anywhere"
         yield from (Finding(name, "no accountant", message) for name in without)
@@ -411,6 +411,6 @@ def _cost(step, price):
     name = estimator if isinstance(estimator, str) else type(estimator).__name__
     name = "passthrough" if estimator is None else name
     cost = price or Cost(fits=step.fits or 0, exact=step.fits is not None)
-    known = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
-    known |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}
-    return StepCost(step=step.title, estimator=name, **known)
+    fields = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
+    fields |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}
+    return StepCost(step=step.title, estimator=name, **fields)

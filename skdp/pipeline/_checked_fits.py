@@ -69,8 +69,8 @@ class CheckedFitsMixin:
     judges_steps = True
     # Names of steps that learn from data and are declared public.
     _public_steps = ()
-    # The joint plan of all private steps. None with an accountant, whose ledger has the plan, and
-    # for a single step.
+    # The joint plan of all private steps. None for a single step, and with an accountant, because
+    # its ledger contains the plan.
     _budget_plan = None
 
     def _fit_checked(self, fit, X, y, params):
@@ -128,8 +128,9 @@ class CheckedFitsMixin:
             for step in private:
                 if step.params["accountant"] is None:
                     raise ValueError(
-                        f"step {step.title!r} was put into a plan and has accountant=None, so that "
-                        "nothing would charge it: make the plan again, of the new steps"
+                        f"step {step.title!r} was put into a plan and has accountant=None, so "
+                        f"that its fit would not be charged: split the budget again, with the "
+                        f"new steps"
                     )
 
     def __sklearn_clone__(self):
@@ -166,18 +167,18 @@ def _close_opened(table, X):
 
 @contextmanager
 def no_columns_named():
-    """Raise a `ValueError` that says what happened where a `ColumnTransformer` made no column."""
+    """Replace the error of a `ColumnTransformer` without output columns by a clear `ValueError`."""
     try:
         yield
     except ZeroDivisionError as error:
         if _is_of_column_transformer(error):
-            # It divides by the number of cells, to find the density of a sparse table.
+            # scikit-learn divides by the number of cells to compute the density of a sparse table.
             raise ValueError(NO_COLUMNS) from error
         raise
 
 
 def _is_of_column_transformer(error):
-    """Return True if a `ColumnTransformer` itself raised an error, not a step inside it."""
+    """Return True if a `ColumnTransformer` itself raised an error, rather than a step inside it."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__") == ColumnTransformer.__module__
 
@@ -233,8 +234,8 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None):
     """
     kind = CHECKED.get(type(pipe))
     if kind is None and isinstance(pipe, Pipeline) and find_entry(pipe).kind == "container":
-        # The pipeline of imbalanced-learn behaves the same without resamplers, which no plan
-        # accepts.
+        # The pipeline of imbalanced-learn behaves the same without resamplers, and plans refuse
+        # resamplers.
         kind = SplitPipeline
     if kind is None:
         return pipe

@@ -21,7 +21,7 @@ def check_container(container):
     if not type(container).__module__.startswith(("sklearn.", "skdp.")):
         return
     if isinstance(container, FeatureUnion):
-        # It declares no constraints.
+        # `FeatureUnion` declares no parameter constraints.
         if not isinstance(container.n_jobs, Integral | None):
             raise ValueError(f"n_jobs must be an integer or None, got {container.n_jobs!r}")
         parameter = "transformer_list"
@@ -41,9 +41,9 @@ def check_container(container):
 def _check_names(container, parameter, names):
     if len(set(names)) < len(names):
         raise ValueError(f"{parameter}: names must differ, got {names}")
-    taken = container.get_params(deep=False)
+    params = container.get_params(deep=False)
     for name in names:
-        if "__" in name or name in taken:
+        if "__" in name or name in params:
             raise ValueError(
                 f"{parameter}: {name!r} is not a valid name of a step: it must not contain two "
                 "underscores in a row or be the name of a parameter"
@@ -57,7 +57,7 @@ def _check_parts(container, parameter, parts):
         if is_estimator(part) and not hasattr(part, "transform"):
             raise ValueError(
                 f"{parameter}: {name!r} is a {type(part).__name__}, which has no transform: only "
-                "the last step of a pipeline may have none"
+                "the last step of a pipeline may lack one"
             )
 
 
@@ -72,7 +72,7 @@ def _check_weights(weights, names):
 
 
 def check_joined_names(container, parts, forms):
-    """Raise `ValueError` if the names of a container's frame cannot be made, or are not unique.
+    """Raise `ValueError` if the column names of a container's output are invalid or not unique.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ def check_joined_names(container, parts, forms):
     except Exception as error:
         # A user-defined function may raise any exception.
         raise ValueError(
-            f"verbose_feature_names_out={container.verbose_feature_names_out!r} makes no names of "
-            f"transformer_name and feature_name: {type(error).__name__}: {error}"
+            f"verbose_feature_names_out={container.verbose_feature_names_out!r} cannot be "
+            f"formatted with transformer_name and feature_name: {type(error).__name__}: {error}"
         ) from error
     check_unique_names(
         names,
@@ -114,7 +114,7 @@ def check_unique_names(names, library, *, is_checked=False, remedy="rename the i
     library : str
         Library of the frame; polars does not allow duplicate names.
     is_checked : bool, default=False
-        True if scikit-learn refuses them in any frame.
+        True if scikit-learn refuses duplicate names in any frame.
     remedy : str
     """
     repeated = repeated_names(names)

@@ -22,14 +22,15 @@ def check_fit_params(container, params):
     container : estimator
         Only the steps of a `Pipeline` receive parameters by name.
     params : dict
-        Parameters of its fit, such as ``{"dplogisticregression__groups": ids}``.
+        Parameters of the container's fit, such as ``{"dplogisticregression__groups": ids}``.
 
     Raises
     ------
     TypeError
         If a step does not accept the parameter, or row weights are given.
     ValueError
-        If only some private steps receive `groups`, if they differ, or do not suit the unit.
+        If only some private steps receive `groups`, if the ids differ between steps, or the unit
+        does not allow them.
     """
     if not isinstance(container, Pipeline):
         return
@@ -42,11 +43,15 @@ def check_fit_params(container, params):
         step = steps[step_name]
         if argument == "sample_weight" and value is not None:
             raise TypeError(step_message(step_name, NO_WEIGHTS))
-        known = inspect.signature(type(step).fit).parameters
-        # A search passes others on to its candidates, and checks them before its charge.
-        takes_any = any(each.kind is each.VAR_KEYWORD for each in known.values())
-        if argument not in known and argument != "sample_weight" and not takes_any:
-            raise TypeError(step_message(step_name, f"its fit takes no parameter {argument!r}"))
+        fit_parameters = inspect.signature(type(step).fit).parameters
+        # A search passes other parameters to its candidates, and checks them before its charge.
+        takes_any = any(
+            parameter.kind is parameter.VAR_KEYWORD for parameter in fit_parameters.values()
+        )
+        if argument not in fit_parameters and argument != "sample_weight" and not takes_any:
+            raise TypeError(
+                step_message(step_name, f"its fit does not accept the parameter {argument!r}")
+            )
         if argument == "groups" and value is not None:
             groups[step_name] = value
     if groups:
@@ -54,10 +59,10 @@ def check_fit_params(container, params):
 
 
 def groups_of_steps(pipe, params):
-    """Return the fit parameters of a pipeline, with `groups` given to each of its private steps.
+    """Return the fit parameters of a pipeline, with `groups` for each of its private steps.
 
-    Where scikit-learn routes metadata it does this itself. Elsewhere a `Pipeline` takes parameters
-    that begin with a step's name only, although all private steps must be given the same ids.
+    With metadata routing, scikit-learn does this. Otherwise a `Pipeline` accepts only parameters
+    that begin with a step's name, although all private steps must receive the same ids.
     """
     if "groups" not in params or get_config()["enable_metadata_routing"]:
         return params
@@ -74,7 +79,7 @@ def _takes_groups(step):
 
 
 def _check_groups(steps, groups):
-    """Refuse ids of persons that do not go with the unit, or that differ between steps."""
+    """Raise `ValueError` if person ids do not fit the privacy unit or differ between steps."""
     (first, ids), *others = groups.items()
     for name in groups:
         unit = terms_of(steps[name].accountant).unit
@@ -83,12 +88,12 @@ def _check_groups(steps, groups):
     missing = [name for name in steps if name not in groups]
     if missing:
         raise ValueError(
-            f"step {missing[0]!r} is given no groups, and step {first!r} is: give all private "
-            f"steps the same ones, {missing[0]}__groups as well"
+            f"step {missing[0]!r} receives no groups, but step {first!r} does: pass the same ids "
+            f"to all private steps, here as {missing[0]}__groups"
         )
     for name, other in others:
         if other is not ids and not np.array_equal(np.asarray(ids), np.asarray(other)):
             raise ValueError(
-                f"steps {first!r} and {name!r} are given different groups: they would protect "
+                f"steps {first!r} and {name!r} receive different groups, so they would protect "
                 "different persons"
             )

@@ -21,7 +21,7 @@ from skdp.utils._output import asks_for_frame
 
 
 def form_of_table(X):
-    """Return the form of a table: no value is read.
+    """Return the form of a table, without reading a value.
 
     Parameters
     ----------
@@ -52,22 +52,23 @@ def _is_pandas(X):
 
 
 def output_form(estimator, form):
-    """Return the form of the table that a step makes, from that of its input.
+    """Return the form of a step's output, from the form of its input.
 
-    A transformer of skdp states it by ``_output_form``, and a step of scikit-learn that learns
-    nothing by its entry in the table of known classes. Nothing is fitted.
+    Transformers of skdp define ``_output_form``; for steps of scikit-learn that learn nothing, the
+    table of known classes has an entry. Nothing is fitted.
 
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
-        A step, with nothing nested in it.
+        A step without nested estimators.
     form : TableForm
-        That of the step's input.
+        Form of the step's input.
 
     Returns
     -------
     TableForm
-        One of nothing but rows for other steps, and for those with a wrong parameter.
+        For all other steps, and for steps with an invalid parameter, only the number of rows is
+        set.
     """
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
         return form
@@ -88,19 +89,19 @@ def output_form(estimator, form):
         if of_skdp(estimator) and hasattr(estimator, "_output_form"):
             return estimator._output_form(form)
     except (ValueError, TypeError, LookupError, ArithmeticError):
-        # Its own check names the parameter.
+        # The step's own check names the parameter.
         pass
     return unknown
 
 
 def _form_of_frozen(fitted, unknown):
-    """Return the form of the table that a fitted transformer makes."""
+    """Return the form of a fitted transformer's output."""
     if not (of_skdp(fitted) and hasattr(fitted, "get_feature_names_out")):
         return unknown
     try:
         names = fitted.get_feature_names_out()
     except NotFittedError:
-        # Its own check says so.
+        # The step's own check reports the error.
         return unknown
     makes_frame = asks_for_frame(fitted)
     return replace(
@@ -114,19 +115,19 @@ def _form_of_frozen(fitted, unknown):
 
 
 def joined_form(container, form, parts, forms, sparse_threshold=None):
-    """Return the form of the table that a `ColumnTransformer` or `FeatureUnion` makes.
+    """Return the form of the output of a `ColumnTransformer` or `FeatureUnion`.
 
     Parameters
     ----------
     container : estimator
     form : TableForm
-        That of its input.
+        Form of its input.
     parts : list of str
         The names of its parts.
     forms : list of TableForm
-        Those of the tables that the parts make.
+        Forms of the outputs of the parts.
     sparse_threshold : float, default=None
-        A `ColumnTransformer`'s.
+        Parameter of a `ColumnTransformer`; None for a `FeatureUnion`.
 
     Returns
     -------
@@ -145,7 +146,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     kinds = names = None
     weights = getattr(container, "transformer_weights", None) or {}
     forms = [
-        # What is multiplied by a weight is a number, unless it is none that can be.
+        # Columns that are multiplied by a weight become numeric, unless their values are not
+        # numbers.
         replace(form, kinds=None, holds_numbers=form.holds_numbers) if part in weights else form
         for part, form in zip(parts, forms, strict=True)
     ]
@@ -177,13 +179,12 @@ def joined_names(container, parts, names):
     container : ColumnTransformer or FeatureUnion
     parts : list of str
     names : list of sequence of str
-        Those of the columns that each part makes.
+        Names of the output columns of each part.
 
     Raises
     ------
     Exception
-        If ``verbose_feature_names_out`` is a text that cannot be formatted, or what a function in
-        its place raises.
+        If ``verbose_feature_names_out`` is an invalid format string, or a function that raises.
     """
     prefixed = container.verbose_feature_names_out
     pairs = [
@@ -207,5 +208,5 @@ def refuses_sparse(estimator):
         return False
     if of_skdp(estimator):
         return not get_tags(estimator).input_tags.sparse
-    found = accepted_entry(estimator)
-    return found is not None and found.sparse == "refused"
+    entry = accepted_entry(estimator)
+    return entry is not None and entry.sparse == "refused"

@@ -7,7 +7,7 @@ import scipy.special
 
 # Functions that are not accepted, because one cell can determine the dtype of a column and so the
 # values of other rows. The first three return other values for 0. np.square of a sparse matrix (not
-# array) is a matrix product. np.clip and np.nan_to_num are no ufuncs of one table and have the same
+# array) is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the same
 # problem; np.digitize of objects starts its search at the bin of the previous row.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
 # Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
@@ -25,12 +25,12 @@ ROUNDED_ONCE = {
 
 
 def is_elementwise(function, arguments=None):
-    """Return True if a function is known to act on each element: numpy's and scipy's, by name.
+    """Return True for functions of NumPy and SciPy that are known, by name, to act elementwise.
 
     Parameters
     ----------
     function : callable or None
-        None returns the table itself. A `functools.partial` may give constants first.
+        None returns the table itself. A `functools.partial` may bind leading constants.
     arguments : dict, default=None
         Further arguments of the call; with any, the function is not accepted.
 
@@ -38,26 +38,28 @@ def is_elementwise(function, arguments=None):
     -------
     bool
     """
-    given = ()
+    constants = ()
     while type(function) is partial and not function.keywords:
-        function, given = function.func, (*function.args, *given)
+        function, constants = function.func, (*function.args, *constants)
     if function is None or arguments or not isinstance(function, np.ufunc):
         return function is None and not arguments
-    # np.frompyfunc turns any function into a ufunc: accept only those of the libraries.
+    # np.frompyfunc turns any function into a ufunc: accept only ufuncs that NumPy and SciPy define.
     name = function.__name__
     is_library = any(getattr(library, name, None) is function for library in (np, scipy.special))
-    takes_one = function.signature is None and (function.nin, function.nout) == (1 + len(given), 1)
+    takes_one = function.signature is None and (function.nin, function.nout) == (
+        1 + len(constants),
+        1,
+    )
     if not (is_library and takes_one) or function in TYPE_DECIDES:
         return False
-    return all(map(_is_constant, given))
+    return all(map(_is_constant, constants))
 
 
 def treats_rows_alone(function, arguments=None):
     """Return True if a function is known to compute each row from that row alone.
 
-    Known are functions that act on each element, and those that declare it by an attribute
-    ``__skdp_kind__ = "stateless"``. `functools.wraps` copies that attribute to another function,
-    for which it does not count.
+    These are elementwise functions, and functions that declare it by an attribute ``__skdp_kind__ =
+    "stateless"``. The attribute is ignored on a function to which `functools.wraps` copied it.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def rounds_elements_alone(function):
     Parameters
     ----------
     function : callable or None
-        A function that `treats_rows_alone` accepts. Other functions than ufuncs are declared.
+        A function that `treats_rows_alone` accepts: a ufunc, or a function with a declaration.
     """
     while type(function) is partial:
         function = function.func
@@ -101,13 +103,16 @@ def has_bounded_domain(function, largest=1e4):
     largest : float, default=1e4
         Largest absolute value that is tried.
     """
-    given = ()
+    constants = ()
     tried = np.array([[-largest], [-2.0], [0.0], [0.5], [2.0], [largest]])
     while type(function) is partial:
-        function, given = function.func, (*function.args, *given)
+        function, constants = function.func, (*function.args, *constants)
     with np.errstate(all="ignore"):
         try:
-            return isinstance(function, np.ufunc) and not np.isfinite(function(*given, tried)).all()
+            return (
+                isinstance(function, np.ufunc)
+                and not np.isfinite(function(*constants, tried)).all()
+            )
         except (TypeError, ValueError):
             return False
 

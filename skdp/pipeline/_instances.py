@@ -13,12 +13,12 @@ from skdp.utils._output import asks_for_frame
 
 
 def is_estimator(value):
-    """Return True if a value is an estimator and not a class or a word."""
+    """Return True if a value is an estimator, and not a class or a string."""
     return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def of_skdp(estimator):
-    """Return True if an estimator's class is one that skdp exports, and no subclass of it."""
+    """Return True if an estimator's class is exported by skdp; subclasses do not count."""
     kind = type(estimator)
     return vars(sys.modules["skdp"]).get(kind.__name__) is kind
 
@@ -30,21 +30,21 @@ def sklearn_name(value):
 
 
 def raw_callbacks(estimator):
-    """Return the callbacks of an estimator that may keep rows, or scores of them."""
+    """Return the callbacks of an estimator that may store rows or scores of rows."""
     callbacks = getattr(estimator, "_skl_callbacks", ())
     return [callback for callback in callbacks if sklearn_name(callback) != "ProgressBar"]
 
 
 def step_message(title, error, params=None):
-    """Return an error's text with the name of the step that it is about.
+    """Return an error message that begins with the step's name.
 
     Parameters
     ----------
     title : str
     error : Exception or str
     params : dict, default=None
-        The step's parameters. Where the text names none of them, it ends with those that were set
-        to other values than the default.
+        Parameters of the step. If the text names none of them, the message lists those that differ
+        from their defaults.
     """
     text = str(error) or type(error).__name__
     is_named = text.startswith("step ")
@@ -53,13 +53,13 @@ def step_message(title, error, params=None):
         and not is_named
         and not any(re.search(rf"\b{re.escape(name)}\b", text) for name in params)
     ):
-        given = ", ".join(f"{name}={value!r}" for name, value in params.items())
-        text = f"{text} (it was given {given})"
+        settings = ", ".join(f"{name}={value!r}" for name, value in params.items())
+        text = f"{text} (it was given {settings})"
     return f"step {title!r}: {text}"
 
 
 def changed_params(estimator):
-    """Return the parameters that differ from their defaults, without those of the budget.
+    """Return the parameters that differ from their defaults, except budget parameters.
 
     Parameters
     ----------
@@ -78,25 +78,25 @@ def changed_params(estimator):
 
 
 def named_parts(estimator):
-    """Yield names and estimators, or words in their place, that are an estimator's parameters."""
+    """Yield names and values of the parameters that are estimators, "passthrough" or "drop"."""
     for name, value in estimator.get_params(deep=False).items():
         if is_estimator(value):
             yield name, value
         elif isinstance(value, list | tuple):
-            # Folds are pairs too, of arrays.
+            # Folds are also pairs, but of arrays.
             named = [part for part in value if isinstance(part, tuple) and len(part) > 1]
             yield from (part[:2] for part in named if isinstance(part[0], str))
             yield from ((name, part) for part in value if is_estimator(part))
 
 
 def fitted_params(model, *names):
-    """Return the parameters of some names, of an estimator and all in it that will be fitted.
+    """Return the parameters with these names of an estimator and of all nested ones to be fitted.
 
     Parameters
     ----------
     model : estimator
     *names : str
-        Without the prefix by which ``set_params`` knows them; none for all.
+        Names without the prefix that ``set_params`` requires. Without names, all are returned.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def fitted_params(model, *names):
 
 
 def with_params(estimator, params):
-    """Return a clone with other parameters, without memories: they make a release again."""
+    """Return a clone with changed parameters and without `memory`, which would repeat a release."""
     model = clone(estimator).set_params(**clone(params, safe=False))
     return model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
 
@@ -120,13 +120,13 @@ def with_params(estimator, params):
 def infers_types(estimator):
     """Return True if the output is a data frame whose dtypes depend on all of its cells.
 
-    pandas and polars inspect objects: one number among words changes the dtype of the column.
+    pandas and polars inspect objects: a single number among strings changes a column's dtype.
     """
     return asks_for_frame(estimator) and not gives_numbers(estimator)
 
 
 def gives_numbers(estimator):
-    """Return True if the output of a step is known to be numeric, as that of skdp's steps is."""
+    """Return True if the output of a step is known to be numeric, as it is for steps of skdp."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)

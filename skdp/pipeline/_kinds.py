@@ -1,4 +1,4 @@
-"""The kinds of steps, by what they learn from the table, and the form of their output."""
+"""The kinds of steps, by the information that they learn, and the sparsity of their output."""
 
 from typing import Literal
 
@@ -20,8 +20,8 @@ from skdp.pipeline._known import (
     kind_by_table,
 )
 
-# What an attribute `__skdp_kind__` may say. Containers are looked into, and that a step is
-# "not_row_wise" matters behind some steps only.
+# Allowed values of an attribute `__skdp_kind__`. Containers are inspected instead, and
+# "not_row_wise" depends on the steps before.
 KINDS = tuple(kind for kind in REASONS if kind not in ("not_row_wise", "container"))
 
 
@@ -48,28 +48,29 @@ def plans_its_fit(estimator):
 
 
 def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) -> str:
-    """Return the kind of a step, by what it learns from the table and whether that is charged.
+    """Return the kind of a step: the information that it learns, and whether it is charged.
 
-    Classes of scikit-learn and other libraries are known by their names and parameters. A class of
-    your own says what it is by an attribute ``__skdp_kind__``, one of the kinds below except
-    "container"; subclasses do not inherit it.
+    Classes of scikit-learn and other libraries are known by their names and parameters. A
+    user-defined class declares its kind by an attribute ``__skdp_kind__``, one of the kinds below
+    except "container". Subclasses do not inherit it.
 
-    - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local"
-      moreover releases in `transform`, as its tag ``non_deterministic`` says,
-    - "frozen" is a `sklearn.frozen.FrozenEstimator` of one that is "private", "stateless" or
-      "declared", with no other inside; of others it is "opaque", or "local" if one of them is,
-    - "stateless" is one of scikit-learn's that treats each row by itself and keeps nothing, as
-      `sklearn.preprocessing.Normalizer`; or is "passthrough",
-    - "declared" is one of scikit-learn's whose parameters leave it nothing to learn but the
-      table's width, as ``OneHotEncoder(categories=[["a", "b"]])``,
-    - "container" is a `Pipeline`, `ColumnTransformer` or `FeatureUnion`, whose steps count,
-    - "learns" learns from the data without privacy, as a `sklearn.preprocessing.StandardScaler`;
-      so is a step told by `set_output` to make a frame that is not of skdp's numbers, because
-      pandas infers types from all cells,
-    - "resamples" fits rows that repeat or depend on others, as a `BaggingClassifier`,
-    - "calibrates" fits its last stage to raw rows, as a `CalibratedClassifierCV`,
-    - "cross_validates" chooses by raw scores, as a `GridSearchCV` without a private scorer,
-    - "wrapper" learns no more than the estimators inside it, as a `SelectFromModel`,
+    - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local" also
+      releases in `transform`, which its tag ``non_deterministic`` declares,
+    - "frozen" is a `sklearn.frozen.FrozenEstimator` that contains only "private", "stateless" or
+      "declared" estimators; with others it is "opaque", or "local" if it contains a "local" one,
+    - "stateless" is a step of scikit-learn that is row-wise and stores nothing, such as
+      `sklearn.preprocessing.Normalizer`, or "passthrough",
+    - "declared" is a step of scikit-learn that, with its parameters, learns only the number of
+      columns, such as ``OneHotEncoder(categories=[["a", "b"]])``,
+    - "container" is a `Pipeline`, `ColumnTransformer` or `FeatureUnion`, whose steps are judged
+      instead,
+    - "learns" learns from the data without privacy, such as `sklearn.preprocessing.StandardScaler`,
+      or returns a data frame (by `set_output`) whose dtypes pandas infers from all cells,
+    - "resamples" fits repeated rows, or rows that depend on other rows, such as a
+      `BaggingClassifier`,
+    - "calibrates" fits its last stage to raw rows, such as a `CalibratedClassifierCV`,
+    - "cross_validates" selects by raw scores, such as a `GridSearchCV` without a private scorer,
+    - "wrapper" learns nothing beyond what its inner estimators learn, such as a `SelectFromModel`,
     - "unknown" is everything else.
 
     Parameters
@@ -84,7 +85,7 @@ def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) 
     Raises
     ------
     ValueError
-        If ``__skdp_kind__`` is no kind, or says "private" where there is no price to set.
+        If ``__skdp_kind__`` is not an allowed kind, or is "private" for a class without `epsilon`.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) 
 
 
 def judge_step(estimator):
-    """Return the kind of a step, see `step_kind`, and what to write instead of it.
+    """Return the kind of a step as in `step_kind`, and advice on a replacement.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ def judge_step(estimator):
     if declared is not None and declared not in KINDS:
         raise ValueError(f"__skdp_kind__ must be one of {KINDS}, got {declared!r}")
     if declared in ("private", "local") and not is_private(estimator):
-        raise ValueError(f"{estimator!r} says it is {declared} but has no epsilon to set")
+        raise ValueError(f"{estimator!r} declares the kind {declared} but has no parameter epsilon")
     if declared is not None:
         return declared, DECLARE
     if type(estimator) is FrozenEstimator:
@@ -165,7 +166,7 @@ def held(value):
 
 
 def sparsity(estimator):
-    """Return a word for the possible sparsity of a step's output.
+    """Return a keyword for the possible sparsity of a step's output.
 
     Parameters
     ----------
@@ -175,29 +176,30 @@ def sparsity(estimator):
     Returns
     -------
     {"made", "kept", "dense", "refused"}
-        "made" also of arrays, or of a data frame with columns of a Sparse type, or if that is not
-        known; "kept" of sparse matrices alone; "refused" if a fit is known to raise on these.
+        "made": the output may be sparse for dense input, or this is unknown. "kept": only for
+        sparse matrices. "refused": a fit raises an error on sparse matrices.
     """
     if not is_estimator(estimator):
         return "kept" if estimator is None or estimator == "passthrough" else "dense"
     kind = step_kind(estimator)
     if kind == "frozen":
-        # What its fit would refuse, its transform may not.
-        made = sparsity(estimator.estimator)
-        return "dense" if made == "refused" else made
+        # `transform` may accept input that `fit` would refuse.
+        inner_sparsity = sparsity(estimator.estimator)
+        return "dense" if inner_sparsity == "refused" else inner_sparsity
     if of_skdp(estimator):
         refuses = not get_tags(estimator).input_tags.sparse
         makes_sparse = getattr(estimator, "_makes_sparse", False)
         return "made" if makes_sparse else "refused" if refuses else "dense"
     params = estimator.get_params(deep=False)
-    asked = params.get("sparse_output", params.get("sparse", False))
-    if asked is not False and asked != "auto":
+    sparse_output = params.get("sparse_output", params.get("sparse", False))
+    if sparse_output is not False and sparse_output != "auto":
         return "made"
     entry = accepted_entry(estimator)
     if entry is None:
-        # What is excused may be sparse for one table and dense for its neighbor.
+        # The output of a step in `public_steps` may be sparse for one table and dense for its
+        # neighbor.
         return "made"
-    # A known function is given the frame itself.
+    # A known function receives the frame itself.
     as_it_is = isinstance(estimator, FunctionTransformer) and params["validate"] is False
     return "made" if entry.sparse == "kept" and not as_it_is else entry.sparse
 

@@ -1,8 +1,8 @@
-"""The table of known classes: what each of them learns from the rows that it is fitted to.
+"""The table of known classes: which information each class learns from its training rows.
 
-Classes are known by the public module and the name under which users import them, so that no other
-library is imported here. A class that is not in the table is "unknown": it is accepted only if it
-declares what it does by an attribute ``__skdp_kind__``.
+Classes are identified by their public module and name, so that no other library is imported here. A
+class that is not in the table is "unknown": it is accepted only if it declares its kind by an
+attribute ``__skdp_kind__``.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from skdp.utils._frames import kind_of
 from skdp.utils._output import asks_for_frame
 from skdp.utils._values import FrozenValue
 
-# What each kind of step does, as `step_kind` names it.
+# Description of each kind of step that `step_kind` returns.
 REASONS = {
     "private": "its fit is charged",
     "local": "each row's transform is charged, in predictions too",
@@ -68,33 +68,33 @@ def _same_width(step, d):
 
 @dataclass(frozen=True, kw_only=True)
 class Known(FrozenValue):
-    """An entry of the table: what is known of a class.
+    """An entry of the table of known classes.
 
     Parameters
     ----------
     kind : str
-        A key of `REASONS`: what an instance is if its parameters fulfill the condition.
+        Kind of an instance whose parameters fulfill the condition; a key of `REASONS`.
     condition : callable
-        Of an instance. False if its parameters make it learn, or do, what the kind excludes.
+        Maps an instance to False if its parameters contradict the kind.
     otherwise : str
-        What an instance is that does not fulfill the condition.
+        Kind of an instance that does not fulfill the condition.
     advice : str
-        What to write instead, for kinds that are not accepted.
+        Advice on a replacement, for kinds that are not accepted.
     inner : tuple of str
         The parameters that hold the estimators that it fits.
     fails_on : callable
-        Of an instance. In words, the value on which its fit fails, with the remedy; "" for none.
+        Maps an instance to a description of the values on which its fit raises an error, with the
+        remedy; "" if there are none.
     width : callable
-        Number of columns that it makes of a table with `d` columns, of (instance, d); both are None
-        where they are not known.
+        Maps (instance, d) to the number of output columns for `d` input columns; None if unknown.
     cells : str
-        The kind of the columns that it makes, as in `TableShape`; "" if it is not known.
+        Kind of the output columns, as in `TableShape`; "" if unknown.
     sparse : {"refused", "kept", "dense", "made"}
-        What it makes of a sparse table. "made" makes a sparse table of a dense one, too.
+        Treatment of a sparse table. "made": dense tables also become sparse.
     is_row_wise : callable
-        Of an instance. True if each cell that it makes depends on its own row alone to the last
-        bit, because it is made of the operations that `skdp.utils._row_wise` lists. A product of
-        matrices is none of them: how it rounds a row depends on how many rows there are.
+        Maps an instance to True if each output row depends only on its input row, to the last bit,
+        because only operations listed in `skdp.utils._row_wise` are used. A matrix product is not
+        listed, because its rounding depends on the number of rows.
     """
 
     kind: str
@@ -109,18 +109,20 @@ class Known(FrozenValue):
     is_row_wise: Callable = _always
 
     def output_form(self, step, form):
-        """Return the form of the table that an accepted step makes, from that of its input."""
-        made = form.with_columns(self.width(step, form.n_columns))
+        """Return the form of an accepted step's output, from the form of its input."""
+        output = form.with_columns(self.width(step, form.n_columns))
         cells = self.cells
         if not cells:
-            # A function may return another container than it is given.
+            # A function may return another container than the one that it receives.
             is_array = form.is_frame is False and is_elementwise(step.func, step.kw_args)
             if not (is_array and form.holds_numbers):
-                return TableForm(n_rows=form.n_rows, classes=form.classes, n_columns=made.n_columns)
+                return TableForm(
+                    n_rows=form.n_rows, classes=form.classes, n_columns=output.n_columns
+                )
             cells = kind_of(np.asarray(_of_one(step.func)).dtype)
         return replace(
-            made,
-            kinds=None if made.n_columns is None else (cells,) * made.n_columns,
+            output,
+            kinds=None if output.n_columns is None else (cells,) * output.n_columns,
             holds_numbers=cells == "number",
             is_frame=asks_for_frame(step),
             is_sparse=self._makes_sparse(step, form),
@@ -128,10 +130,10 @@ class Known(FrozenValue):
 
     def _makes_sparse(self, step, form):
         params = step.get_params(deep=False)
-        asked = params.get("sparse_output", params.get("sparse"))
-        if isinstance(asked, bool):
-            return asked
-        # A step that refuses sparse tables has none to keep.
+        sparse_output = params.get("sparse_output", params.get("sparse"))
+        if isinstance(sparse_output, bool):
+            return sparse_output
+        # A step that refuses sparse tables never receives one.
         return {"kept": form.is_sparse, "made": True, "dense": False, "refused": False}[self.sparse]
 
 
@@ -142,13 +144,13 @@ class RawStep(FrozenValue):
     Parameters
     ----------
     name : str
-        Its name as in `set_params`, "" for the estimator itself.
+        Name as in `set_params`; "" for the estimator itself.
     estimator : object
-        The part: an estimator, or the parameter that makes a container learn.
+        An estimator, or the parameter by which a container learns.
     kind : str
         "learns", "resamples", "calibrates", "cross_validates" or "unknown"; see `REASONS`.
     advice : str
-        What to write instead.
+        Advice on a replacement.
     """
 
     name: str
@@ -157,7 +159,7 @@ class RawStep(FrozenValue):
     advice: str
 
 
-# Sentences that say what to write instead.
+# Advice on replacements.
 DECLARE = (
     "if what it makes of a row depends on that row alone, declare it by the attribute "
     "__skdp_kind__ = 'stateless' of its class; if its fit is charged, by 'private'"
@@ -251,7 +253,7 @@ TARGETS = (
 
 
 def _is_private_scorer(scoring):
-    """Return True for what `make_dp_scorer` makes, known by its name: this layer is below it."""
+    """Return True for a scorer of `make_dp_scorer`, by its name, as it cannot be imported here."""
     kind = type(scoring)
     return kind.__name__ == "DPScorer" and kind.__module__.startswith("skdp.")
 
@@ -269,13 +271,13 @@ INDEX_SPLITTERS = {
 
 
 def has_index_folds(cv, estimator):
-    """Return True if which rows are in a fold depends on their numbers alone.
+    """Return True if the assignment of rows to folds depends only on row numbers.
 
     Parameters
     ----------
     cv : splitter, int, None or iterable
     estimator : estimator
-        What is fitted: scikit-learn stratifies the default folds of classifiers.
+        The estimator that is fitted. scikit-learn stratifies the default folds of classifiers.
     """
     if cv is None or isinstance(cv, Integral):
         return not (hasattr(estimator, "fit") and is_classifier(estimator))
@@ -302,7 +304,7 @@ def _stacks_privately(stack):
 
 
 def _transforms_targets_alone(regressor):
-    # A transformer of the targets is fitted to them: it is looked at as a part.
+    # A transformer of the targets learns from them and is checked as a part.
     return treats_rows_alone(regressor.func) and treats_rows_alone(regressor.inverse_func)
 
 
@@ -314,7 +316,8 @@ def _uses_true_labels(chain):
 
 
 def _adds_in_fixed_order(hasher):
-    # Where features collide, their order depends on whether other rows' are sorted.
+    # The order in which colliding features are added depends on whether the indices of other rows
+    # are sorted.
     return hasher.input_type == "string" or np.dtype(hasher.dtype).kind in "iu"
 
 
@@ -366,11 +369,11 @@ def _marks_every_column(indicator):
 
 
 def _declares_words(encoder):
-    """Return True if every column's categories are words, which no column of numbers can hold.
+    """Return True if no category can be parsed as a number, a date or a boolean.
 
-    scikit-learn keeps declared categories in the dtype of the column, which one missing value
-    turns: integers to floats, truth values to objects. Words that cannot be numbers, dates or
-    truth values are kept as objects, or the fit fails.
+    scikit-learn converts declared categories to the dtype of the column, and a single missing value
+    changes that dtype: integers to floats, booleans to objects. Strings that are not numbers, dates
+    or booleans stay objects, or the fit raises an error.
     """
     rare = getattr(encoder, "min_frequency", None), getattr(encoder, "max_categories", None)
     lists = encoder.categories
@@ -420,13 +423,13 @@ def _monomial_width(step, d):
 def _spline_width(splines, d):
     n_knots, width = np.shape(splines.knots)
     degree = 0 if splines.extrapolation == "periodic" else splines.degree
-    # Knots are declared for so many columns.
+    # The array of knots determines the number of columns.
     per_column = n_knots - 1 + degree - (not splines.include_bias)
     return width * per_column if d in (None, width) else None
 
 
 def _fills_a_word(imputer):
-    # One missing value can change the dtype of numbers. A word is always stored as an object.
+    # One missing value can change the dtype of numbers. A string is always stored as an object.
     if not imputer.keep_empty_features or imputer.add_indicator:
         return False
     return imputer.strategy == "constant" and isinstance(imputer.fill_value, str)
@@ -439,13 +442,13 @@ def _has_row_function(step):
 
 
 def _function_width(step, d):
-    # Numbers, one a column, beside the only column make more of it.
+    # An array argument broadcasts a single column to several.
     keeps_width = d != 1 or type(step.func) is not partial
     return d if keeps_width and is_elementwise(step.func, step.kw_args) else None
 
 
 def _of_one(function):
-    """Return a function of numpy or scipy, or None for the identity, of a table of one 1."""
+    """Return the value of an elementwise function (None: identity) at a table of one 1."""
     with np.errstate(all="ignore"):
         return np.ones((1, 1)) if function is None else function(np.ones((1, 1)))
 
@@ -471,7 +474,7 @@ def _unknown_width(step, d):
 
 
 def _scales_by_largest(normalizer):
-    # The other norms are sums, which NumPy adds by the layout and `einsum` by the number of rows.
+    # The other norms are sums, whose order of addition depends on the layout or the number of rows.
     return normalizer.norm == "max"
 
 
@@ -485,17 +488,17 @@ def learns(private=None):
 
 
 def wrapper(*inner):
-    """Return an entry for a class that learns no more than the estimators inside it."""
+    """Return an entry for a class that learns nothing beyond what its inner estimators learn."""
     return Known(kind="wrapper", inner=inner)
 
 
 def ensemble(*inner):
-    """Return an entry for a class that repeats rows."""
+    """Return an entry for a class that fits repeated rows."""
     return Known(kind="resamples", advice=ENSEMBLE, inner=inner)
 
 
 def search(*inner, advice=SEARCH):
-    """Return an entry for a class that chooses by scores, which may be private ones."""
+    """Return an entry for a class that selects by scores, which may be private."""
     return Known(
         kind="wrapper",
         condition=_scores_privately,
@@ -527,10 +530,10 @@ def chain():
     )
 
 
-# By the public module and the name of a class, or by a module alone for all other classes in it.
-# A module without an entry of its own is one whose new classes are "unknown".
+# Keys are the public module and name of a class, or a module for all its other classes. Classes of
+# modules without an entry are "unknown".
 KNOWN = {
-    # Containers, whose steps are looked at one by one.
+    # Containers, whose steps are checked one by one.
     "sklearn.pipeline.Pipeline": Known(kind="container", inner=("steps",)),
     "sklearn.pipeline.FeatureUnion": Known(kind="container", inner=("transformer_list",)),
     "sklearn.compose.ColumnTransformer": Known(
@@ -542,7 +545,7 @@ KNOWN = {
         kind="container", inner=("transformers", "remainder")
     ),
     "imblearn.pipeline.Pipeline": Known(kind="container", inner=("steps",)),
-    # Judged by what is frozen inside it, before the table is asked.
+    # The kind depends on the frozen estimator and is determined before this table is read.
     "sklearn.frozen.FrozenEstimator": Known(kind="opaque", advice=FROZEN),
     # Steps of scikit-learn that learn nothing, at least with some parameters.
     "sklearn.feature_extraction.FeatureHasher": Known(
@@ -595,7 +598,7 @@ KNOWN = {
         advice=FUNCTION,
         fails_on=_fails_outside_domain,
         width=_function_width,
-        # Its function may return another container than it is given.
+        # Its function may return another container than the one that it receives.
         cells="",
         sparse="kept",
         is_row_wise=_rounds_rows_alone,
@@ -639,7 +642,7 @@ KNOWN = {
         sparse="kept",
         is_row_wise=_never,
     ),
-    # Steps of scikit-learn that learn from the rows, in modules where others do not.
+    # Steps of scikit-learn that learn from the rows, in modules in which other classes do not.
     "sklearn.feature_extraction.DictVectorizer": learns(),
     "sklearn.feature_extraction.image.PatchExtractor": Known(
         kind="resamples", advice="extract patches before, so that a row is one patch or image"
@@ -670,7 +673,7 @@ KNOWN = {
     "sklearn.preprocessing.RobustScaler": learns("DPRobustScaler"),
     "sklearn.preprocessing.StandardScaler": learns("DPStandardScaler"),
     "sklearn.preprocessing.TargetEncoder": learns("DPTargetEncoder"),
-    # Modules of scikit-learn whose other classes all learn from the rows.
+    # Modules of scikit-learn in which all classes without an entry learn from the rows.
     "sklearn.cluster": learns("DPKMeans"),
     "sklearn.covariance": learns("functions of skdp.stats"),
     "sklearn.cross_decomposition": learns("DPPCA"),
@@ -689,7 +692,7 @@ KNOWN = {
     "sklearn.semi_supervised": learns("DPLogisticRegression or another model of skdp"),
     "sklearn.svm": learns("DPLinearSVC or another model of skdp"),
     "sklearn.tree": learns("DPDecisionTreeClassifier or an additive model of skdp"),
-    # Wrappers of scikit-learn that add nothing to what the estimators inside them learn.
+    # Wrappers of scikit-learn that learn nothing beyond what their inner estimators learn.
     "sklearn.compose.TransformedTargetRegressor": Known(
         kind="wrapper",
         condition=_transforms_targets_alone,
@@ -708,7 +711,7 @@ KNOWN = {
     "sklearn.multioutput.MultiOutputRegressor": wrapper("estimator"),
     "sklearn.multioutput.ClassifierChain": chain(),
     "sklearn.multioutput.RegressorChain": chain(),
-    # Wrappers of scikit-learn that repeat rows or choose those that they fit.
+    # Wrappers of scikit-learn that repeat or select training rows.
     "sklearn.ensemble.AdaBoostClassifier": ensemble("estimator"),
     "sklearn.ensemble.AdaBoostRegressor": ensemble("estimator"),
     "sklearn.ensemble.BaggingClassifier": ensemble("estimator"),
@@ -732,7 +735,7 @@ KNOWN = {
         inner=("estimator", "base_estimator"),
     ),
     "sklearn.ensemble": learns("DPRandomForestClassifier or DPRandomForestRegressor"),
-    # Wrappers of scikit-learn with a last stage, a choice or a score of raw rows.
+    # Wrappers of scikit-learn whose last stage, selection or score uses raw rows.
     "sklearn.calibration.CalibratedClassifierCV": Known(
         kind="calibrates", advice=CALIBRATION, inner=("estimator",)
     ),
@@ -850,7 +853,7 @@ def find_class(module, name):
     Returns
     -------
     Known
-        `UNKNOWN` if there is no entry. Of several the one of the longest name is returned.
+        The entry with the longest matching name, or `UNKNOWN`.
     """
     # Libraries define their classes in private modules of public packages.
     packages = list(takewhile(lambda part: not part.startswith("_"), module.split(".")))
@@ -865,14 +868,14 @@ def find_entry(estimator):
 
 
 def kind_by_table(estimator):
-    """Return the kind of a step by its class and its parameters, and what to write instead.
+    """Return the kind of a step by its class and parameters, and advice on a replacement.
 
-    Neither the settings of its output nor the parts inside it are looked at.
+    Output settings and inner estimators are ignored.
 
     Parameters
     ----------
     estimator : estimator
-        No private one, no frozen one and none that declares its kind.
+        An estimator that is neither private nor frozen and does not declare its kind.
 
     Returns
     -------
@@ -884,13 +887,13 @@ def kind_by_table(estimator):
     try:
         fulfilled = entry.condition(estimator)
     except (TypeError, ValueError, AttributeError):
-        # Parameters that the condition cannot read: the class's own check refuses them.
+        # The condition cannot read the parameters; the class's own check refuses them.
         fulfilled = False
     return entry.kind if fulfilled else entry.otherwise, entry.advice
 
 
 def accepted_entry(estimator):
-    """Return the entry of a step that learns nothing with its parameters, None for others.
+    """Return the entry of a step that learns nothing with its parameters, or None.
 
     Parameters
     ----------
@@ -909,8 +912,8 @@ def accepted_entry(estimator):
 def find_raw_steps(estimator, with_fitted=False):
     """Return the parts of an estimator that learn from rows without privacy, or may do so.
 
-    Nothing is fitted or copied. Private steps, those that learn nothing or were frozen, and
-    estimators of a class derived from one of skdp's are left out.
+    Nothing is fitted or copied. Private steps, steps that learn nothing, frozen steps and
+    subclasses of skdp's estimators are omitted.
 
     Parameters
     ----------
@@ -918,8 +921,8 @@ def find_raw_steps(estimator, with_fitted=False):
         A pipeline, a search or another estimator, fitted or not. It is looked at from outside,
         together with the estimators inside it.
     with_fitted : bool, default=False
-        Whether those that were fitted before are looked at, too: frozen ones, and the model of a
-        selection with ``prefit=True``. Their kind is "opaque".
+        If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
+        with the kind "opaque".
 
     Returns
     -------
@@ -936,28 +939,28 @@ def find_raw_steps(estimator, with_fitted=False):
     ...     print(step.name, "|", step.kind, "|", step.advice)
     standardscaler | learns | use DPStandardScaler
     """
-    found = []
-    _add_raw_steps(estimator, "", found, with_fitted)
-    return found
+    raw_steps = []
+    _add_raw_steps(estimator, "", raw_steps, with_fitted)
+    return raw_steps
 
 
-def _add_raw_steps(estimator, name, found, with_fitted):
+def _add_raw_steps(estimator, name, raw_steps, with_fitted):
     # Some libraries' classes have a fit and no get_params.
     is_step = is_estimator(estimator) or find_entry(estimator) is not UNKNOWN
     if not is_step or isinstance(estimator, PrivateEstimator):
         return
     if isinstance(estimator, FrozenEstimator):
         if with_fitted and find_raw_steps(estimator.estimator):
-            found.append(RawStep(name, estimator, "opaque", FITTED))
+            raw_steps.append(RawStep(name, estimator, "opaque", FITTED))
         return
     kind = vars(type(estimator)).get("__skdp_kind__")
     advice = DECLARE
     if kind is None:
         kind, advice = kind_by_table(estimator)
     if kind not in (*ACCEPTED, "container", "wrapper", "local"):
-        found.append(RawStep(name, estimator, kind, advice))
+        raw_steps.append(RawStep(name, estimator, kind, advice))
     for part, value, reason in _raw_choices(estimator):
-        found.append(RawStep(join_names(name, part), value, "learns", reason))
+        raw_steps.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
     earlier = []
     for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
@@ -971,13 +974,13 @@ def _add_raw_steps(estimator, name, found, with_fitted):
 
 
 def _reports_rows(step):
-    """Return True for a step whose `transform` charges: what it returns may be published."""
+    """Return True for a step whose `transform` charges, so that its output may be published."""
     if isinstance(step, FrozenEstimator):
         step = step.estimator
     return isinstance(step, PrivateEstimator) and get_tags(step).non_deterministic
 
 
-# The tags of an estimator say whether it needs targets, not whether it would look at some.
+# An estimator's tags tell whether it requires targets, but not whether it reads optional ones.
 IGNORE_TARGETS = frozenset(
     "sklearn.cluster sklearn.covariance sklearn.decomposition sklearn.manifold sklearn.mixture "
     "sklearn.impute.SimpleImputer sklearn.preprocessing.KBinsDiscretizer "
@@ -990,7 +993,7 @@ IGNORE_TARGETS = frozenset(
 
 
 def _ignores_targets(step):
-    """Return True for a step of scikit-learn that learns from the table alone, not the targets."""
+    """Return True for a step of scikit-learn that ignores the targets."""
     module = type(step).__module__
     name = type(step).__name__
     package = ".".join(module.split(".")[:2])
@@ -998,7 +1001,7 @@ def _ignores_targets(step):
 
 
 def _raw_choices(estimator):
-    """Yield name, value and advice of what makes a container learn or keep rows by itself."""
+    """Yield name, value and advice for parameters by which a container learns or stores rows."""
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     if isinstance(estimator, ColumnTransformer):
@@ -1014,12 +1017,12 @@ def _raw_choices(estimator):
 
 
 def candidates_of(search):
-    """Yield names and estimators that a search tries in the place of others.
+    """Yield the names of a search's parameters and the estimators that it tries for them.
 
     Parameters
     ----------
     search : estimator
-        Of one that is no search there are none.
+        A search; for other estimators nothing is yielded.
 
     Yields
     ------
@@ -1033,23 +1036,25 @@ def candidates_of(search):
         return
     for grid in grids:
         for name, values in grid.items():
-            # Distributions may be drawn from, too.
+            # Other values are distributions, which are sampled.
             if isinstance(values, list | tuple | np.ndarray):
                 for value in values:
                     yield f"estimator__{name}", value
 
 
 def makes_sparse(estimator):
-    """Return True if a step is known to make a sparse table of a dense one."""
+    """Return True if a step is known to return a sparse table for a dense one."""
     if isinstance(estimator, Pipeline):
         return bool(estimator.steps) and makes_sparse(estimator.steps[-1][1])
     if isinstance(estimator, FeatureUnion):
         return any(makes_sparse(part) for _, part in estimator.transformer_list)
-    asked = getattr(estimator, "sparse_output", None)
-    return asked is True or (asked is None and find_entry(estimator).sparse == "made")
+    sparse_output = getattr(estimator, "sparse_output", None)
+    return sparse_output is True or (
+        sparse_output is None and find_entry(estimator).sparse == "made"
+    )
 
 
-# Selectors of skrub that look at names and dtypes alone.
+# Selectors of skrub that use only names and dtypes.
 SELECTORS = {"All", "Cols", "NameFilter"}
 DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}
 
@@ -1060,7 +1065,7 @@ def is_skrub_container(estimator):
 
 
 def selects_by_values(selector):
-    """Return True if columns may be selected by what their cells hold.
+    """Return True if columns may be selected by the values of their cells.
 
     Parameters
     ----------
@@ -1088,7 +1093,7 @@ def inner_parts(estimator):
     Yields
     ------
     name : str
-        As in `set_params`.
+        Name as in `set_params`.
     part : estimator, "passthrough", "drop" or None
     """
     entry = find_entry(estimator)
@@ -1102,11 +1107,11 @@ def inner_parts(estimator):
         if not isinstance(value, list | tuple):
             continue
         for part in value:
-            # Steps are pairs; columns stand beside some of them.
+            # Steps are pairs (name, step), or triples that also contain columns.
             is_named = isinstance(part, list | tuple)
             yield (part[0], part[1]) if is_named else (name, part)
 
 
 def join_names(*names):
-    """Return the name of a part of a part, as in `set_params`."""
+    """Return the name of a nested estimator, as in `set_params`."""
     return "__".join(filter(None, names))

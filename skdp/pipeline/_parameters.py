@@ -50,13 +50,13 @@ class PublicTable(FrozenValue):
     Parameters
     ----------
     form : TableForm, default=UNKNOWN_FORM
-        The table's. Its number of rows is that of persons, where these are the unit; its labels
-        are read where the target is not known.
+        Form of the table. With persons as the unit, its number of rows is the number of persons.
+        Its labels are used if the target is unknown.
     has_target : bool, default=False
-        True if the target is known, also if there is none.
+        True if the target is known, including the case that there is none.
     y : array-like, default=None
-        The target. Its labels are public, where an estimator takes them to be; what else it holds
-        is read for errors only.
+        The target. Its labels are public for estimators that assume so; other values are only
+        checked for errors.
     """
 
     form: TableForm = UNKNOWN_FORM
@@ -75,7 +75,7 @@ class PublicTable(FrozenValue):
         if len(shape) != 2:
             return cls(has_target=True, y=y)
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
-        by_person = [each for each in terms if each.unit == "person"]
+        by_person = [config for config in terms if config.unit == "person"]
         if by_person:
             n_rows = _number_of_persons(params, n_rows, by_person[0].missing_ids)
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
@@ -85,7 +85,7 @@ class PublicTable(FrozenValue):
         return cls(form=form, has_target=True, y=y)
 
     def form_with_labels(self, pipe):
-        """Return the form with the labels of the target, where a transformer encodes these."""
+        """Return the form with the labels of the target, if a transformer encodes them."""
         if self.y is None or not any(map(_encodes_target, [pipe, *fitted_params(pipe).values()])):
             return self.form
         try:
@@ -125,10 +125,10 @@ ANY_TABLE = PublicTable()
 def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
     """Check the parameters of every step of a pipeline, and the target against them.
 
-    Nothing is fitted or charged. Each step's ``plan_fit`` is called with what is known of its
-    input: shape, names and dtypes. What an earlier step finds is not known, and what only that
-    can tell is checked by the step's own fit, after the charge: for example whether a list in
-    `monotonic_cst` has as many entries as a `DPOneHotEncoder` finds categories.
+    Nothing is fitted or charged. Each step's ``plan_fit`` receives the known shape, names and
+    dtypes of its input. Properties that depend on an earlier release are unknown, and are checked
+    by the step's own fit, after the charge. An example is the length of a list in `monotonic_cst`
+    behind a `DPOneHotEncoder` that finds categories.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
     walk = walk_through(pipe, prefix, before, table.form_with_labels(pipe))
     yield from walk.refusals
     for step in walk.steps:
-        # A part of a ColumnTransformer that gets no column is not fitted.
+        # A ColumnTransformer does not fit a part that receives no column.
         if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
             try:
                 _check_step(step, table)
@@ -177,16 +177,16 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
 def _check_step(step, table):
     estimator = step.estimator
     if step.n_features == 0 and step.kind == "private":
-        raise ValueError("the step gets no column: the step before it makes none")
+        raise ValueError("the step receives no column, because the step before it returns none")
     if step.is_series and step.kind == "private":
         raise ValueError(
-            f"columns: {step.columns} is given without a list around it, as an array of one "
-            "dimension: write [column] in the place of column"
+            f"columns: {step.columns} selects a one-dimensional array; write [column] instead of "
+            "column"
         )
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
-            f"{type(estimator).__name__} takes no sparse table, and gets one: let the step before "
-            "it, if there is one, make a dense table (sparse_output=False), or take a step that "
+            f"{type(estimator).__name__} does not accept the sparse table that it receives; make "
+            "the output of the step before dense (sparse_output=False), or use a step that "
             "accepts sparse tables"
         )
     if isinstance(estimator, FrozenEstimator):
@@ -198,9 +198,9 @@ def _check_step(step, table):
         _check_plan(step, table)
     elif sklearn_name(estimator):
         _check_of_sklearn(step)
-    made = output_form(estimator, step.form)
-    if made.names is not None:
-        check_unique_names(made.names, frame_library(estimator))
+    output = output_form(estimator, step.form)
+    if output.names is not None:
+        check_unique_names(output.names, frame_library(estimator))
 
 
 def _check_frozen(step):
@@ -210,35 +210,35 @@ def _check_frozen(step):
     width = getattr(fitted, "n_features_in_", None)
     if None not in (width, step.n_features) and width != step.n_features:
         raise ValueError(
-            f"estimator was fitted to {width} columns, but the step gets {step.n_features}"
+            f"estimator was fitted to {width} columns, but the step receives {step.n_features}"
         )
     names = getattr(fitted, "feature_names_in_", None)
     if names is not None and form.is_frame and form.names is not None:
-        known = [*names]
-        given = [*form.names]
-        if given != known and all(isinstance(name, str) for name in given):
+        fitted_names = [*names]
+        table_names = [*form.names]
+        if table_names != fitted_names and all(isinstance(name, str) for name in table_names):
             raise ValueError(
-                f"estimator was fitted to columns {known}, but the step gets {given}: give it the "
-                "same columns in the same order"
+                f"estimator was fitted to columns {fitted_names}, but the step receives "
+                f"{table_names}; pass the same columns in the same order"
             )
     if step.kind == "frozen" and of_skdp(fitted) and hasattr(fitted, "transform"):
         _check_frozen_words(fitted, form)
 
 
 def _check_frozen_words(fitted, form):
-    """Refuse a fitted transformer of words where the columns are known to be numbers, or so."""
+    """Raise `ValueError` if the kinds of a frozen transformer's columns are known not to match."""
     if form.has_known_cells and form.n_columns:
         with warnings.catch_warnings():
-            # The rows have no names of columns.
+            # The template rows have no column names.
             warnings.simplefilter("ignore")
             fitted.transform(made_up_rows(form.kinds))
 
 
 def _check_search(step, table):
-    """Check a search's parameters and those of its candidates."""
+    """Check the parameters of a search and of its candidates."""
     search = step.estimator
     search._check_parameters()
-    # Its fits are to parts of the rows.
+    # The fits of a search use parts of the rows.
     inner = replace(table, form=replace(step.form, n_rows=None))
     name = f"{step.name}__estimator" if step.name else "estimator"
     for params in search._candidate_params():
@@ -255,19 +255,20 @@ def _check_of_sklearn(step):
     categories = params.get("categories")
     if isinstance(categories, list | tuple) and step.n_features not in (None, len(categories)):
         raise ValueError(
-            f"categories has {len(categories)} lists, but the step gets {step.n_features} columns"
+            f"categories has {len(categories)} lists, but the step receives {step.n_features} "
+            "columns"
         )
     if isinstance(categories, list | tuple) and step.form.holds_numbers:
-        # Only encoders of words are accepted steps.
+        # Only encoders whose categories are strings are accepted.
         raise ValueError(
-            "categories are words, but the columns that the step gets are numbers, which never "
-            "equal a word: leave the step out, or put it where the words are"
+            "categories are strings, but the step receives numeric columns, which never match; "
+            "remove the step, or apply it to the columns of strings"
         )
     check_on_templates(estimator, step.form)
 
 
 def _check_declared_words(step, plan):
-    """Raise `ValueError` for categories that match nothing: words for numbers, or the reverse."""
+    """Raise `ValueError` for categories that cannot match: strings for numbers, or the reverse."""
     params = step.params
     form = step.form
     if form.has_known_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
@@ -279,8 +280,7 @@ def _check_declared_words(step, plan):
             table = RowsAndTarget(table, np.zeros(len(rows)))
         step.estimator._check_rows(table, plan)
     elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
-        # There is no plan of a table whose shape is not known. An imputer reads categories for its
-        # other strategy alone.
+        # Without a known shape there is no plan. An imputer reads categories for one strategy only.
         declared = declared_labels(params.get("categories"), _names(step), form.n_columns)
         for _, labels in declared:
             check_label_kinds(np.zeros(1), "the table", categories_array(labels))
@@ -293,25 +293,25 @@ def _check_columns(step):
     if step.form.is_frame and repeated_names(step.form.names or ()):
         raise ValueError(
             f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
-            "verbose_feature_names_out=True puts the names of the parts before them"
+            "verbose_feature_names_out=True adds the names of the parts as prefixes"
         )
     if "text" in kinds and not (tags.string or tags.categorical):
         raise non_numeric_error(column_name(kinds.index("text"), step.form.names))
 
 
 def _check_has_names(step):
-    """Refuse a column's name where the step gets an array, also one of a width that is found.
+    """Raise `ValueError` if a parameter names a column but the step receives an array.
 
-    A plan of a known width refuses it by itself.
+    This covers arrays of unknown width; a plan with a known width raises the error itself.
     """
     if step.form.is_frame is not False or step.n_features is not None:
         return
     for parameter, column in columns_named(step.params):
         if isinstance(column, str):
             raise ValueError(
-                f"{parameter} names column {column!r}, but the step gets an array, whose columns "
-                "have no names: let the step before it make a data frame, by "
-                "set_output(transform='pandas'), or name columns by their positions"
+                f"{parameter} names column {column!r}, but the step receives an array, whose "
+                "columns have no names; call set_output(transform='pandas') on the step before, "
+                "or use column positions"
             )
 
 
@@ -343,20 +343,20 @@ def _check_plan(step, table):
         _check_declared_words(step, plan)
     if unit == "person" and not getattr(plan, "by_person", False):
         raise ValueError(
-            "with these parameters there is no release whose unit is a person: use an accountant "
-            "with unit='row' or unit='group'"
+            "these parameters do not support unit='person': use an accountant with unit='row' or "
+            "unit='group'"
         )
     check_output_setting(estimator, sparse=getattr(plan, "sparse_output", False))
     planned = getattr(estimator.accountant, "planned", None)
-    # What a plan of an unknown shape costs may not be what the fit will cost.
+    # The cost of a plan for an unknown shape may differ from the cost of the fit.
     if planned is not None and None not in (shape.n_rows, shape.n_columns):
         relation = terms_of(estimator.accountant).relation
         if not planned.covers(plan.event, relation):
             raise ValueError(
-                f"it would release what was not planned: {plan.event} instead of {planned.event}. "
-                "The table's shape or types, its labels or a parameter are not those of the plan: "
-                "split the budget again, without n_samples and n_features if types are not known; "
-                "n_samples is the number of persons, where these are the unit"
+                f"the release {plan.event} was not planned; the plan is {planned.event}. The "
+                "table's shape or dtypes, its labels or a parameter changed. Split the budget "
+                "again; omit n_samples and n_features if dtypes are unknown. With "
+                "unit='person', n_samples is the number of persons"
             )
 
 
@@ -369,7 +369,7 @@ def _names(step):
 
 
 def _plan_of_any_kinds(estimator, shape, guarantee):
-    """Return a plan; where dtypes are not known, columns may be dates if bounds say so."""
+    """Return a plan; columns of unknown dtype may be dates if their bounds are dates."""
     try:
         return estimator.plan_fit(shape, guarantee)
     except ValueError:

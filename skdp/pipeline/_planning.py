@@ -51,7 +51,7 @@ def planned_charge(
         Shape of the table. With None the charge is exact for estimators whose charge does not
         depend on the shape.
     classes : array-like, default=None
-        Labels of y. None uses those that the estimator declares, or 0 and 1.
+        Labels of y. None uses the labels that the estimator declares, or 0 and 1.
     terms : LedgerConfig, default=None
         Configuration of the accountant that will be charged, see `skdp.base.terms_of`.
     name : str, default=""
@@ -97,8 +97,8 @@ def planned_charge(
     shapes = dict.fromkeys((n_samples or n, n_features or d) for n, d in (*SHAPES, *lists))
     plans = []
     for n, d in shapes:
-        known = columns or {"names": names_in(params, d)}
-        shape = TableShape(n_rows=n, n_columns=d, classes=classes, **known)
+        column_facts = columns or {"names": names_in(params, d)}
+        shape = TableShape(n_rows=n, n_columns=d, classes=classes, **column_facts)
         try:
             plans.append(estimator.plan_fit(shape, guarantee))
         except ValueError:
@@ -128,7 +128,8 @@ def labels_of(params, classes=None):
     weights = params.get("class_weight")
     classes = classes if declared is None else declared
     if classes is None and isinstance(weights, dict) and weights:
-        # A classifier needs at least two labels, so a single weighted one gets another.
+        # A classifier needs at least two labels, so a second label is added to a single weighted
+        # one.
         classes = [*weights, *map(_other_label, weights)] if len(weights) == 1 else [*weights]
     return np.unique([0, 1] if classes is None else classes)
 
@@ -217,9 +218,9 @@ class PipelinePlan(FrozenValue):
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
         known["holds_numbers"] = step.form.holds_numbers
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
-            known["columns"] = self.columns
+            options["columns"] = self.columns
         try:
-            return planned_charge(estimator, self.n_samples, step.n_features, **known)
+            return planned_charge(estimator, self.n_samples, step.n_features, **options)
         except ValueError as error:
             raise ValueError(step_message(step.title, error)) from error
 
@@ -330,7 +331,7 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
     warn_of_values(steps)
-    # A step that only a wider table would reach has no plan.
+    # A step that receives columns only of a wider table has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
         if step.name not in planned and is_estimator(step.estimator):
@@ -364,7 +365,7 @@ def check_accepted(steps, public_steps=()):
     Raises
     ------
     ValueError
-        If there are such steps that `public_steps` does not name.
+        If `public_steps` does not name all of these steps.
     """
     problems = unaccepted(steps, public_steps)
     if problems:
@@ -375,10 +376,10 @@ def _reason(step):
     """Return the reason why a step is not accepted, and a remedy."""
     reason = f"step {step.title!r} {REASONS[step.kind]}"
     if not is_estimator(step.estimator):
-        # The "step" is a parameter by which a container learns.
+        # This "step" is a parameter by which a container learns.
         return f"{reason}: {step.advice}"
     if step.kind == "wrapper":
-        return f"{reason}: use the estimators inside it by themselves, or fit it without a plan"
+        return f"{reason}: use its inner estimators directly, or fit it without a plan"
     if step.kind in ("learns", "unknown"):
         return f"{reason}: {step.advice}, or name it in public_steps if what it learns is public"
     if step.kind in ("resamples", "calibrates", "cross_validates"):

@@ -1,4 +1,4 @@
-"""The cost of the private steps of a pipeline, one by one and together, and redundant charges."""
+"""The separate and joint costs of a pipeline's private steps, and redundant charges."""
 
 import itertools
 import math
@@ -66,16 +66,16 @@ def price_steps(priced, n_samples):
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
-        known = {"terms": terms.per_row if hasattr(accountant, "planned") else terms}
-        # Only a step outside of wrappers is fitted to all rows; others are fitted to a part.
+        config = {"terms": terms.per_row if hasattr(accountant, "planned") else terms}
+        # Only steps outside of wrappers are fitted to all rows; others are fitted to some of them.
         shape = n_samples if step.fits == 1 else None, step.n_features or None
-        planned = planned_charge(step.estimator, *shape, **known, name=step.title)
+        planned = planned_charge(step.estimator, *shape, **config, name=step.title)
         free = not leaves(planned.event)
         price = {} if free else {"epsilon": planned.epsilon, "delta": planned.delta}
         exact = free or planned.exact or of_skdp(step.estimator)
         price |= {"fits": step.fits or 0, "exact": exact and step.fits is not None}
-        where = {"accountant": accountant, "terms": terms}
-        prices[step.name] = Price(event=planned.event, **price, **where)
+        account = {"accountant": accountant, "terms": terms}
+        prices[step.name] = Price(event=planned.event, **price, **account)
     return prices
 
 
@@ -90,12 +90,12 @@ def total_price(prices):
     delta = min(math.fsum(part.delta * part.fits for part in parts), 1.0)
     joint = epsilon
     units = {(part.terms.relation, part.terms.max_rows) for part in parts}
-    # A single round of a reservation costs its price; different units have no joint cost.
+    # A single round of a reservation has its planned cost. Different units have no joint cost.
     rounds = [part.fits if isinstance(part.accountant, Reservation) else None for part in parts]
     if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
-        together = Composed(tuple(part.event * part.fits for part in parts))
-        joint = min(joint, get_epsilon(together, delta, relation=relation, group_size=max_rows))
+        total_event = Composed(tuple(part.event * part.fits for part in parts))
+        joint = min(joint, get_epsilon(total_event, delta, relation=relation, group_size=max_rows))
     return {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint, "exact": exact}
 
 
@@ -114,8 +114,8 @@ def _with_rounds(prices):
             counts[price.accountant.index] += price.fits
     for whole, counts in runs.values():
         price = {"event": whole.event, "epsilon": whole.epsilon, "delta": whole.delta}
-        where = {"accountant": whole, "terms": terms_of(whole.accountant)}
-        yield Price(fits=whole.new_rounds(counts), **price, **where)
+        account = {"accountant": whole, "terms": terms_of(whole.accountant)}
+        yield Price(fits=whole.new_rounds(counts), **price, **account)
 
 
 def paid_twice(steps):
@@ -154,6 +154,6 @@ def paid_twice(steps):
 
 
 def _learned(step):
-    """Return a key of the values that a step learns: equal keys, equal values."""
-    known = {name: repr(value) for name, value in step.params.items() if name not in BUDGET}
-    return type(step.estimator), step.before, step.columns, known
+    """Return a key of the values that a step learns; equal keys mean equal values."""
+    settings = {name: repr(value) for name, value in step.params.items() if name not in BUDGET}
+    return type(step.estimator), step.before, step.columns, settings

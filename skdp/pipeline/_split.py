@@ -1,4 +1,4 @@
-"""One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
+"""One budget for all private steps of a pipeline, and a ready-made pipeline for raw tables."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -44,12 +44,12 @@ def split_budget(
     classes: Classes | None = None,
     public_steps: Sequence[str] = (),
 ) -> Estimator:
-    """Return a pipeline whose private steps share one budget, with their noise set together.
+    """Return a pipeline whose private steps share one budget and are calibrated together.
 
-    The steps' own epsilons and deltas are as large as the tightest bound on their composition
-    allows, so that all of them together cost (`epsilon`, `delta`): in general they add up to
-    more. Each fit of the pipeline is one charge of (`epsilon`, `delta`), made when its first
-    step runs; clones, folds, worker processes and refits are charged in the same way.
+    The epsilons and deltas of the steps are as large as the tightest composition bound allows for a
+    joint cost of (`epsilon`, `delta`). Their sums are usually larger. Each fit of the pipeline is
+    one charge of (`epsilon`, `delta`), made when its first step runs; clones, folds, worker
+    processes and refits are charged in the same way.
 
     Parameters
     ----------
@@ -57,23 +57,23 @@ def split_budget(
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
         It is not changed.
     epsilon : float
-        What one fit of the whole pipeline costs, for the accountant's unit.
+        Epsilon of one fit of the pipeline, for the accountant's unit.
     delta : float, default=0.0
-        Likewise. Every step that has a parameter `delta` gets its share.
+        Delta of one fit. Each step with a parameter `delta` receives a fraction.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
     fractions : dict of str to float, default=None
-        Each private step's share, by its name as in `set_params`, in any unit. By default the
-        final estimator after k transformers gets ``0.85**k``, and the transformers share the
-        rest equally; without a private final estimator all steps get the same.
+        Relative budget of each private step, by its name as in `set_params`. By default the final
+        estimator after k transformers receives the fraction ``0.85**k``, and the transformers share
+        the rest equally. Without a private final estimator all steps receive equal fractions.
     n_samples, n_features : int, default=None
-        The shape of the table. With it every step is planned exactly, and every fit must be to
-        a table of that shape. None leaves the shape open, as cross-validation needs; then
-        steps whose noise depends on the shape are planned by their own (epsilon, delta), which
-        composes less tightly.
+        Shape of the table. If it is declared, every step is planned exactly, and every fit must
+        have a table of that shape. None allows any shape, as cross-validation requires. Steps whose
+        noise depends on the shape are then planned by their (epsilon, delta), which composes less
+        tightly.
     classes : array-like, default=None
-        The labels of y, where steps do not declare them and there are other than two.
+        Labels of y. Needed if steps do not declare them and their number is not two.
     public_steps : sequence of str, default=()
         Names of steps that learn from the data, declared not to need protection.
 
@@ -81,24 +81,24 @@ def split_budget(
     -------
     estimator
         A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
-        `ColumnTransformer` with a part that may be sparse gets ``sparse_threshold=0`` unless
-        another threshold was set: its table is dense, whatever the rows are. A container is of
-        a subclass whose fits check, before the first charge, every step's parameters, and `y`
-        against them, with the table's shape, names and dtypes.
+        `ColumnTransformer` with a part that may be sparse receives ``sparse_threshold=0`` unless
+        another threshold was set, so that its output is always dense. Containers are replaced by
+        subclasses whose fits check the parameters of every step, and `y`, against the table's
+        shape, names and dtypes before the first charge.
 
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing and is not in `public_steps`,
-        if a remainder gets no column of `n_features`, or if a step would refuse a parameter
-        whatever the table is. The message names the step.
+        If a step is neither private nor known to learn nothing and is not in `public_steps`, if no
+        columns of `n_features` are left for a remainder, or if a step refuses a parameter for every
+        table. The message names the step.
 
     Notes
     -----
-    What is guaranteed, and why steps may run in any order and in several fits at once, is in
-    ``docs/how_to/pipelines.md``. A step whose parameters are changed afterwards so that it would
-    release something else than was planned is refused. A fit judges the steps that are there then:
-    one that was put into the plan later, and learns without privacy, is refused before the charge.
+    The guarantee, and the reason why steps may run in any order and in concurrent fits, are in
+    ``docs/how_to/pipelines.md``. A step is refused if its parameters were changed so that its
+    release differs from the plan. Each fit checks its present steps: a step that was added later
+    and learns without privacy is refused before the charge.
 
     Examples
     --------
@@ -130,14 +130,14 @@ def split_budget(
     )
     row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
-        row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
+        row *= 0.5  # The other half is for Gaussian mechanisms, which have no separate delta.
     form = TableForm(n_rows=n_samples, n_columns=n_features, classes=classes)
     check_parameters(plan.with_budget(epsilon, row), PublicTable(form=form))
     scale = joint_scale(lambda s: plan.event(s * epsilon, row), epsilon, delta, terms)
     charges = plan.charges(scale * epsilon, row)
     if accountant is None:
-        known = BudgetPlan(charges, epsilon, delta)
-        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps, known)
+        budget_plan = BudgetPlan(charges, epsilon, delta)
+        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps, budget_plan)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
@@ -157,8 +157,9 @@ def joint_scale(
     Parameters
     ----------
     make_event : callable
-        Maps a positive scale to an event that costs the more the larger it is; at scale 1 the
-        parts' own epsilons add up to the budget's, so that for single rows 1 fits always.
+        Maps a positive scale to an event whose cost increases with the scale. At scale 1 the
+        epsilons of the parts sum to the budget's epsilon, so that scale 1 always fits for single
+        rows.
     epsilon, delta : float
         The budget.
     terms : LedgerConfig, default=None
@@ -181,7 +182,7 @@ def joint_scale(
     terms = terms_of(None) if terms is None else terms
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
-        # What is known to hold for a row at a smaller price holds for the group at this one.
+        # A guarantee per row at a smaller epsilon implies the group's guarantee at this one.
         row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row
         epsilon = row.epsilon
         delta = row.delta
@@ -225,32 +226,32 @@ def tabular_pipeline(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> Pipeline:
-    """Return a pipeline that fits a private model to raw tables, in one budget.
+    """Return a pipeline that fits a private model to raw tables within one budget.
 
     Tables are data frames or arrays of numbers, dates, strings, categories and booleans, with or
-    without missing values. A column goes where its type, or what is declared, says.
+    without missing values. The dtype or the declaration of a column determines its treatment.
 
     Parameters
     ----------
     estimator : "classifier", "regressor", or a classifier or regressor of skdp, class or instance
         "classifier" and "regressor" are `DPAdditiveClassifier` and `DPAdditiveRegressor`: they
-        take raw tables by themselves, and are the only step. Others stand behind a
-        `DPTableVectorizer`. An instance is not changed.
+        accept raw tables and are the only step. Other models follow a `DPTableVectorizer`. An
+        instance is not changed.
     epsilon : float, default=1.0
-        What one fit of the whole pipeline costs.
+        Epsilon of one fit of the pipeline.
     delta : float, default=1e-6
-        Likewise. Finding categories needs a positive one.
+        Delta of one fit. Finding categories needs a positive delta.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of columns of numbers and dates, declared, not computed from the data. What is
-        not declared is found privately.
+        Range of the numeric and date columns. It must not be computed from the data. Ranges that
+        are not declared are found privately.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, likewise; "auto", for the table or instead of a list,
-        finds them.
+        Categories of the categorical columns, which must not be computed from the data. "auto", for
+        the table or instead of a list, finds them privately.
     target_bounds : tuple of (low, high), default=None
-        The range of a regressor's target, unless an instance declares it.
+        Range of a regressor's target, unless an instance declares it.
     accountant : PrivacyAccountant, default=None
-        Where fits are charged. None takes that of an instance, or charges nothing and protects
-        under "add_remove".
+        Accountant that is charged by fits. None uses that of an instance; without one nothing is
+        recorded, and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -258,21 +259,21 @@ def tabular_pipeline(
     Returns
     -------
     Pipeline
-        Its last step is the model, with `epsilon`, `delta`, `accountant` and, where it has one,
-        `data_norm` set. Each fit is one charge of (`epsilon`, `delta`).
+        Its last step is the model, with `epsilon`, `delta`, `accountant` and, if it has this
+        parameter, `data_norm` set. Each fit is one charge of (`epsilon`, `delta`).
 
     Raises
     ------
     ValueError
-        If the estimator is none of skdp's for labels or targets, or would refuse a parameter.
-        Nothing was charged.
+        If the estimator is not a classifier or regressor of skdp, or refuses a parameter. Nothing
+        was charged.
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private, as `split_budget` guarantees. The front
-    makes rows of norm at most 1. It bins numbers, unless the model releases the moments of all
-    features (``mechanism="sufficient_statistics"``), for which few features are better: then it
-    scales them. The measurements are in ``docs/how_to/pipelines.md``.
+    A fit is (`epsilon`, `delta`)-differentially private, as `split_budget` guarantees. The
+    vectorizer returns rows of norm at most 1. It bins numeric columns, unless the model releases
+    the moments of all features (``mechanism="sufficient_statistics"``): such a model needs few
+    features, so numeric columns are scaled. The measurements are in ``docs/how_to/pipelines.md``.
 
     Examples
     --------
@@ -300,8 +301,8 @@ def tabular_pipeline(
     if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(
             "estimator must be 'classifier', 'regressor', or a classifier or regressor of skdp for "
-            "raw tables or sparse rows, such as DPLogisticRegression; for a search make a pipeline "
-            f"of what it tries first, DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
+            "raw tables or sparse rows, such as DPLogisticRegression; for a search, build the "
+            f"pipeline first, DPGridSearchCV(tabular_pipeline(...), ...); got {estimator!r}"
         )
     model_params = model.get_params(deep=False)
     model = clone(model)

@@ -56,16 +56,17 @@ class Place(FrozenValue):
     columns : str, default=""
         Description of the columns that it receives from a `ColumnTransformer`.
     before : tuple of str
-        The names of what is fitted before it on the way to it, in order; the last one is that
-        of the step, or of several side by side, whose output it is fitted to.
+        Names of the steps whose outputs lead to it, in order. The last name denotes the step, or
+        the parallel steps, whose output it receives.
     fits : int or None, default=1
-        Number of its fits in one fit of the whole, None if it depends on the table or is unknown.
+        Number of its fits in one fit of the pipeline; None if it depends on the table or is
+        unknown.
     form : TableForm, default=UNKNOWN_FORM
         Public information on the table that it is fitted to.
     by_person : bool, default=False
-        True if the whole is charged by person, so that the number of rows is private.
+        True if the pipeline is charged by person, so that the number of rows is private.
     is_series : bool, default=False
-        True if its column is selected without a list, and so is a one-dimensional array.
+        True if its column is selected without a list, so that it receives a one-dimensional array.
     """
 
     name: str
@@ -78,22 +79,22 @@ class Place(FrozenValue):
 
     @property
     def n_features(self):
-        """Number of columns that it is fitted to, None if unknown."""
+        """Number of columns that the estimator receives; None if unknown."""
         return self.form.n_columns
 
-    def inside(self, part, **given):
-        """Return the place of a part of what stands here."""
-        return replace(self, name=join_names(self.name, part), **given)
+    def inside(self, part, **changes):
+        """Return the place of a nested part of the estimator at this place."""
+        return replace(self, name=join_names(self.name, part), **changes)
 
     def choice(self, *part, by, advice):
-        """Return a step for what a container learns from the table."""
+        """Return a step that represents what a container itself learns from the table."""
         name = join_names(self.name, *part)
         return Step(name=name, estimator=by, kind="learns", advice=advice, fits=self.fits)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Place):
-    """One step of a pipeline, with nothing nested in it.
+    """One step of a pipeline, without nested estimators.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ class Step(Place):
 
     @property
     def title(self):
-        """The name, or the class of a single estimator."""
+        """The name of the step, or the class name of a single estimator."""
         return self.name or type(self.estimator).__name__
 
     @property
@@ -131,13 +132,13 @@ class Step(Place):
         return self.by_person or getattr(terms, "unit", None) == "person" or is_noisy
 
     def parameter(self, name):
-        """Return the name by which `set_params` of the whole knows a parameter of the step."""
+        """Return the name of a step's parameter in `set_params` of the pipeline."""
         return join_names(self.name, name)
 
     def fitted_in(self, model):
-        """Return the fitted estimator of this step in a fitted model."""
+        """Return the fitted estimator of this step, from a fitted model."""
         for part in filter(None, self.name.split("__")):
-            # A ColumnTransformer fits clones of its parameters, and none for no columns.
+            # A ColumnTransformer fits clones of its parameters, except parts without columns.
             fitted = getattr(model, "named_transformers_", {})
             if is_skrub_container(model) and hasattr(model, "transformer_"):
                 fitted = {"transformer": model.transformer_}
@@ -145,7 +146,7 @@ class Step(Place):
         return model
 
     def holds(self, other):
-        """Return True if another step stands in this one."""
+        """Return True if another step is nested in this one."""
         return other is not self and other.name.startswith(self.name and f"{self.name}__")
 
 
@@ -165,11 +166,11 @@ class Walk:
         self.refusals = []
 
     def add_choice(self, place, *part, by, advice):
-        """Add a step for what the container at a place learns from the table."""
+        """Add a step that represents what the container at a place learns from the table."""
         self.steps.append(place.choice(*part, by=by, advice=advice))
 
     def check(self, container, place, check, *arguments):
-        """Note what a check of a container raises."""
+        """Store the error that a check of a container raises."""
         try:
             check(container, *arguments)
         except (ValueError, TypeError) as error:
@@ -185,26 +186,26 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     pipe : estimator
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
     n_features : int, default=None
-        The columns of the table.
+        Number of columns of the table.
     prefix : str, default=""
-        What the names begin with.
+        Prefix of the names.
     before : tuple of str, default=()
-        The names of what is fitted before it, see `Step`.
+        Names of the steps that are fitted before, as in `Place`.
     form : TableForm, default=UNKNOWN_FORM
-        What else is known of the table.
+        Further public information on the table.
     by_person : bool, default=False
-        Whether all of it is charged by person, whatever accountants its steps have now.
+        True if the pipeline is charged by person, regardless of the accountants of its steps.
 
     Returns
     -------
     list of Step
-        What a container itself computes from the table, or does in ways that were not
-        verified, is a step too, named after the parameter that makes it do so.
+        If a container itself learns from the table, or was not verified with one of its parameters,
+        an additional step is named after that parameter.
 
     Raises
     ------
     ValueError
-        If `n_features` is no positive integer, or a step's columns are not in its table.
+        If `n_features` is not a positive integer, or a step selects columns that its table lacks.
     """
     if n_features is not None:
         n_features = check_integer(n_features, "n_features", 1)
@@ -214,18 +215,18 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
 
 def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False):
     """Return the `Walk` through a pipeline; see `find_steps`."""
-    found = Walk()
+    walk = Walk()
     place = Place(name=prefix, before=before, form=form, by_person=by_person)
-    _walk(pipe, place, found)
-    found.steps = _with_private_number_of_rows(found.steps)
-    return found
+    _walk(pipe, place, walk)
+    walk.steps = _with_private_number_of_rows(walk.steps)
+    return walk
 
 
 def _with_private_number_of_rows(steps):
-    """Return steps with the kind "not_row_wise" of those that would reveal the number of rows.
+    """Return the steps; those that would reveal the number of rows get the kind "not_row_wise".
 
-    A last bit of other persons' rows, which depends on how many rows one person has, is a whole
-    unit of theirs behind a bin, a threshold or a clip.
+    If one person's number of rows changes the rounding of other rows, a later bin, threshold or
+    clip can turn this difference into a change of all these rows.
     """
     behind = {name for step in steps if step.hides_number_of_rows for name in step.before}
     learns_nothing = ("stateless", "declared", "frozen")
@@ -237,51 +238,51 @@ def _with_private_number_of_rows(steps):
     ]
 
 
-def _walk(estimator, place, found):
-    """Add the steps that stand at a place to a `Walk`.
+def _walk(estimator, place, walk):
+    """Add the steps at a place to a `Walk`.
 
     Returns
     -------
     Place
-        What the next step is given. The last name in its `before` is that of what makes its
-        whole table.
+        Place of the next step. The last name in its `before` is the step that returns its whole
+        table.
     """
     for callback in raw_callbacks(estimator):
-        found.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
+        walk.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
     kind, advice = judge_step(estimator)
     if kind != "container":
         step = Step(estimator=estimator, kind=kind, advice=advice, **vars(place))
-        found.steps += [step, *_refused_by_search(step)]
+        walk.steps += [step, *_refused_by_search(step)]
         form = output_form(estimator, place.form)
         if place.fits is None and place.n_features is None:
-            # It may get no column, and then makes none.
+            # Without input columns it has no output.
             form = form.with_columns(None)
         before = (*place.before, place.name)
         return replace(place, before=before, form=form, is_series=False)
     if isinstance(estimator, Pipeline):
-        return _walk_pipeline(estimator, place, found)
+        return _walk_pipeline(estimator, place, walk)
     if is_skrub_container(estimator):
-        return _walk_skrub_container(estimator, place, found)
-    return _walk_side_by_side(estimator, place, found)
+        return _walk_skrub_container(estimator, place, walk)
+    return _walk_side_by_side(estimator, place, walk)
 
 
-def _walk_pipeline(pipe, place, found):
-    """Do what `_walk` does for a `Pipeline`."""
-    # A release that a memory makes again tells that no row has changed.
+def _walk_pipeline(pipe, place, walk):
+    """Add the steps of a `Pipeline`, as `_walk` does."""
+    # Repeating a release from `memory` reveals that no row has changed.
     remembers = pipe.memory is not None
     if remembers:
-        found.add_choice(place, "memory", by="memory", advice=MEMORY)
-    found.check(pipe, place, check_container)
+        walk.add_choice(place, "memory", by="memory", advice=MEMORY)
+    walk.check(pipe, place, check_container)
     fits = None if remembers else place.fits
     after = place
     for part, inner in pipe.steps:
-        given = {"before": after.before, "form": after.form, "is_series": after.is_series}
-        after = _walk(inner, place.inside(part, **given, fits=fits), found)
+        changes = {"before": after.before, "form": after.form, "is_series": after.is_series}
+        after = _walk(inner, place.inside(part, **changes, fits=fits), walk)
     return after
 
 
-def _walk_side_by_side(container, place, found):
-    """Do what `_walk` does for a `FeatureUnion` or a `ColumnTransformer`."""
+def _walk_side_by_side(container, place, walk):
+    """Add the steps of a `FeatureUnion` or a `ColumnTransformer`, as `_walk` does."""
     threshold = None
     if isinstance(container, FeatureUnion):
         parts = [(inner, place.inside(part)) for part, inner in container.transformer_list]
@@ -290,19 +291,19 @@ def _walk_side_by_side(container, place, found):
         parts = list(_of_columns(container, place))
         for part, _, columns in container.transformers:
             if _is_by_values(columns, place.before):
-                found.add_choice(place, part, "columns", by=columns, advice=COLUMNS)
-    # The frame that is made of the parts may take its types from values.
+                walk.add_choice(place, part, "columns", by=columns, advice=COLUMNS)
+    # The dtypes of the joined frame may depend on values.
     if infers_types(container):
-        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
-    first = len(found.steps)
+        walk.add_choice(place, "set_output", by="set_output", advice=FRAMES)
+    first = len(walk.steps)
     names = [inside.name.rpartition("__")[2] for _, inside in parts]
-    found.check(container, place, check_container)
-    outputs = [_walk(inner, inside, found) for inner, inside in parts]
-    inner_steps = found.steps[first:]
+    walk.check(container, place, check_container)
+    outputs = [_walk(inner, inside, walk) for inner, inside in parts]
+    inner_steps = walk.steps[first:]
     if threshold is not None and _density_decides(container, place, inner_steps):
-        found.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
+        walk.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
     forms = [output.form for output in outputs]
-    found.check(container, place, check_joined_names, names, forms)
+    walk.check(container, place, check_joined_names, names, forms)
     return replace(
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
@@ -311,16 +312,16 @@ def _walk_side_by_side(container, place, found):
     )
 
 
-def _walk_skrub_container(container, place, found):
-    """Do what `_walk` does for an `ApplyToCols` or `ApplyToFrame` of skrub."""
+def _walk_skrub_container(container, place, walk):
+    """Add the steps of skrub's `ApplyToCols` or `ApplyToFrame`, as `_walk` does."""
     cols = container.cols
     if selects_by_values(cols) or selects_by_values(getattr(container, "exclude_cols", None)):
-        found.add_choice(place, "cols", by=cols, advice=SELECTOR)
-    # It tells its transformer to make a frame.
+        walk.add_choice(place, "cols", by=cols, advice=SELECTOR)
+    # The container configures its transformer to return a frame.
     if not gives_numbers(container.transformer):
-        found.add_choice(place, "set_output", by="set_output", advice=FRAMES)
-    # A selector may select nothing. Versions of skrub that have ApplyToFrame fit a clone for each
-    # column in ApplyToCols.
+        walk.add_choice(place, "set_output", by="set_output", advice=FRAMES)
+    # A selector may select no column. In versions of skrub with ApplyToFrame, ApplyToCols fits one
+    # clone per column.
     is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
     is_by_column = hasattr(sys.modules.get("skrub"), "ApplyToFrame")
     if type(container).__name__ == "ApplyToCols" and is_by_column:
@@ -328,18 +329,18 @@ def _walk_skrub_container(container, place, found):
     inside = place.inside(
         "transformer", columns=str(cols), fits=place.fits if is_sure else None, form=UNKNOWN_FORM
     )
-    first = len(found.steps)
-    _walk(container.transformer, inside, found)
-    before = (*place.before, *(step.name for step in found.steps[first:]), place.name)
+    first = len(walk.steps)
+    _walk(container.transformer, inside, walk)
+    before = (*place.before, *(step.name for step in walk.steps[first:]), place.name)
     return replace(place, before=before, form=UNKNOWN_FORM)
 
 
 def with_dense_columns(pipe, public_steps=()):
-    """Return a clone whose column transformers make dense tables where density would decide.
+    """Return a clone whose column transformers return dense tables if density would decide.
 
     At scikit-learn's default `sparse_threshold` a `ColumnTransformer` with a part that may be
-    sparse publishes whether an exact count of stored entries is above a limit. With 0 its table
-    is dense whatever the rows are. A threshold that was set, or is named in `public_steps`, stays.
+    sparse publishes whether an exact count of stored entries is above a limit. With 0 its output is
+    always dense. A threshold that was set, or is named in `public_steps`, is unchanged.
 
     Parameters
     ----------
@@ -363,7 +364,7 @@ def with_dense_columns(pipe, public_steps=()):
 
 
 def steps_of_search(step):
-    """Return the steps of what a private search fits, one list a candidate; of others nothing."""
+    """Return one list of steps per candidate of a private search; empty for other estimators."""
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
@@ -371,11 +372,13 @@ def steps_of_search(step):
     every = ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
-    return [find_steps(each, None, name, step.before, by_person=by_person) for each in tried]
+    return [
+        find_steps(candidate, None, name, step.before, by_person=by_person) for candidate in tried
+    ]
 
 
 def _refused_by_search(step):
-    """Return the inner steps that a private search refuses; its cost covers private ones."""
+    """Return the inner steps that a private search refuses; its cost covers private steps."""
     refused = {}
     for inside in steps_of_search(step):
         public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
@@ -384,14 +387,14 @@ def _refused_by_search(step):
 
 
 def unaccepted(steps, public_steps=()):
-    """Return the steps that learn from data in a way that no budget pays for."""
+    """Return the steps that learn from data without a charge."""
     names = {step.name for step in steps} | {step.title for step in steps}
     unknown = [name for name in public_steps if name not in names]
     if unknown:
-        raise ValueError(f"public_steps names {unknown[0]!r}, which is no step")
+        raise ValueError(f"public_steps contains {unknown[0]!r}, which is not the name of a step")
 
     def is_excused(step):
-        # What is frozen is not fitted, and not charged again.
+        # Frozen estimators are not fitted, and not charged again.
         is_charged = step.kind != "opaque" and holds_private(step.estimator)
         named = {step.name, step.title} & set(public_steps)
         return named and not (step.kind in ("local", "resamples") or is_charged)
@@ -400,16 +403,16 @@ def unaccepted(steps, public_steps=()):
 
 
 def fails_by_values(step):
-    """Return in words the values on which a step's fit would raise, with a remedy; "" for none."""
+    """Return a description of the values on which a step's fit raises an error, with a remedy."""
     part = step.estimator.estimator if step.kind == "frozen" else step.estimator
     return find_entry(part).fails_on(part)
 
 
 def warn_of_values(steps):
-    """Warn of steps behind private ones that raise on some values, when the charge is made.
+    """Warn about steps behind private ones whose fit raises an error on some values.
 
-    What the warning says follows from the steps alone. Columns that no private step has changed
-    are tried before the charge.
+    The warning depends only on the steps. Columns that no private step changed are tried before the
+    charge.
 
     Parameters
     ----------
@@ -422,30 +425,30 @@ def warn_of_values(steps):
             warn_user(
                 step_message(
                     step.title,
-                    f"its fit raises on {values}. It stands behind a private step, whose charge "
-                    "stays then",
+                    f"its fit raises on {values}. It follows a private step, whose charge is not "
+                    "refunded",
                 )
             )
 
 
 def _fails_for_large_numbers_alone(estimator):
-    """Return True for functions such as `np.exp`, which numbers of usual sizes do not overflow."""
+    """Return True for functions such as `np.exp` that overflow only for large numbers."""
     is_function = type(estimator) is FunctionTransformer
     return is_function and not has_bounded_domain(estimator.func, largest=100.0)
 
 
 def holds_private(estimator):
-    """Return True if an estimator, or one that it holds at any depth, is charged."""
+    """Return True if an estimator, or a nested one at any depth, is charged."""
     return any(map(is_private, held(estimator)))
 
 
 def _of_columns(transformer, place):
     """Yield each part of a ColumnTransformer and its place, the remainder last.
 
-    What gets no column is not fitted; so may be what a selector, or a table of a width that is
-    not known, leaves without.
+    A part without columns is not fitted. With a selector, or an unknown number of columns, it is
+    unknown whether a part receives any.
     """
-    used = set()
+    selected = set()
     width = place.n_features
     for part, inner, columns in transformer.transformers:
         try:
@@ -453,36 +456,36 @@ def _of_columns(transformer, place):
         except ValueError as error:
             name = join_names(place.name, part)
             raise ValueError(step_message(name, f"columns: {error}")) from None
-        used = None if used is None or places is None else used | set(places)
+        selected = None if selected is None or places is None else selected | set(places)
         n_chosen = None if places is None else len(places)
-        # A table of unknown width certainly has only a first column.
+        # A table of unknown width has at least one column.
         unsure = places is None and (callable(columns) or chosen_places(columns, 1) == [])
         fits = None if unsure else place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
         is_series = isinstance(columns, str | Integral)
-        given = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
-        yield inner, place.inside(part, **given)
+        changes = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
+        yield inner, place.inside(part, **changes)
     # A name and a position may mean the same column.
-    if used is None or len({isinstance(chosen, str) for chosen in used}) > 1:
+    if selected is None or len({isinstance(chosen, str) for chosen in selected}) > 1:
         width = None
-    left = None if width is None else max(width - len(used), 0)
-    if left != 0 and transformer.remainder != "drop":
-        fits = None if left is None else place.fits
-        form = _rest_of(place.form, used, left)
-        given = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
-        yield transformer.remainder, place.inside("remainder", **given)
+    n_remaining = None if width is None else max(width - len(selected), 0)
+    if n_remaining != 0 and transformer.remainder != "drop":
+        fits = None if n_remaining is None else place.fits
+        form = _rest_of(place.form, selected, n_remaining)
+        changes = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
+        yield transformer.remainder, place.inside("remainder", **changes)
 
 
-def _rest_of(form, used, n_left):
-    """Return the form of the columns that are left, of which it may only be known how many."""
-    if n_left is None or any(isinstance(chosen, str) for chosen in used):
+def _rest_of(form, selected, n_left):
+    """Return the form of the remaining columns; possibly only their number is known."""
+    if n_left is None or any(isinstance(column, str) for column in selected):
         return form.with_columns(n_left)
-    return form.take([j for j in range(form.n_columns) if j not in used])
+    return form.take([j for j in range(form.n_columns) if j not in selected])
 
 
 def _is_by_values(columns, before):
-    """Return True if columns are chosen by values, or by types that a step may have made."""
+    """Return True if columns are selected by values, or by dtypes that a step may determine."""
     if type(columns) is not make_column_selector:
         return callable(columns)
     by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
@@ -492,17 +495,17 @@ def _is_by_values(columns, before):
 def _density_decides(transformer, place, steps):
     """Return True if a ColumnTransformer may compare its density with its threshold.
 
-    It keeps the answer as `sparse_output_`: an exact count of what is stored, above or below a
-    limit. What is "kept" is so of a sparse matrix alone, which has no names of columns, and
-    which one of the steps that read the table may be sure to refuse.
+    It publishes the result as `sparse_output_`: whether an exact count of stored entries is above a
+    limit. "kept" parts are sparse only for a sparse matrix, which has no column names, and which
+    another step that reads the table may refuse.
     """
     # With another table the remainder may have more columns, or none.
-    made = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
+    sparsities = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     readers = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
     refused = any(sparsity(step.estimator) == "refused" and step.fits for step in readers)
-    may_keep_sparse = "kept" in made and not (named or refused)
-    return transformer.sparse_threshold > 0 and ("made" in made or may_keep_sparse)
+    may_keep_sparse = "kept" in sparsities and not (named or refused)
+    return transformer.sparse_threshold > 0 and ("made" in sparsities or may_keep_sparse)
 
 
 def are_names(columns):
@@ -514,9 +517,9 @@ def are_names(columns):
 
 
 def chosen_places(columns, width, form=UNKNOWN_FORM):
-    """Return the columns that are meant, each a name or a position, None if that is not known.
+    """Return the selected columns as names or positions; None if unknown.
 
-    A column that is chosen twice is there twice. Where the table's names are known, names become
+    A column that is selected twice occurs twice. If the table's names are known, names become
     positions.
 
     Raises
@@ -528,9 +531,8 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         return _selected(columns, form)
     if are_names(columns) and form.is_frame is False:
         raise ValueError(
-            f"{_column_words(columns)} are chosen by name, but the table that reaches this step "
-            'is an array without names: choose positions, or call set_output(transform="pandas") '
-            "on the step before"
+            f"{_column_words(columns)} are selected by name, but the step receives an array "
+            'without names; use positions, or set_output(transform="pandas") on the step before'
         )
     if isinstance(columns, slice):
         if are_names(columns):
@@ -542,20 +544,20 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         raise ValueError(f"a column must be a name or a position, got {wrong[0]!r}")
     if values and all(isinstance(value, bool | np.bool_) for value in values):
         if width is not None and len(values) != width:
-            raise ValueError(f"{len(values)} columns are chosen from, but there are {width}")
-        return [place for place, chosen in enumerate(values) if chosen]
+            raise ValueError(f"{len(values)} entries select columns, but there are {width} columns")
+        return [place for place, is_selected in enumerate(values) if is_selected]
     if form.names is not None:
         values = [_position(v, form.names) if isinstance(v, str) else v for v in values]
     if width is None:
         return values
-    beyond = [v for v in values if not isinstance(v, str) and not -width <= v < width]
-    if beyond:
-        raise ValueError(f"column {beyond[0]} is chosen, but there are {width} columns")
+    out_of_range = [v for v in values if not isinstance(v, str) and not -width <= v < width]
+    if out_of_range:
+        raise ValueError(f"column {out_of_range[0]} is selected, but there are {width} columns")
     return [value if isinstance(value, str) else value % width for value in values]
 
 
 def _selected(selector, form):
-    """Return the positions that a selector chooses by pattern and dtype, None if not known."""
+    """Return the positions that a selector chooses by pattern and dtype; None if unknown."""
     if type(selector) is not make_column_selector or form.names is None:
         return None
     if selector.dtype_include is None and selector.dtype_exclude is None:
@@ -569,7 +571,7 @@ def _selected(selector, form):
 def _position(name, names):
     if name not in names:
         shown = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise ValueError(f"column {name!r} is chosen, but the table has {shown}")
+        raise ValueError(f"column {name!r} is selected, but the table has {shown}")
     return names.index(name)
 
 

@@ -1,4 +1,4 @@
-"""Whole tables as rows of norm 1: what stands between a raw table and a private model."""
+"""Vectorizer of raw tables: rows of norm at most 1 for a private model."""
 
 import math
 from collections.abc import Mapping
@@ -62,8 +62,8 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
     @cached_property
     def budget(self):
-        # With delta > 0 a part is reserved for the selection of categories even if no column needs
-        # it, so that the cost does not depend on the columns of the table.
+        # With delta > 0 a fraction is reserved for the selection of categories even if no column
+        # needs it, so that the cost does not depend on the columns.
         uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
         return Budget(guarantee=self.guarantee, uses_key_selection=uses_key_selection)
 
@@ -81,10 +81,10 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
             return NoRelease()
         noise = self._counts_mechanism if self.binned else self.bounds_search or self.key_selection
         terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
-        what = (
+        released = (
             "counts of cells" if self.binned else "bounds" if self.bounds_search else "categories"
         )
-        name = f"{noise.name} on {what}"
+        name = f"{noise.name} on {released}"
         return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
 
     @property
@@ -92,7 +92,7 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         return self._column_stages
 
     def run(self, table, source, persons=None):
-        """Return the kind of each column, its edges or categories, and the counts or None."""
+        """Return the kinds, the edges or categories, and the counts (or None) of all columns."""
         columns = self._find_domains(table, source, persons)
         counts = None
         edges = [np.asarray(column.domain) for column in columns]
@@ -105,34 +105,34 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
 
 
 class DPTableVectorizer(PlannedTransformer):
-    """Turn a raw table into rows of norm at most 1, for the model that follows.
+    """Transform a raw table into rows of norm at most 1, for the following model.
 
-    Numbers, dates, strings, categories and booleans, with or without missing values, are taken as
-    they are. A column's kind is that of its type, or what is declared, never inferred from values.
-    What is not declared is found privately, and all of it together is one charge.
+    Numbers, dates, strings, categories and booleans, with or without missing values, are accepted.
+    The kind of a column follows from its dtype or its declaration, never from values. Bounds and
+    categories that are not declared are found privately, in one charge.
 
     Parameters
     ----------
     epsilon : float, default=1.0
         The epsilon of a fit, positive.
     delta : float, default=1e-6
-        The delta of a fit, in [0, 1). Finding categories needs a positive one.
+        The delta of a fit, in [0, 1). Finding categories needs a positive delta.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        The range of columns of numbers and dates, by position or name; it must not be computed
-        from the data. Values outside are clipped. What is not declared is found privately.
+        Range of the numeric and date columns, by position or name. It must not be computed from the
+        data. Values outside are clipped. Ranges that are not declared are found privately.
     categories : dict of column to list, list or "auto", default=None
-        The categories of columns of labels, declared, never read off the data; "auto", for the
-        table or instead of a list, finds them privately, as in columns of strings, categories and
-        objects that are not declared. A frame's column of objects is one of labels unless `bounds`
-        names it. Values that are not among them share a feature.
+        Categories of the categorical columns, which must not be read off the data. "auto", for the
+        table or instead of a list, finds them privately; this is also the default for columns of
+        strings, categories and objects. A data frame's column of objects is categorical unless
+        `bounds` names it. Values of other categories share a feature.
     numeric : {"bins", "scaled"}, default="bins"
         "bins": private bins of about equal counts, at several resolutions, as in the additive
-        models. "scaled": the range is scaled to [-1, 1]. It is for models that release one number
-        for each pair of features. Where bounds and categories are declared it learns nothing from
-        the data, and nothing is charged.
+        models. "scaled": the range is scaled to [-1, 1]. This suits models that release one number
+        for each pair of features. If bounds and categories are declared, nothing is learned from
+        the data and nothing is charged.
     n_bins : int or "auto", default="auto"
-        About as many bins are made of a column of numbers; noise makes fewer of small tables.
-        "auto" is 32.
+        Approximate number of bins of a numeric column; small tables get fewer bins because of
+        noise. "auto" is 32.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -143,13 +143,13 @@ class DPTableVectorizer(PlannedTransformer):
     Attributes
     ----------
     kinds_ : list of {"number", "date", "duration", "label"}
-        The kind of each column.
+        Kind of each column.
     bin_edges_ : ndarray of shape (n_features_in_,), of ndarray
-        The edges of each number's bins (its bounds if it is scaled; dates in days since 1970),
-        and the categories of labels.
+        Edges of the bins of each numeric column (bounds if it is scaled; dates in days since 1970),
+        or the categories of a categorical column.
     counts_ : ndarray of shape (n_features_in_,), of ndarray, or None
-        Noisy counts of each column's cells; of labels the last but one is of other values, the
-        last one of all columns of missing values. None where numbers are scaled.
+        Noisy counts of each column's cells. The last entry counts missing values; the last but one
+        of a categorical column counts other categories. None with numeric="scaled".
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -171,9 +171,9 @@ class DPTableVectorizer(PlannedTransformer):
 
     Notes
     -----
-    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. It is the first stage of an additive model, and its proof is in
-    ``docs/theory/additive_models.md``. A missing value is a feature of its own; nothing is imputed.
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
+    row as the unit. It is the first stage of an additive model; the proof is in
+    ``docs/theory/additive_models.md``. Missing values have a separate feature; nothing is imputed.
 
     References
     ----------
@@ -224,15 +224,15 @@ class DPTableVectorizer(PlannedTransformer):
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
-        """Release what is not declared, and bins, and charge the accountant.
+        """Charge the accountant, and release bins and all undeclared bounds and categories.
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
-            Rows, of numbers, labels and dates.
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns.
         y : array-like of shape (n_samples,), default=None
-            Nothing is learned from it; one of another length, with missing values or with
-            labels of several kinds is refused before the charge.
+            Not used, but checked before the charge: its length, missing values, and labels of
+            several kinds.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
             and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
@@ -260,7 +260,7 @@ class DPTableVectorizer(PlannedTransformer):
     def _read_table(self, X, y=None):
         columns, kinds = read_kinds(self, X)
         if y is not None:
-            # A model behind would refuse it after the charge.
+            # A following model would refuse the target after the charge.
             checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
             if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
                 raise ValueError("Input y contains missing values.")
@@ -298,24 +298,24 @@ class DPTableVectorizer(PlannedTransformer):
         seeks = self._seeks()
         if kinds is None:
             self._check_declared(shape)
-            sought = is_auto(self.bounds) if binned else seeks
-            known = None if sought else (0.0, 1.0)
-            columns = [Column(kind="number", domain=known)] * shape.n_columns
+            finds_bounds = is_auto(self.bounds) if binned else seeks
+            default_bounds = None if finds_bounds else (0.0, 1.0)
+            columns = [Column(kind="number", domain=default_bounds)] * shape.n_columns
         else:
             columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
-            left = [j for j, column in enumerate(columns) if column.domain is None]
-            if left and not (binned or seeks):
-                called = [column_name(j, shape.names) for j in left]
+            undeclared = [j for j, column in enumerate(columns) if column.domain is None]
+            if undeclared and not (binned or seeks):
+                labels = [column_name(j, shape.names) for j in undeclared]
                 raise ValueError(
-                    f"{', '.join(called)}: not declared: declare their bounds or categories, or "
-                    "give 'auto' in their place to find them"
+                    f"{', '.join(labels)}: not declared. Declare their bounds or categories, or "
+                    "pass 'auto' to find them"
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
         sizes["sparse_output"] = self._makes_sparse
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
 
     def _check_declared(self, shape):
-        """Check `bounds` and `categories` for columns of which the dtypes are not known."""
+        """Check `bounds` and `categories` for columns of unknown dtypes."""
         names = shape.names
         if names is None:
             names = names_in(self.get_params(deep=False), shape.n_columns)
@@ -330,16 +330,21 @@ class DPTableVectorizer(PlannedTransformer):
         raise refusal
 
     def _seeks(self):
-        """Return True if the parameters leave bounds or categories to be found."""
-        given = (self.bounds, self.categories)
-        entries = [v for each in given if isinstance(each, Mapping) for v in each.values()]
+        """Return True if bounds or categories are to be found privately."""
+        declarations = (self.bounds, self.categories)
+        entries = [
+            v
+            for declaration in declarations
+            if isinstance(declaration, Mapping)
+            for v in declaration.values()
+        ]
         if not isinstance(self.categories, Mapping) and is_per_column(self.categories):
             entries += [*self.categories]
         return is_auto(self.bounds) or finds_all(self.categories) or any(map(is_auto, entries))
 
     @row_wise_answer
     def transform(self, X):
-        """Turn rows into features; what is known of a row depends on nothing but the row.
+        """Transform rows into features; each output row depends only on its input row.
 
         Parameters
         ----------
@@ -349,7 +354,8 @@ class DPTableVectorizer(PlannedTransformer):
         Returns
         -------
         csr_array of shape (n_samples, n_outputs), float64
-            The norm of a row is at most 1. Where `set_output` asks for a frame, it is a dense one.
+            The norm of a row is at most 1. If `set_output` requests a frame, the result is a dense
+            frame.
         """
         check_is_fitted(self)
         table = read_columns(self, X, reset=False, allow_nan=True)
@@ -373,7 +379,7 @@ class DPTableVectorizer(PlannedTransformer):
         return encoded if self._makes_sparse else encoded.toarray()
 
     def _served_categories(self):
-        """Return the categories of each column of labels."""
+        """Return the categories of each categorical column."""
         columns = enumerate(zip(self.kinds_, self.bin_edges_, strict=True))
         return {j: edges for j, (kind, edges) in columns if kind == "label"}
 
@@ -381,7 +387,7 @@ class DPTableVectorizer(PlannedTransformer):
         return first_labels(self._served_categories())
 
     def _scaled(self, table, rows, cells):
-        """Return numbers scaled to [-1, 1], and 1 for what is missing and for labels."""
+        """Return numbers scaled to [-1, 1], and 1 for missing values and categorical columns."""
         scaled = np.ones((cells.shape[1], len(self.kinds_)))
         of_numbers = [j for j, kind in enumerate(self.kinds_) if kind == "number"]
         if of_numbers:
@@ -397,7 +403,7 @@ class DPTableVectorizer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        """True unless a data frame is asked for, which takes no sparse matrix."""
+        """True unless a data frame is requested, which cannot hold a sparse matrix."""
         return not asks_for_frame(self)
 
     def _parts_of_columns(self):
@@ -411,11 +417,11 @@ class DPTableVectorizer(PlannedTransformer):
         return [self._planned_parts_of(column) for column in columns]
 
     def _planned_parts_of(self, column):
-        """Return the parts of one column, None where bins or categories are found."""
+        """Return the parts of one column, or None if its bins or categories are to be found."""
         if column.is_categorical:
             edges = column.domain
         else:
-            # Bins are counted first. A range has two ends, whatever they will be.
+            # Bins are found later. A range always has two ends, which are unknown before the fit.
             edges = np.zeros(2) if self.numeric == "scaled" else None
         if edges is None:
             return None
@@ -424,7 +430,7 @@ class DPTableVectorizer(PlannedTransformer):
 
     def _groups(self):
         """Return the resolutions of each column."""
-        # Most columns have one of few numbers of cells.
+        # Columns with equal numbers of cells share one computation.
         sizes = [
             (n_cells(kind, edges), kind != "label")
             for kind, edges in zip(self.kinds_, self.bin_edges_, strict=True)
@@ -440,7 +446,7 @@ class DPTableVectorizer(PlannedTransformer):
 
 
 def _parts_of(kind, edges, groups):
-    """Return the names of one column's features, of all its resolutions."""
+    """Return the names of one column's features in all its resolutions."""
     parts = []
     for k, group in enumerate(groups):
         cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
@@ -475,7 +481,7 @@ class Features(FrozenValue):
 
     @classmethod
     def of(cls, groups):
-        """Return the features of the resolutions of each column, see `resolutions`."""
+        """Return the features of the columns' `resolutions`."""
         every = [group for column_groups in groups for group in column_groups]
         n_cells_of = np.array([len(group) for group in every])
         n_features = np.array([group[-1] + 1 for group in every])

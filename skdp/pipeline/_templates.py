@@ -1,9 +1,9 @@
-"""Made-up tables, to which steps that learn nothing are fitted before the first charge.
+"""Synthetic tables, to which steps that learn nothing are fitted before the first charge.
 
 A step of scikit-learn checks some of its parameters when it is fitted, or when it transforms: that
-knots are in order, or that a threshold suits a sparse table. Behind a private step that is after
-the charge. So a copy of the step is given a few made-up rows of the form that its table will have.
-No row of a user's table is read.
+knots are sorted, or that a threshold is valid for a sparse table. Behind a private step this
+happens after the charge. Therefore a copy of the step receives a few synthetic rows of the form
+that its table will have. No row of a user's table is read.
 """
 
 from itertools import product
@@ -18,30 +18,30 @@ from skdp.mechanisms._unknown_shape import SHAPES, sizes_in
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._known import accepted_entry
 
-# What a step's own check of its parameters raises; values of a wrong type fail in many ways.
+# Errors that a step's check of its parameters may raise; values of a wrong type fail in many ways.
 REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
 N_ROWS = 2
-# Tables, and matrices that a step draws, with more cells than that are not made.
+# Maximum number of cells of a synthetic table, or of a random matrix that a step draws.
 MOST_CELLS = 10**6
-# Widths that are tried where the table's is not known.
+# Number of widths that are tried if the table's width is unknown.
 MOST_WIDTHS = 8
 
 
 def check_on_templates(step, form):
-    """Raise what a step of scikit-learn raises for every table of a form.
+    """Raise the error that a step of scikit-learn raises for every table of a form.
 
     Parameters
     ----------
     step : estimator
-        It learns nothing; it is not changed.
+        A step that learns nothing. It is not changed.
     form : TableForm
-        That of its table. Where something is not known, several tables are tried, and one on which
-        the step works is enough.
+        Form of the step's table. For unknown properties several tables are tried, and it is
+        sufficient that the step works on one of them.
 
     Raises
     ------
     ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError
-        What the step raises for the first of the tables.
+        The error that the step raises for the first of the tables.
     """
     entry = accepted_entry(step)
     if entry is None or not _can_be_tried(step, form):
@@ -57,13 +57,13 @@ def check_on_templates(step, form):
             _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
             return
         except REFUSALS as error:
-            # The first width is one that the parameters mention: what it says fits best.
+            # The first width occurs in the parameters, so its error is the most helpful.
             refusal = refusal or error
     raise refusal
 
 
 def _n_cells(step, width, width_out):
-    """Return how many cells the largest table or matrix has that is made of a made-up table."""
+    """Return the number of cells of the largest table or matrix that a synthetic table leads to."""
     # Projections draw a matrix.
     n_rows = max(N_ROWS, getattr(step, "n_components", 0))
     return n_rows * max(width, width_out if n_rows == N_ROWS else 0)
@@ -92,29 +92,29 @@ def _sparsities(form):
 
 
 def _kinds(step, form):
-    """Return the kinds of columns that are tried, one for all columns or one for each."""
+    """Return the kinds of columns to try: one for all columns or one per column."""
     if form.holds_numbers:
         return [("number",)]
     if form.has_known_cells:
         return [form.kinds]
-    # An error about words fits an encoder best.
+    # For an encoder, an error about strings is the most helpful.
     reads_words = isinstance(step, OneHotEncoder | OrdinalEncoder)
     return [("text",), ("number",)] if reads_words else [("number",), ("text",)]
 
 
 def made_up_rows(kinds, step=None):
-    """Return a few rows, of which each column is of a kind.
+    """Return a few rows with columns of the given kinds.
 
     Parameters
     ----------
     kinds : sequence of {"number", "text"}
     step : estimator, default=None
-        One that transforms the rows, if its parameters are right.
+        Step that can transform the rows if its parameters are valid.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
-        Of floats, or of objects where some columns are of words.
+        Floats, or objects if some columns contain strings.
     """
     rows = np.tile(_numbers_for(step, len(kinds)), (N_ROWS, 1))
     if "text" not in kinds:
@@ -127,7 +127,7 @@ def made_up_rows(kinds, step=None):
 
 
 def _numbers_for(step, width):
-    """Return a row of numbers that a step with right parameters transforms."""
+    """Return a row of numbers that a step with valid parameters can transform."""
     knots = getattr(step, "knots", None)
     if np.ndim(knots) == 2 and np.shape(knots)[1] == width:
         # With extrapolation="error" a value beyond the knots is refused.
@@ -136,7 +136,7 @@ def _numbers_for(step, width):
 
 
 def _words_for(step, width):
-    """Return a row of words: an encoder may refuse those that are not declared."""
+    """Return a row of strings; they are declared ones, because an encoder may refuse others."""
     if isinstance(step, OneHotEncoder | OrdinalEncoder) and len(step.categories) == width:
         return [labels[0] if len(labels) else "a" for labels in step.categories]
     return ["a"] * width

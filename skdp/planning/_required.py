@@ -20,7 +20,7 @@ JUMP = 1.25
 # Relative step of the search over smaller numbers that this bound does not exclude.
 STEP = 2.0**-7
 # A rank is an integer, so the error of a quantile is not monotonic in the number of rows. The
-# result is checked with up to so many more rows.
+# result is checked for up to this number of additional rows.
 PERIOD = 16
 MIN_EPSILON = 1e-4
 # Relative tolerance of the returned epsilon.
@@ -127,8 +127,8 @@ def required_epsilon(
     Raises
     ------
     ValueError
-        If `max_epsilon` does not meet the target, if there is no formula for what is planned, or
-        if a parameter is not as described.
+        If `max_epsilon` does not meet the target, if there is no formula for `planned`, or if a
+        parameter is invalid.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def column_bins(categories, other, edges, names, n_features):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
             declared = check_edges(declared, "edges")
-            # The limits are those of bounds, so that densities are finite.
+            # The limits are the same as for bounds, so that densities are finite.
             ends = declared[:-1], declared[1:]
             check_bounds(ends, len(declared) - 1, "edges", is_resolved=False)
             bins.append(ColumnBins("declared", declared))
@@ -122,7 +122,7 @@ class EdgesPlan(FrozenValue):
         Plan that finds the bounds that are not declared.
     quantiles : QuantilePlan or None
         Plan that finds the edges of "quantile" columns. `run` replaces its bounds.
-    left : Guarantee or None
+    remaining : Guarantee or None
         Remaining guarantee for a release on the bins, if there is one.
     """
 
@@ -131,7 +131,7 @@ class EdgesPlan(FrozenValue):
     bounds: tuple
     search: BoundsPlan
     quantiles: QuantilePlan
-    left: Guarantee
+    remaining: Guarantee
 
     @classmethod
     def make(cls, bins, n_bins, bounds, shape, guarantee, share=1.0):
@@ -153,31 +153,33 @@ class EdgesPlan(FrozenValue):
         auto = is_auto(n_bins)
         n_bins = planned_n_bins(n_bins)
         ranged = columns_of(bins, AUTOMATIC)
-        chosen = columns_of(bins, ("quantile",))
+        quantile_columns = columns_of(bins, ("quantile",))
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
         search = None
         quantiles = None
-        left = guarantee
-        n_sought = 0
+        remaining = guarantee
+        n_undeclared = 0
         if bounds is not None:
             for ends in zip(*bounds, strict=True):
                 if np.isnan(ends[0]):
-                    n_sought += 1
+                    n_undeclared += 1
                     continue
                 edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
-        if n_sought:
-            alone = not len(chosen) and share == 1.0
-            search, left = plan_search(replace(shape, n_columns=n_sought), left, alone=alone)
-        if len(chosen):
+        if n_undeclared:
+            is_single = not len(quantile_columns) and share == 1.0
+            search, remaining = plan_search(
+                replace(shape, n_columns=n_undeclared), remaining, alone=is_single
+            )
+        if len(quantile_columns):
             if share < 1.0:
-                quantiles_guarantee, left = split_guarantee(left, share)
+                quantiles_guarantee, remaining = split_guarantee(remaining, share)
             else:
-                quantiles_guarantee, left = left, None
+                quantiles_guarantee, remaining = remaining, None
             plan = partial(
                 QuantilePlan,
-                low=np.zeros(len(chosen)),
-                high=np.ones(len(chosen)),
+                low=np.zeros(len(quantile_columns)),
+                high=np.ones(len(quantile_columns)),
                 guarantee=quantiles_guarantee,
                 n_rows=shape.n_rows,
             )
@@ -186,7 +188,7 @@ class EdgesPlan(FrozenValue):
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
                 n_bins = int(np.clip(affordable, MIN_BINS, MAX_BINS))
                 quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
-        return cls(bins, n_bins, bounds, search, quantiles, left)
+        return cls(bins, n_bins, bounds, search, quantiles, remaining)
 
     @property
     def columns_with_found_bounds(self):
@@ -199,7 +201,7 @@ class EdgesPlan(FrozenValue):
         bins = list(self.bins)
         n_features = len(self.bins)
         ranged = columns_of(bins, AUTOMATIC)
-        chosen = columns_of(bins, ("quantile",))
+        quantile_columns = columns_of(bins, ("quantile",))
         low, high = np.full(n_features, np.nan), np.full(n_features, np.nan)
         if len(ranged):
             low[ranged], high[ranged] = self.bounds
@@ -322,8 +324,8 @@ def column_pairs(interactions, names, n_features):
     for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
-        found = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
-        positions = tuple(j for j, is_named in enumerate(found) if is_named)
+        entries = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
+        positions = tuple(j for j, is_named in enumerate(entries) if is_named)
         if len(positions) != 2 or positions in declared:
             raise ValueError(f"interactions: {pair!r} is one column, or named twice")
         declared.append(positions)
@@ -364,15 +366,15 @@ def _has_length(value):
     return hasattr(value, "__len__") and getattr(value, "shape", None) != ()
 
 
-def _entries(value, apart, names, n_features, what):
+def _entries(value, entry_types, names, n_features, description):
     """Return a parameter's entry for each column; a flat list is the entry of every column.
 
-    A list with an entry of the types `apart` is not flat.
+    A list with an entry of the types `entry_types` is not flat.
     """
     if isinstance(value, Mapping | None) or not len(value):
-        return column_entries(value, names, n_features, what)
-    flat = all(np.ndim(item) == 0 and not isinstance(item, apart) for item in value)
-    return [value] * n_features if flat else column_entries(value, names, n_features, what)
+        return column_entries(value, names, n_features, description)
+    flat = all(np.ndim(item) == 0 and not isinstance(item, entry_types) for item in value)
+    return [value] * n_features if flat else column_entries(value, names, n_features, description)
 
 
 def one_hot(codes, n_bins, value, sparse):
@@ -386,5 +388,5 @@ def one_hot(codes, n_bins, value, sparse):
     return encoded if sparse else encoded.toarray()
 
 
-# Returns the names of the features of X: those of the fit, those that are passed, or x0, x1, ...
+# The names of the features of X: from the fit, from the argument, or x0, x1, ...
 input_names = OneToOneFeatureMixin.get_feature_names_out

@@ -46,7 +46,9 @@ def check_categories(categories, shape):
     """
     single = isinstance(categories, np.ndarray) and categories.ndim == 0
     if categories is None or single or isinstance(categories, str | set | numbers.Number):
-        raise ValueError("categories must be declared: one list a column, or one for every column")
+        raise ValueError(
+            "categories must be declared: one list per column, or one list for every column"
+        )
     if not isinstance(categories, Mapping) and all(np.ndim(item) == 0 for item in categories):
         categories = [categories] * shape.n_columns
     columns = all_declared(categories, shape, "categories", range(shape.n_columns))
@@ -124,7 +126,7 @@ class DeclaredCounts(MechanismPlan):
     ----------
     categories : list of ndarray
     other : label or None
-        Category as which undeclared values are counted, in columns that have it.
+        Category that represents undeclared values, in columns that have it.
     mechanism : GeometricMechanism or GaussianMechanism
     """
 
@@ -153,7 +155,7 @@ class DeclaredCounts(MechanismPlan):
 
 
 def report_no_match(counts, others, mechanism, n_units):
-    """Report columns of whose values nearly none are among the categories.
+    """Report columns in which almost no value is among the categories.
 
     Parameters
     ----------
@@ -207,7 +209,7 @@ class MixedCategories(MechanismPlan):
         """Return the categories of each column, and their noisy counts or None."""
         threshold = self.mechanism
         undeclared = [j for j, labels in enumerate(self.categories) if labels is None]
-        released = threshold.found(table.select(undeclared), source, persons)
+        released = threshold.release_labels(table.select(undeclared), source, persons)
         report_identifiers(table, undeclared)
         categories = list(self.categories)
         counts = [None] * len(self.categories)
@@ -225,8 +227,8 @@ class MixedCategories(MechanismPlan):
             for j, values in zip(declared, by_column, strict=True):
                 counts[j] = values
             places = {j: position_of(self.other, self.categories[j]) for j in declared}
-            known = {j: counts[j] for j in declared}
-            report_no_match(known, places, threshold.mechanism, n_units(table, persons))
+            declared_counts = {j: counts[j] for j in declared}
+            report_no_match(declared_counts, places, threshold.mechanism, n_units(table, persons))
         return categories, counts
 
     def _declared_counts(self, table, declared, persons):
@@ -263,8 +265,8 @@ def check_declared(table, plan):
     other = getattr(plan, "other", None)
     # The category of other values is not expected to occur in the column.
     expected = {j: _without(other, labels) for j, labels in declared.items()}
-    found = [j for j in range(len(lists)) if j not in declared]
-    table.check({}, declared, found=found, expected=expected)
+    found_columns = [j for j in range(len(lists)) if j not in declared]
+    table.check({}, declared, found_columns=found_columns, expected=expected)
 
 
 def _without(other, labels):
@@ -292,7 +294,7 @@ def check_served(table, categories, declared):
     checked = {
         j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
     }
-    table.check({}, checked, found=[j for j in categories if j not in declared])
+    table.check({}, checked, found_columns=[j for j in categories if j not in declared])
 
 
 def check_encoded(encoder, table):
@@ -389,7 +391,7 @@ def _has_items(value):
 
 
 def plan_counts(categories, other, shape, guarantee):
-    """Return the plan of the counts of declared categories, or of those that are found.
+    """Return the plan of the counts of declared or found categories.
 
     Parameters
     ----------
@@ -518,14 +520,14 @@ class StabilityThreshold(StatisticPlan):
             Sorted categories, numbers before strings.
         counts : list of ndarray of float
         """
-        columns = self.found(table.select(range(self.n_columns)), source, persons)
+        columns = self.release_labels(table.select(range(self.n_columns)), source, persons)
         report_identifiers(table, range(self.n_columns))
         n_labels = {j: len(labels) for j, (labels, _) in enumerate(columns)}
         report_many_labels(n_labels, n_units(table, persons))
         report_finding(NO_CATEGORIES, [j for j, n in n_labels.items() if not n])
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
-    def found(self, columns, source, persons):
+    def release_labels(self, columns, source, persons):
         """Return the released labels and counts of each column of `ColumnTable.select`."""
         return [
             self._select(labels, counts, source) for labels, counts in _all_counts(columns, persons)

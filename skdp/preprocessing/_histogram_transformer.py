@@ -375,7 +375,7 @@ class DPHistogramTransformer(PlannedTransformer):
         edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, share)
         counts = None
         if share < 1.0:
-            counts = counts_mechanism(n_features, _largest_size(edges), edges.left)
+            counts = counts_mechanism(n_features, _largest_size(edges), edges.remaining)
         return HistogramPlan(
             edges=edges,
             counts=counts,
@@ -440,14 +440,14 @@ class DPHistogramTransformer(PlannedTransformer):
         if self.encode == "ordinal":
             return codes * factor
         encoded = np.empty(table.shape)
-        for j, (each, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
-            if self.encode == "cumulative" and each.is_numeric:
+        for j, (bins, counts) in enumerate(zip(self._bins, self.counts_, strict=True)):
+            if self.encode == "cumulative" and bins.is_numeric:
                 column = as_numbers(table.column(j).to_array())
                 below = np.append(0, np.cumsum(counts))
                 shares = np.minimum(below / max(below[-1], 1.0), 1.0)
-                encoded[:, j] = np.interp(column, each.limits, shares)
+                encoded[:, j] = np.interp(column, bins.limits, shares)
                 continue
-            values = np.append(densities(each, counts), 0.0)
+            values = np.append(densities(bins, counts), 0.0)
             if self.encode == "cumulative":
                 values = np.cumsum(values) - 0.5 * values
                 values[UNDECLARED] = UNDECLARED_CUMULATIVE
@@ -455,16 +455,16 @@ class DPHistogramTransformer(PlannedTransformer):
         return encoded * factor
 
     def _names_made(self, names, parts, form=None):
-        made = super()._names_made(names, parts)
+        output_names = super()._names_made(names, parts)
         if parts is None:
-            return made
+            return output_names
         pairs = self._pairs if form is None else self._planned_pairs(form)
-        cells = np.split(made, np.cumsum([len(column_parts) for column_parts in parts]))
-        return made + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
+        cells = np.split(output_names, np.cumsum([len(column_parts) for column_parts in parts]))
+        return output_names + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
         if self.encode == "onehot":
-            return [_parts_of(each, each.size) for each in self._bins]
+            return [_parts_of(column, column.size) for column in self._bins]
 
     def _planned_parts(self, form):
         if self.encode != "onehot":
@@ -472,7 +472,7 @@ class DPHistogramTransformer(PlannedTransformer):
         bins = _binning.column_bins(
             self.categories, self.other, self.edges, form.names, form.n_columns
         )
-        return [_parts_of(each, _binning.planned_size(each, self.n_bins)) for each in bins]
+        return [_parts_of(column, _binning.planned_size(column, self.n_bins)) for column in bins]
 
     def _planned_pairs(self, form):
         return _binning.column_pairs(self.interactions or [], form.names, form.n_columns)
@@ -486,7 +486,7 @@ class DPHistogramTransformer(PlannedTransformer):
         return read(self, X, reset=reset)
 
     def _example_labels(self):
-        labels = {j: each.limits for j, each in enumerate(self._bins) if not each.is_numeric}
+        labels = {j: column.limits for j, column in enumerate(self._bins) if not column.is_numeric}
         return first_labels(labels)
 
     def _check_values(self, table, bins, *, is_fit=False):
@@ -515,11 +515,11 @@ class DPHistogramTransformer(PlannedTransformer):
         return () if self.categories is None else ("string", "categorical")
 
 
-def _parts_of(each, size):
+def _parts_of(bins, size):
     """Return the indices of a column's bins, or its categories; None if `size` is None."""
     if size is None:
         return None
-    return range(size) if each.is_numeric else each.limits.tolist()
+    return range(size) if bins.is_numeric else bins.limits.tolist()
 
 
 def counts_mechanism(n_features, size, guarantee):
@@ -548,10 +548,10 @@ def consistent_counts(noisy, total, exactly=True):
     return positive if fits else project_on_simplex(noisy, total)
 
 
-def densities(each, counts):
+def densities(bins, counts):
     """Return the fraction of rows in each bin, divided by its width if the column is numeric."""
     frequencies = counts / max(counts.sum(), 1.0)
-    return frequencies / np.diff(each.limits) if each.is_numeric else frequencies
+    return frequencies / np.diff(bins.limits) if bins.is_numeric else frequencies
 
 
 def _norm_bound(encode, bins, counts, pairs):
@@ -560,13 +560,17 @@ def _norm_bound(encode, bins, counts, pairs):
         root = math.sqrt(len(bins) + len(pairs))
         return root if root.is_integer() else math.nextafter(root, math.inf)
     if encode == "ordinal":
-        largest = [max(each.size - 1, 1) for each in bins]
+        largest = [max(column.size - 1, 1) for column in bins]
     else:
-        largest = [densities(*column).max() for column in zip(bins, counts, strict=True)]
+        largest = [
+            densities(*column_counts).max() for column_counts in zip(bins, counts, strict=True)
+        ]
     # If no count is positive, all densities are 0 and every bound is valid.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
 def _largest_size(edges):
     """Return an upper bound on the number of counts that does not depend on released edges."""
-    return sum(edges.n_bins if each.limits is None else len(each.limits) for each in edges.bins)
+    return sum(
+        edges.n_bins if column.limits is None else len(column.limits) for column in edges.bins
+    )

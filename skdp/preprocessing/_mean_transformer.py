@@ -31,10 +31,10 @@ from skdp.utils._validation import check_choice, check_integer, has_auto, is_aut
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
-# With a noisy count the number of persons is private and cannot choose a grid. Parts of a person's
-# values are truncated to the first of these, and sums of as many persons as there can be are 64-bit
-# integers; to the second where noise is so small that its own grid is finer, because doubles have
-# to hold the sums then.
+# With a noisy count the number of persons is private and must not determine the grid. Weighted
+# values are truncated to multiples of FINE_STEP, so that sums over the maximum number of persons
+# fit into 64-bit integers. If the noise is so small that its grid is finer, COARSE_STEP is used,
+# because doubles must represent the sums.
 FINE_STEP = 0.5 / MAX_PERSONS * 2.0**-9
 COARSE_STEP = 0.5 / MAX_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
@@ -47,11 +47,11 @@ class MeanPlan(MechanismPlan):
     Parameters
     ----------
     n_rows : int
-        Public, without `noisy_count`.
+        Public number of rows; not used with `noisy_count`.
     low, high : ndarray of shape (n_columns,)
     guarantee : Guarantee
     noise : {"auto", "laplace", "gaussian"}
-        "auto" is that of the smaller standard deviation.
+        "auto" selects the noise with the smaller standard deviation.
     noisy_count : bool, default=False
     """
 
@@ -65,21 +65,21 @@ class MeanPlan(MechanismPlan):
     by_person = True
     released_name = "sums of columns"
 
-    # How many values are released together.
+    # Number of values that are released together.
     @property
     def size(self):
         return len(self.low) + self.noisy_count
 
     @cached_property
     def mechanism(self):
-        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row nothing. The
-        # square root is rounded; one step up is not below it.
+        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row contributes
+        # nothing. The square root is rounded; the next larger double is an upper bound.
         sensitivity = float(self.guarantee.neighbors.sensitivity_factor)
         l1 = sensitivity * self.size
         l2 = math.nextafter(sensitivity * math.sqrt(self.size), math.inf)
         pure = replace(self.guarantee, delta=0.0)
         met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
-        choices = [bounded_noise(each, l1, l2) for each in met[self.noise]]
+        choices = [bounded_noise(guarantee, l1, l2) for guarantee in met[self.noise]]
         return min(choices, key=lambda mechanism: mechanism.deviation(self.size))
 
     def run(self, X, source, persons=None):
@@ -286,8 +286,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         noisy = self.count == "noisy"
         if noisy and guarantee.relation == "replace_one":
             raise ValueError(
-                "count='noisy' has no use where one row replaces another: the number of rows is "
-                "the same; use count='public'"
+                "count='noisy' is not useful under relation='replace_one', where the number of "
+                "rows is public; use count='public'"
             )
         if noisy and has_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
@@ -372,10 +372,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
 def rounded_sums(X, low, high, persons=None):
     """Return the exact sums over rows of X, mapped to [-1, 1] and rounded to multiples of 2**-22.
 
-    Integers below 2**53 are summed, for at most 2**31 rows: no order of rows nor size of blocks
-    changes the sums, and a row moves each by at most 1. Products with row weights are exact;
-    they are truncated to the finest grid on which the sums of so many persons lie, so that a
-    person moves no more.
+    The sums are integers below 2**53 for at most 2**31 rows, so they do not depend on the order of
+    rows or the block size, and a row changes each sum by at most 1. Products with row weights are
+    exact and are truncated to the finest grid that represents the sums of all persons, so that a
+    person also changes a sum by at most 1.
     """
     finest = 1.0 if persons is None else sum_grid(1.0, persons.n_persons) / STEP
     add = partial(_add_rounded, finest)
@@ -383,13 +383,13 @@ def rounded_sums(X, low, high, persons=None):
 
 
 def sums_by_noise(X, low, high, row_weights, noise_grid):
-    """Return the sums of `rounded_sums` by persons whose number is private, rounded for a release.
+    """Return the sums of `rounded_sums` for a private number of persons, rounded for a release.
 
-    Each part of a person's value is truncated to a multiple of `FINE_STEP`, so that a person moves
-    no sum by more than 1, and 64-bit integers are summed: at most 2**26 persons times 2**36. The
-    sums are rounded to the nearest multiples of the noise's grid, as the release does, for which
-    its sensitivity allows: done here it is exact, and a double holds the result, which is below
-    2**26 and a multiple of 2**-27 or more. No step depends on how many rows or persons there are.
+    Each weighted value is truncated to a multiple of `FINE_STEP`, so that a person changes no sum
+    by more than 1. The sums are 64-bit integers: at most 2**26 persons times 2**36. They are
+    rounded to the nearest multiple of the noise's grid, for which the sensitivity of the release
+    allows. Here the rounding is exact, because the result is below 2**26 and a multiple of at least
+    2**-27, which a double represents. No operation depends on the number of rows or persons.
 
     Parameters
     ----------
@@ -402,7 +402,7 @@ def sums_by_noise(X, low, high, row_weights, noise_grid):
     step = FINE_STEP if noise_grid >= COARSE_STEP else COARSE_STEP
     add = partial(_add_truncated, step)
     sums = unit_sums(X, add, np.zeros(X.shape[1], dtype=np.int64), low, high, row_weights)
-    # Beyond 2**40 steps the release itself rounds on: jumps are a step of its grid apart then, too.
+    # Beyond 2**40 steps the release itself rounds further, also to multiples of its grid.
     ratio = int(min(max(noise_grid / step, 1.0), 2.0**40))
     return (sums + ratio // 2) // ratio * (ratio * step)
 

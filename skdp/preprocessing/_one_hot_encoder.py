@@ -37,7 +37,7 @@ from skdp.utils._validation import check_boolean, check_real
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EncoderPlan(TransformerPlan):
-    """The categories, unless they are declared, and their counts where they are read.
+    """Plan of the categories, unless they are declared, and of their counts, if they are used.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class EncoderPlan(TransformerPlan):
 class DPOneHotEncoder(PlannedTransformer):
     """Encode categories as indicator columns, one for each category.
 
-    Categories are declared, or found by a stability threshold: those whose noisy count is large
-    enough. A rare or unknown category is encoded as zeros, or as the category `other`.
+    Categories are declared, or found by a stability threshold on their noisy counts. A rare or
+    unknown category is encoded as zeros, or as the category `other`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class DPOneHotEncoder(PlannedTransformer):
         Declared categories, which must not be read off the data: a list with one list per column, a
         dict from a column's name or position to its list, or one flat list for every column. None
         or "auto" finds the numbers and strings that many rows contain. "auto" instead of a column's
-        list finds those of this column.
+        list finds the categories of this column.
     other : label, default=None
         Category of the values that are unknown or infrequent. It is the last output column, unless
         it is a declared category. None encodes these values as zeros; a column in which no category
@@ -238,15 +238,17 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
-        least = _least_count(self.min_frequency, shape.n_rows)
+        min_count = _least_count(self.min_frequency, shape.n_rows)
         categories = category_lists(self.categories, shape)
-        if least is not None:
+        if min_count is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
         elif any(labels is None for labels in categories):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
-        return EncoderPlan(mechanism=mechanism, least=least, sparse_output=bool(self.sparse_output))
+        return EncoderPlan(
+            mechanism=mechanism, least=min_count, sparse_output=bool(self.sparse_output)
+        )
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)
@@ -343,21 +345,21 @@ def _least_count(min_frequency, n_rows):
     """Return the noisy count below which a category is infrequent, or None."""
     if min_frequency is None:
         return None
-    least = check_real(min_frequency, "min_frequency")
-    is_share = isinstance(min_frequency, float) and 0.0 < least < 1.0
-    if not (is_share or (least.is_integer() and least >= 1)):
+    min_count = check_real(min_frequency, "min_frequency")
+    is_share = isinstance(min_frequency, float) and 0.0 < min_count < 1.0
+    if not (is_share or (min_count.is_integer() and min_count >= 1)):
         raise ValueError(
             f"min_frequency must be a count or a share in (0, 1), got {min_frequency!r}"
         )
-    return least * n_rows if is_share else least
+    return min_count * n_rows if is_share else min_count
 
 
-def _infrequent(categories, counts, least, other):
+def _infrequent(categories, counts, min_count, other):
     """Return the infrequent categories of each column; `other` never is."""
-    if least is None:
+    if min_count is None:
         return [labels[:0] for labels in categories]
     return [
-        labels[(noisy < least) & (np.arange(len(labels)) != position_of(other, labels))]
+        labels[(noisy < min_count) & (np.arange(len(labels)) != position_of(other, labels))]
         for labels, noisy in zip(categories, counts, strict=True)
     ]
 

@@ -35,7 +35,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the input's columns. None takes those of the fitted table, or x0, x1, ...
+            Names of the input's columns. None uses the names of the fitted table, or x0, x1, ...
 
         Returns
         -------
@@ -98,9 +98,9 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         n_columns = None if names is None else len(names)
         is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
         makes_frame = asks_for_frame(self)
-        made = form.with_columns(n_columns, names=names if makes_frame and is_named else None)
+        output = form.with_columns(n_columns, names=names if makes_frame and is_named else None)
         return replace(
-            made,
+            output,
             kinds=self._planned_kinds(form, n_columns),
             holds_numbers=self._makes_numbers(form),
             is_frame=makes_frame,

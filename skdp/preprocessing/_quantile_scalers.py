@@ -1,4 +1,4 @@
-"""Scaling by private quantiles: of the extremes, of the middle half, or of magnitudes."""
+"""Scaling by private quantiles: extremes, interquartile range, or magnitudes."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,11 +26,13 @@ from skdp.utils._clipping import finite_doubles
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
-# Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
+# Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is treated as
+# empty.
 LEAST_RANGE = 2.0**-21
 
-# The ranks at which "auto" looks for extremes, over the scale of the ranks' errors: far enough for
-# the empty ranges between these and the bounds to be improbable. And the most that it cuts off.
+# Rank of the extremes that "auto" releases, in multiples of the rank's noise scale: large enough
+# that the empty ranges next to the bounds are rarely selected. The maximum fraction of rows that is
+# left out at an end.
 RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
@@ -74,8 +76,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     data_range_ : ndarray of shape (n_features,)
         ``data_max_ - data_min_``.
     scale_, min_ : ndarray of shape (n_features,)
-        `transform` returns ``X * scale_ + min_``. If the range is at most 2**-21 of that of the
-        bounds, the bounds are used instead of the quantiles.
+        `transform` returns ``X * scale_ + min_``. If the range is at most 2**-21 of the bounds'
+        range, the bounds are used instead of the quantiles.
     quantile_range_ : tuple of (float, float)
         The two quantiles, in percent.
     bounds_ : tuple of ndarray of shape (n_features,)
@@ -213,11 +215,11 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.clip, "clip")
-        # A quantile is at most 2**74 of the least ranges from 0, so that `min_` is finite.
+        # A quantile is at most 2**74 minimal ranges away from 0, so that `min_` is finite.
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
 
         def planned(below, above):
-            # The middle one costs nothing: two levels of choices hold three quantiles.
+            # The median is free: two levels of the recursion release three quantiles.
             quantiles = below, 0.5, above
             return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
@@ -261,7 +263,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
 
 
 def check_quantile_range(quantile_range):
-    """Return two quantiles as shares, or raise `ValueError`."""
+    """Return two quantiles as fractions, or raise `ValueError`."""
     below, above = check_increasing(quantile_range, "quantile_range", 0.0, 100.0)
     return below / 100.0, above / 100.0
 
@@ -299,8 +301,8 @@ class DPRobustScaler(CenteringTransformer):
     center_ : ndarray of shape (n_features,) or None
         Noisy medians, within the bounds. None without `with_centering`.
     scale_ : ndarray of shape (n_features,) or None
-        Noisy interquantile ranges. A range of at most 2**-21 of that of the bounds is replaced by
-        that of the bounds. None without `with_scaling`.
+        Noisy interquantile ranges. A range of at most 2**-21 of the bounds' range is replaced by
+        the bounds' range. None without `with_scaling`.
     bounds_ : tuple of ndarray of shape (n_features,)
         Bounds of each feature, declared or found privately.
     n_features_in_ : int
@@ -439,26 +441,29 @@ class DPRobustScaler(CenteringTransformer):
         """
         _, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
-        # Three quantiles take as many levels of choices as the two ends alone.
+        # Three quantiles need as many levels of the recursion as the two ends alone.
         quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
         return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScaledByMagnitude(QuantilePlan):
-    """One quantile of the magnitudes of each column's values, which are clipped to bounds before.
+    """One quantile of the magnitudes of each column's clipped values.
 
-    A magnitude depends on its row alone, so the sensitivities are those of quantiles of values.
+    A magnitude depends on its row alone, so the sensitivities are the same as for quantiles of
+    values.
     """
 
     def run(self, X, source, persons=None):
         """Release the quantile."""
         low, high = self.low, self.high
-        # Between these are the magnitudes of numbers within the bounds.
-        least = np.maximum(np.maximum(low, -high), 0.0)
+        # The magnitudes of numbers within the bounds are between these limits.
+        min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
         largest = np.maximum(-low, high)
         magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
-        return QuantilePlan.run(replace(self, low=least, high=largest), magnitudes, source, persons)
+        return QuantilePlan.run(
+            replace(self, low=min_magnitude, high=largest), magnitudes, source, persons
+        )
 
 
 def _magnitudes(block, low, high):
@@ -670,12 +675,12 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
 
 def tail_of_noise(plan):
-    """Return the share of the rows to leave out at an end, by a plan that leaves out the most."""
+    """Return the fraction of rows to leave out at an end, from a plan with the maximum fraction."""
     return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / plan.main.n_rows)
 
 
 def flat_ranges(ranges, low, high):
-    """Return the ranges, with those of the bounds instead of ranges that are too small.
+    """Return the ranges; ranges that are too small are replaced by the bounds' range.
 
     So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
     in any unit.

@@ -19,12 +19,12 @@ from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
-# "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
-# errors between neighboring quantiles.
+# "auto" uses the largest number of levels, at most 9, at which neighboring quantiles are at least
+# this many noise scales of a rank apart.
 SCALES_APART = 4.0
 MOST_LEVELS = 10
 
-# As in scikit-learn: where the normal output ends.
+# Probability at which the normal output is clipped, as in scikit-learn.
 LEAST_SHARE = 1e-7
 
 
@@ -197,8 +197,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         check_choice(self.output_distribution, "output_distribution", ("uniform", "normal"))
 
         def planned(n_quantiles):
-            wanted = np.linspace(0, 1, n_quantiles)[1:-1]
-            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=wanted)
+            probabilities = np.linspace(0, 1, n_quantiles)[1:-1]
+            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=probabilities)
 
         if not is_auto(self.n_quantiles):
             return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
@@ -226,7 +226,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         X = read_samples(self, X)
         shares = np.empty_like(X)
         for j, quantiles in enumerate(self.quantiles_.T):
-            # The mean of two, so that a value on equal quantiles gets the middle of their shares.
+            # The mean of two interpolations maps a value of several equal quantiles to the middle
+            # of their fractions.
             up = np.interp(X[:, j], quantiles, self.references_)
             down = np.interp(-X[:, j], -quantiles[::-1], -self.references_[::-1])
             shares[:, j] = 0.5 * (up - down)
@@ -236,7 +237,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
     @private_answer
     def inverse_transform(self, X):
-        """Map values of the output distribution back to those of the features.
+        """Map values of the output distribution back to values of the features.
 
         Parameters
         ----------

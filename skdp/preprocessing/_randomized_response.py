@@ -31,12 +31,12 @@ EACH_ALONE = UnitText(lambda unit: f"every {unit} by itself, at each transform")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnwiseResponse(MechanismPlan):
-    """Randomized response on each column of a row, of one epsilon together.
+    """Randomized response on each column of a row, with one epsilon for all columns.
 
     Parameters
     ----------
     mechanism : JointMechanism
-        Of one `RandomizedResponse` a column.
+        One `RandomizedResponse` per column.
     categories : list of ndarray
         Of each column.
     """
@@ -47,18 +47,18 @@ class ColumnwiseResponse(MechanismPlan):
     name = "k-ary randomized response on each column"
     released_name = "reports of the rows"
 
-    # The largest noise of a column's debiased counts, for one row.
+    # Maximum over the columns of the noise in debiased counts, for one row.
     @property
     def scale(self):
         return max(column.scale for column in self.mechanism.parts)
 
     @property
     def stages(self):
-        """One release for each `transform`."""
+        """The only stage: each `transform` is one release."""
         return (replace(one_stage(self, self.released_name), reads=EACH_ALONE),)
 
     def run(self, table, source):
-        """Return a report of each row."""
+        """Return the reports of the rows."""
         kinds = {labels.dtype.kind for labels in self.categories}
         dtype = np.result_type(*self.categories) if len(kinds) == 1 else np.dtype(object)
         reports = np.empty(table.shape, dtype=dtype)
@@ -77,17 +77,18 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     Parameters
     ----------
     epsilon : float, default=1.0
-        The epsilon of one `transform`, positive, for a row's columns together; each of d
-        columns gets epsilon / d.
+        Epsilon of one `transform`, positive, for all columns of a row together; each of d columns
+        receives epsilon / d.
     categories : list or dict of column to list
-        One list of categories a column, in their order or by name or place, or one flat list for
-        every column; declared, never read off the data. A value that is not among them is the null
-        record, which reports uniformly. So is a missing one, but None where it is declared.
+        Declared categories, which must not be read off the data: a list with one list per column, a
+        dict from a column's name or position to its list, or one flat list for every column. Other
+        values are treated as the null record, which reports uniformly. So are missing values,
+        except None if it is a declared category.
     accountant : PrivacyAccountant, default=None
-        Where calls of `transform` are charged. None charges nothing.
+        Accountant that is charged by each `transform`. With None nothing is recorded.
     random_state : int or None, default=None
-        None draws from the operating system's cryptographic generator. An int makes the
-        reports reproducible and protects nothing.
+        None draws from the operating system's cryptographic generator. An int makes the reports
+        reproducible, for tests only: anyone who knows it can undo them.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns of X, if they are all strings.
     privacy_ : PrivacyStatement
-        What each `transform` guarantees, and under which assumptions.
+        The guarantee of each `transform` and its assumptions.
 
     Raises
     ------
@@ -109,10 +110,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
 
     Notes
     -----
-    Each row's report is `epsilon`-differentially private by itself: with k categories the
-    truth is told with probability :math:`e^{\varepsilon'} / (k - 1 + e^{\varepsilon'})`,
-    :math:`\varepsilon' = \varepsilon / d`. The guarantee holds under either relation and also
-    against whoever collects the reports. Reports of the same rows by several calls add up.
+    Each row's report is `epsilon`-differentially private: with k categories the true one is
+    reported with probability :math:`e^{\varepsilon'} / (k - 1 + e^{\varepsilon'})`,
+    :math:`\varepsilon' = \varepsilon / d`. The guarantee holds under either relation, also against
+    the collector of the reports. Several reports of the same rows compose.
 
     The proof is in ``docs/theory/local_privacy.md``.
 
@@ -178,7 +179,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Raises
         ------
         ValueError
-            If a parameter or the data are not as described.
+            If a parameter or the data are invalid.
         """
         with private_fit(self) as fit:
             table = fit.read(X, groups=groups)
@@ -199,24 +200,24 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
-        """Return the plan of one `transform` of a table of this shape.
+        """Return the plan of one `transform` of a table with this shape.
 
         Parameters
         ----------
         shape : TableShape
-            What of the table is public.
+            Public shape of the table.
         guarantee : Guarantee
-            What each report must meet; `epsilon` and `accountant` are not read.
+            Guarantee of each report; `epsilon` and `accountant` are not read.
 
         Returns
         -------
         Plan
-            It is frozen and holds nothing of a table. Nothing was charged or drawn.
+            Immutable, without any data. Nothing is charged, and no noise is drawn.
 
         Raises
         ------
         ValueError
-            If a fit would refuse a parameter.
+            If a fit refuses a parameter.
         """
         categories = check_categories(self.categories, shape)
         epsilon = guarantee.epsilon
@@ -239,7 +240,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Returns
         -------
         ndarray of shape (n_samples, n_features)
-            Reports, each one of its column's categories.
+            Reports. Each is one of its column's categories.
 
         Raises
         ------
@@ -248,7 +249,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         BudgetExceededError
             If the accountant refuses; nothing was reported.
         TypeError
-            After the charge, if polars is to hold categories of several kinds in one column.
+            After the charge, if the output is a polars frame and a column's categories have several
+            types.
         """
         table = self._read_samples(X)
         categories = dict(enumerate(self._plan.categories))
@@ -266,7 +268,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             return self._plan.run(table, release.charge(self._plan))
 
     def estimate_frequencies(self, reports):
-        """Return each category's share among the true values, without bias.
+        """Return an unbiased estimate of each category's fraction of the true values.
 
         Parameters
         ----------
@@ -276,24 +278,24 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Returns
         -------
         list of ndarray of shape (n_categories,)
-            One array a column. Shares sum to 1 and may lie outside [0, 1].
+            One array per column. Fractions sum to 1 and may be outside [0, 1].
         """
         return [column.estimate_frequencies(values) for column, values in self._columns_of(reports)]
 
     def confidence_intervals(self, reports, confidence=0.95):
-        """Return an interval for each category's share among the true values.
+        """Return a confidence interval for each category's fraction of the true values.
 
         Parameters
         ----------
         reports : array-like of shape (n_samples, n_features)
             Output of `transform`.
         confidence : float, default=0.95
-            The probability with which each interval covers its share, inside (0, 1).
+            Coverage probability of each interval, in (0, 1).
 
         Returns
         -------
         list of ndarray of shape (n_categories, 2)
-            One array a column: lower and upper ends.
+            One array per column with the lower and upper ends.
         """
         pairs = self._columns_of(reports)
         return [column.confidence_interval(values, confidence) for column, values in pairs]

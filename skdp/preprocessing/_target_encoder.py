@@ -54,12 +54,12 @@ class DPTargetEncoder(PlannedTransformer):
         Declared categories, which must not be read off the data: a list with one list per column, a
         dict from a column's name or position to its list, or one flat list for every column. None
         or "auto" finds the numbers and strings that many rows contain, for half of epsilon. "auto"
-        instead of a column's list finds those of this column.
+        instead of a column's list finds the categories of this column.
     target_bounds : tuple of (low, high), default=None
         Range of a continuous target, which is clipped to it in `fit`. It must not be computed from
         the data. With None y contains classes.
     classes : array-like, default=None
-        Possible class labels. None takes the labels of y and thereby declares them public.
+        Possible class labels. None uses the labels of y and thereby declares them public.
     smooth : float, default=10.0
         Number of pseudo-rows with the overall mean that are added to each category, at least 0, as
         in scikit-learn. Noise shrinks the mean further, according to its known variance.
@@ -101,7 +101,7 @@ class DPTargetEncoder(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row, its target included, as the unit. The proof is in ``docs/theory/encoders.md``.
+    row, including its target, as the unit. The proof is in ``docs/theory/encoders.md``.
 
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
     so that no row is encoded by its own target. Here epsilon bounds the information that an
@@ -313,7 +313,7 @@ class DPTargetEncoder(PlannedTransformer):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """Outcomes to which a target's weights, which sum to 1, belong: ends of a range, or classes."""
+    """The outcomes of a target: the ends of its range, or classes. A target's weights sum to 1."""
 
     low: float
     high: float
@@ -386,11 +386,11 @@ class TargetPlan(TransformerPlan):
         report_no_match(counts, others, self.noise, n_units(table.X, persons))
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         shares, prior = _shrunk_means(sums, variance, self.smooth)
-        chosen = outcomes.of_interest
+        outcome_indices = outcomes.of_interest
         encodings = []
         for column_shares in split_by_column(shares, categories):
-            encodings += [outcomes.scaled(column_shares[:, k]) for k in chosen]
-        target_mean = outcomes.scaled(prior[chosen]).squeeze()[()]
+            encodings += [outcomes.scaled(column_shares[:, k]) for k in outcome_indices]
+        target_mean = outcomes.scaled(prior[outcome_indices]).squeeze()[()]
         return ReleasedEncodings(categories, encodings, target_mean)
 
     def noisy_sums(self, table, categories, source, persons=None):
@@ -419,9 +419,8 @@ def _shrunk_means(sums, variance, smooth):
     """Return the shrunk means of outcomes of each category, and the overall means.
 
     With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
-    overall mean and V the variance of the noise in S - N p, the mean is
-    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``. Without noise it is that of
-    scikit-learn.
+    overall mean and V the variance of the noise in S - N p, the mean is ``p + N (S - N p) / (N**2 +
+    smooth N + 4 max(smooth, 1) V)``. Without noise this is the formula of scikit-learn.
     """
     n_outcomes = sums.shape[1]
     total = sums.sum(axis=0)

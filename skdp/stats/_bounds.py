@@ -29,8 +29,8 @@ _OCTAVES = 100
 FALLBACK = 1.0
 # Fraction of the rows whose norm the bound must cover.
 NORM_COVERAGE = 0.98
-# Probability that some empty bin of a column counts as occupied; and the probability that some
-# empty octave, a range from a power of two to the next, does.
+# Probability that some empty bin of a column is taken for occupied, and the same probability for
+# empty octaves (ranges from a power of two to the next).
 _FALSE_ALARM = 1e-4
 # Likely bins next to the occupied ones are counted with a narrow column if the sum of their noisy
 # counts is this number of standard deviations above 0.
@@ -232,7 +232,7 @@ class BoundsPlan(_SpacedHistogram):
         -------
         low, high : ndarray of shape (n_columns,)
             The outer edges of the outermost bins that are likely to contain values. These include
-            the occupied bins. Bounds of one or two bins are refined. A column for which only 0 is
+            the occupied bins. Bounds of one or two bins are refined. A column in which only 0 is
             likely has the bounds -1 and 1.
         """
         positions = np.arange(self.n_columns) if columns is None else np.asarray(columns)
@@ -406,8 +406,8 @@ class NormPlan(_SpacedHistogram):
 def plan_search(shape, guarantee, *, alone=False):
     """Return the plan of a search for bounds, and the remaining guarantee.
 
-    The search has a fifth of epsilon. It also has a fifth of delta if Gaussian noise is smaller
-    then. With `alone` it has all of both, and the remaining guarantee is None.
+    The search has a fifth of epsilon. It also receives a fifth of delta if Gaussian noise is then
+    smaller. With `alone` it receives all of epsilon and delta, and the remaining guarantee is None.
     """
     fraction = 1.0 if alone else BOUNDS_FRACTION
     search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, fraction)

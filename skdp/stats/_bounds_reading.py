@@ -1,7 +1,7 @@
-"""Estimation of the range of columns from noisy counts, if noise hides the count of single bins.
+"""Estimation of the range of columns from noisy counts whose single bins are hidden by noise.
 
 Everything here is post-processing of noisy counts and public values, which is not charged. The
-counts are those of octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
+counts belong to octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
 position k > 0 the k-th octave of positive numbers, and position -k that of negative numbers.
 """
 
@@ -26,7 +26,8 @@ N_BESIDE = 6
 # The other sign is added if its counts are this number of standard deviations above 0.
 DEVIATIONS_OF_SIGN = 2.0
 # If only zeros are visible above the noise: the probability with which noise alone may exceed the
-# threshold of a window. It is small since most such columns are flags, for which (-1, 1) is right.
+# threshold of a window. It is small because most of these columns are flags, for which (-1, 1) is
+# right.
 FALSE_ALARM_BESIDE_ZEROS = 1e-6
 # Maximum number of octaves of the windows that are compared if no bin is visible.
 MAX_WINDOW = 8
@@ -150,7 +151,7 @@ def _evidence(total, n_counts, noise):
 
 
 def _widened(counts, first, last, std, n_rows):
-    """Return the range of one column, extended by adjacent octaves, by 0 and by the other sign."""
+    """Return the range of one column, extended by likely octaves, 0 and the other sign."""
     middle = len(counts) // 2
     min_count = MIN_FRACTION * n_rows
     positive = counts[middle + 1 :]
@@ -192,12 +193,12 @@ def _may_hold(inner, min_count, std):
         Standard deviation of the noise in a count.
     """
     # The octaves next to the range, and 0 itself.
-    beside = inner if len(inner) <= N_BESIDE else np.append(inner[:1], inner[-N_BESIDE:])
-    return beside.sum() + DEVIATIONS_OF_ZERO * std * np.sqrt(len(beside)) > min_count
+    neighbors = inner if len(inner) <= N_BESIDE else np.append(inner[:1], inner[-N_BESIDE:])
+    return neighbors.sum() + DEVIATIONS_OF_ZERO * std * np.sqrt(len(neighbors)) > min_count
 
 
 def _has_sign(octaves, end, min_count, std):
     """Return True if noisy counts show values of the other sign, up to the magnitude of an end."""
-    beside = octaves[max(0, end - N_BESIDE) : end]
-    threshold = max(min_count, DEVIATIONS_OF_SIGN * std * np.sqrt(len(beside)))
-    return beside.sum() > threshold
+    neighbors = octaves[max(0, end - N_BESIDE) : end]
+    threshold = max(min_count, DEVIATIONS_OF_SIGN * std * np.sqrt(len(neighbors)))
+    return neighbors.sum() > threshold

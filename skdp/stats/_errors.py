@@ -78,7 +78,7 @@ def expected_error(
         return _mean_error(CountPlan(n_columns=n_columns, guarantee=guarantee))
     if statistic in ("histogram", "histogram2d"):
         is_joint = statistic == "histogram2d"
-        # The number of bins does not change the error of one count.
+        # The error of one count does not depend on the number of bins.
         bins = (1,) * (2 if is_joint else n_columns)
         ones = np.ones(len(bins))
         plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=bins, joint=is_joint)

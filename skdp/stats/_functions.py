@@ -363,9 +363,9 @@ def dp_histogram(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a histogram with differential privacy.
 
-    Bins are those of `numpy.histogram`: they contain their lower edge, the last one contains both
-    its edges, and values outside are not counted. All columns are counted in one pass, with one
-    charge. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    Bins are as in `numpy.histogram`: they contain their lower edge, the last one contains both its
+    edges, and values outside are not counted. All columns are counted in one pass, with one charge.
+    The release is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from skdp.utils import exact_sum
 from skdp.utils._findings import report_unfilled_means, report_unfilled_variances
 from skdp.utils._validation import check_integer
 
-# Rows of a block; ten columns of so many rows fit into a processor's cache.
+# Number of rows of a block; ten columns of a block fit into a processor's cache.
 BLOCK_ROWS = 4096
 
 # The (L1, L2) sensitivities of one column's sums of u (1 moment), and of u and u^2 - 1/2 (2
@@ -35,9 +35,10 @@ MAX_CELLS = 2**27
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticPlan(MechanismPlan):
-    """Base class of plans whose (epsilon, delta) are those of the guarantee.
+    """Base class of plans whose (epsilon, delta) are taken from the guarantee.
 
-    A mechanism that does not use delta has the delta 0; the statistic is charged what it states.
+    The delta of a mechanism that does not use it is 0, but the statistic is charged the full
+    guarantee.
     """
 
     guarantee: Guarantee
@@ -298,7 +299,8 @@ class ModePlan(StatisticPlan):
 
     n_categories: int
 
-    # It adds no noise to values, so no number of values is checked before the charge.
+    # Permute-and-flip adds no noise to values, so there is no number of values to check before the
+    # charge.
     size = None
 
     @cached_property
@@ -307,7 +309,7 @@ class ModePlan(StatisticPlan):
 
     def run(self, codes, source, persons=None):
         """Return the index of the chosen category."""
-        # Code -1, of labels that are not declared, has the first count, which is left out.
+        # The code -1 of undeclared labels is counted in the first entry, which is left out.
         counts = weighted_bincount(codes + 1, row_weights_of(persons), self.n_categories + 1)
         return self.mechanism.release(counts[1:], random_state=source)
 

@@ -59,7 +59,7 @@ class _Node(FrozenValue):
     first, last : int or None
         Indices of the two quantiles; None for the ends of the range.
     share : int
-        Fraction of the rows between them that should be below, in units of 2**-30.
+        Fraction of the rows between them that should be below the quantile, in units of 2**-30.
     """
 
     index: int
@@ -89,10 +89,10 @@ class QuantilePlan(StatisticPlan):
         Public bounds with ``low <= high``. Values are clipped to them.
     guarantee : Guarantee
     n_rows : int, default=None
-        The public number of rows, if there is one. The target rank of a quantile q is then
-        ``q * (n_rows - 1) + 1/2``. So without noise the result is the row nearest to the result of
-        `numpy.quantile` (or the next row, if it is chosen after others), and 0 and 1 are the
-        smallest and the largest row.
+        The public number of rows, if there is one. The target rank of a quantile q is then ``q *
+        (n_rows - 1) + 1/2``. So without noise the result is the row nearest to the result of
+        `numpy.quantile` (or the next row, if it is chosen after others). The quantiles 0 and 1 are
+        the smallest and the largest row.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class QuantilePlan(StatisticPlan):
     event : skdp.accounting.Repeated
         Privacy event of all levels of all columns.
     scale : float
-        The largest scale of the errors of ranks: that of the first level, or of the most uneven
+        Maximum noise scale of the ranks, which is reached at the first level or at the most uneven
         split.
     sensitivity : float
         Maximum change of a score of the first choice between neighbors.
@@ -215,8 +215,10 @@ class QuantilePlan(StatisticPlan):
         """
         rows = Rows.wrap(X)
         column_groups = ranked_columns(rows, self.low, self.high, row_weights_of(persons))
-        chosen = np.hstack([self._choose(ranks, rows.shape[0], source) for ranks in column_groups])
-        values = cell_values(chosen // POSITIONS, self.low, self.high)
+        positions = np.hstack(
+            [self._choose(ranks, rows.shape[0], source) for ranks in column_groups]
+        )
+        values = cell_values(positions // POSITIONS, self.low, self.high)
         # If the bounds are only a few floats apart, rounding can make the values of increasing grid
         # points decrease. Sorting released values is post-processing.
         values[np.argsort(self.quantiles, kind="stable")] = np.sort(values, axis=0)
@@ -230,32 +232,32 @@ class QuantilePlan(StatisticPlan):
         columns = range(len(ranks.starts) - 1)
         positions = [_Positions(source.stream()) for _ in columns]
         targets, inverse = np.unique(self.shares, return_inverse=True)
-        chosen = np.zeros((len(targets), len(columns)), dtype=np.int64)
-        below = np.zeros_like(chosen)
+        choices = np.zeros((len(targets), len(columns)), dtype=np.int64)
+        below = np.zeros_like(choices)
         for level in self.levels:
             parts = [
-                self._part(level, node, j, n_rows, chosen[:, j], below[:, j], ranks.starts)
+                self._part(level, node, j, n_rows, choices[:, j], below[:, j], ranks.starts)
                 for j in columns
                 for node in level
             ]
             for part, window in zip(parts, _windows(parts, ranks, positions), strict=True):
                 index = part.node.index, part.column
                 point, weight_below = _choose(part, window, positions[part.column].stream)
-                chosen[index] = point
+                choices[index] = point
                 below[index] = weight_below
-        return chosen[inverse]
+        return choices[inverse]
 
-    def _part(self, level, node, column, n_rows, chosen, below, starts):
+    def _part(self, level, node, column, n_rows, positions, below, starts):
         """Return the part of a column's rows in which a node's quantile is chosen."""
         first = 0
         last = _LAST
         start = starts[column]
         end = starts[column + 1]
         if node.first is not None:
-            first = int(chosen[node.first])
+            first = int(positions[node.first])
             start = int(below[node.first])
         if node.last is not None:
-            last = int(chosen[node.last])
+            last = int(positions[node.last])
             end = int(below[node.last])
         rate = self._rate(level, node)
         by_person = self.guarantee.neighbors.unit == "person"
@@ -287,9 +289,9 @@ def _levels(shares):
         below = []
         for start, stop, first, last in spans:
             index = (start + stop) // 2
-            left = 0.0 if first is None else shares[first]
+            lower = 0.0 if first is None else shares[first]
             right = 1.0 if last is None else shares[last]
-            share = round(float((shares[index] - left) / (right - left)) * _UNIT)
+            share = round(float((shares[index] - lower) / (right - lower)) * _UNIT)
             nodes.append(_Node(index, first, last, share))
             if start < index:
                 below.append((start, index, first, index))
@@ -350,7 +352,7 @@ class _Part(FrozenValue):
 
     @property
     def stop(self):
-        """Position after those of the part's rows.
+        """Position after the part's rows.
 
         A row at a chosen point belongs to the part above it, also at the end of the range.
         """
@@ -375,7 +377,7 @@ class _Part(FrozenValue):
     def near(self):
         """The range of cumulative weights within which runs of points are distinguished.
 
-        Points outside of it have negligible probability. It is wide enough to contain some point.
+        Points outside of the range have negligible probability, and the range contains some point.
         """
         target = self.start + self.share * self.total // _UNIT
         distance = int(min(_FAR / self.rate, self.total // self.whole))
@@ -530,8 +532,8 @@ def _choose(part, rows, stream):
     """Choose a point of a part; return it and the weight of the column's rows below it.
 
     The score of a point c is f(c) = (1 - q) below - q above, with the weights of the rows below c
-    and from c on, and q = share / 2**30. Its distance is |f(c)|. The distance of the point after a
-    row of weight w is that of 0 from the interval [f(c) - w, f(c)].
+    and from c on, and q = share / 2**30. Its distance is |f(c)|. For the point after a row of
+    weight w, it is the distance of 0 from the interval [f(c) - w, f(c)].
     """
     edges, distances = _intervals(part, rows)
     weights = np.diff(edges)

@@ -15,16 +15,16 @@ from skdp.utils import ChunkedArray
 
 # Number of steps of the public grid between the bounds.
 CELLS = 1 << 24
-# Maximum total weight of the rows of a person; a row of k has the weight WHOLE // k.
+# Maximum total weight of the rows of a person. Each of a person's k rows has the weight WHOLE // k.
 WHOLE = 1 << 20
-# All values of WHOLE // k: the integers below 2**10, and those with k up to 2**10.
+# All values of WHOLE // k: the integers below 2**10, and the quotients for k up to 2**10.
 _SMALL = 1 << 10
 CODE_BITS = 11
 WEIGHTS = np.append(np.arange(_SMALL), WHOLE // np.arange(1, _SMALL + 1))
 # Code of the weight 1, which all rows have without persons. A missing value has the weight 0 and
 # the last cell.
 _ONE = 1
-# A search by counts takes several rounds, each of which determines so many bits of the cell.
+# A search by counts takes _ROUNDS rounds, each of which determines _ROUND_BITS bits of the cell.
 _ROUND_BITS = 9
 _ROUNDS = 3
 COLUMN_SHIFT = CODE_BITS + _ROUND_BITS * _ROUNDS

@@ -18,7 +18,7 @@ from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import Stage
 
-# Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, that the refinement has. It
+# Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, for the refinement. It
 # raises the threshold of ordinary columns by 18 % (8 % with Gaussian noise). Tuned with MAX_NOISE
 # and DEVIATIONS on synthetic narrow columns of 2,000 and 4,000 rows and on the training rows of
 # twenty small tables, by how well values are resolved within the bounds.
@@ -180,7 +180,7 @@ def counts_of_levels(cells):
 
 
 def gaussian_part(whole, fraction, sensitivity):
-    """Return a Gaussian mechanism whose mu**2 is a fraction of that of another one."""
+    """Return a Gaussian mechanism whose mu**2 is a fraction of another mechanism's mu**2."""
     multiplier = whole.noise_multiplier / sqrt(fraction) * SLACK
     return GaussianMechanism.from_scale(multiplier * sensitivity * SLACK, sensitivity, whole.delta)
 

@@ -101,7 +101,7 @@ def release(
 
 
 def shaped(values, is_vector):
-    """Return values of columns; for a vector those of its only column, as Python numbers."""
+    """Return the values of columns, or of the only column of a vector as Python numbers."""
     values = values[..., 0] if is_vector else values
     return values if values.ndim else values.item()
 
@@ -135,14 +135,14 @@ class WithinBounds(MechanismPlan):
         unknown ones. Its cost does not depend on them.
     mechanism : plan
         Both plans as one charge.
-    sought : ndarray of int
+    undeclared : ndarray of int
         Indices of the columns whose bounds the search finds.
     """
 
     search: BoundsPlan | None
     main: object
     mechanism: object
-    sought: np.ndarray
+    undeclared: np.ndarray
 
     @property
     def size(self):
@@ -163,10 +163,12 @@ class WithinBounds(MechanismPlan):
             table = X.X if isinstance(X, RowsAndTarget) else X
             low = main.low.copy()
             high = main.high.copy()
-            sought = self.sought
-            if len(sought) < len(low):
-                table = Rows.wrap(table).mapped(partial(_take_columns, columns=sought))
-            low[sought], high[sought] = self.search.run(table, source, columns=sought, **shared)
+            undeclared = self.undeclared
+            if len(undeclared) < len(low):
+                table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
+            low[undeclared], high[undeclared] = self.search.run(
+                table, source, columns=undeclared, **shared
+            )
             main = replace(main, low=low, high=high)
         return InBounds(main.run(X, source, **shared), (main.low.copy(), main.high.copy()))
 
@@ -198,15 +200,15 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
     search = None
     remaining = guarantee
     low, high = declared_bounds(bounds, shape)
-    sought = np.flatnonzero(np.isnan(low))
-    if len(sought):
-        search, remaining = plan_search(replace(shape, n_columns=len(sought)), guarantee)
-        low[sought] = -1.0
-        high[sought] = 1.0
+    undeclared = np.flatnonzero(np.isnan(low))
+    if len(undeclared):
+        search, remaining = plan_search(replace(shape, n_columns=len(undeclared)), guarantee)
+        low[undeclared] = -1.0
+        high[undeclared] = 1.0
     main = plan_main(low=low, high=high, guarantee=remaining)
     main.check_size(main.size)
     mechanism = one_charge((search, main), guarantee)
-    return WithinBounds(search=search, main=main, mechanism=mechanism, sought=sought)
+    return WithinBounds(search=search, main=main, mechanism=mechanism, undeclared=undeclared)
 
 
 def _take_columns(block, columns):

@@ -232,9 +232,10 @@ def dp_crosstab(
     Returns
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
-        Counts that are not negative. Up to rounding it is the nearest such table to the noisy one
-        with the same total, and the total is at most the number of rows, or of persons. So it is
-        not unbiased. If `index` is a pandas Series, it is a DataFrame labeled by the categories.
+        Counts that are not negative. Up to rounding it is the nearest non-negative table to the
+        noisy table with the same total, and the total is at most the number of rows, or of persons.
+        So it is not unbiased. If `index` is a pandas Series, it is a DataFrame labeled by the
+        categories.
 
     Raises
     ------

@@ -19,9 +19,9 @@ class DPLinearSVC(PrivateLinearClassifier):
 
     The regularized Huberized hinge loss is minimized by noisy gradient steps, or without noise to a
     certified gradient norm before noise is added to the weights. Several classes are fitted
-    jointly, with the multiclass hinge of Crammer and Singer, rounded in the same way. With
-    C="auto" a fraction of epsilon is spent on noisy class frequencies, to which the weights are
-    regularized. Another one is spent on a test of the weights: as far as they explain no more than
+    jointly, with the multiclass hinge of Crammer and Singer, rounded in the same way. With C="auto"
+    a fraction of epsilon is spent on noisy class frequencies, to which the weights are regularized.
+    Another fraction is spent on a test of the weights: to the extent that they explain no more than
     chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
     `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
 
@@ -45,13 +45,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         Value of the constant feature relative to `data_norm`. Larger values regularize the
         intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None takes the labels of y and thereby declares them public;
+        The labels that can occur. None uses the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
     C : float or "auto", default="auto"
-        Inverse regularization strength as in scikit-learn: the objective is the summed loss
-        times C plus half the squared norm of all weights, the intercept's included. The noise on
-        the minimizer grows with C. "auto" balances regularization and noise by public quantities,
-        and penalizes the intercept by its distance from noisy class frequencies.
+        Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
+        plus half the squared norm of all weights, including the intercept. The noise on the
+        minimizer grows with C. "auto" balances regularization and noise by public quantities, and
+        penalizes the intercept by its distance from noisy class frequencies.
     huber_threshold : float, default=0.5
         Half the width h of the interval of margins over which the hinge's corner is rounded,
         between 1e-4 and 1e4. The loss exceeds the hinge by at most h / 4 (several classes: h / 2).
@@ -158,7 +158,7 @@ class DPLinearSVC(PrivateLinearClassifier):
 
         Parameters
         ----------
-        X : array-like, DataFrame, ChunkedArray or what it reads, of shape (n_samples, n_features)
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows; linear models take a sparse matrix too. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)

@@ -15,7 +15,7 @@ from skdp.ledger import PrivacyAccountant
 
 N_ROWS = 60
 N_FEATURES = 4
-# Parameters of so high noise that two tables of 60 rows cannot be distinguished: by group privacy
+# Parameters with so much noise that two tables of 60 rows cannot be distinguished: by group privacy
 # of 60 removed and 60 added rows, probabilities differ by a factor of at most e^0.12.
 HIGH_NOISE = {"epsilon": 1e-3}
 N_TRIES = 3
@@ -130,7 +130,7 @@ class Case:
         return PrivacyAccountant(n_releases * epsilon, min(n_releases * delta, 0.5))
 
     def check_charges(self, charges, n_releases):
-        """Check that the charges of a ledger are those of this number of releases."""
+        """Check that a ledger contains the charges of this number of releases."""
         costs = {(charge.epsilon, charge.delta) for charge in charges}
         assert len(charges) == n_releases, f"{n_releases} releases made {len(charges)} charges"
         assert costs == {self.privacy_cost}, (

@@ -126,7 +126,7 @@ def check_cost_of_mechanisms(case):
     once.
     """
     accountant = case.budget(1)
-    with _recorded_mechanisms() as used:
+    with _recorded_mechanisms() as mechanisms:
         fitted = case.fit(accountant=accountant)
         case.published(fitted)
     case.check_charges(accountant.charges, 1)
@@ -136,9 +136,9 @@ def check_cost_of_mechanisms(case):
         f"the charged event costs {charged:g} at delta = {delta:g}, and the claim is {epsilon:g}"
     )
     sampler = getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
-    if not used or sampler != ALL_ROWS:
+    if not mechanisms or sampler != ALL_ROWS:
         return
-    event = Composed(tuple(mechanism.event for mechanism in used))
+    event = Composed(tuple(mechanism.event for mechanism in mechanisms))
     run_epsilon = get_epsilon(event, delta)
     assert run_epsilon <= min(epsilon, charged) * (1.0 + 1e-6), (
         f"the mechanisms that ran cost {run_epsilon:g} at delta = {delta:g}; the claim is "
@@ -313,8 +313,8 @@ def check_noise_of_classes(case):
         raise SkipTest("the classes are declared")
     X = np.tile(case.X[:12], (N_CLASSES, 1))
     y = np.repeat(np.arange(N_CLASSES), 12)
-    # Found bounds are the same noise for all classes: where noise leaves nothing of the rows, all
-    # classes have the middle of the same bounds.
+    # Bounds that are found privately would be the same for all classes. With high noise the
+    # released values are then the midpoint of these bounds for every class.
     bounds = {"bounds": (-10.0, 10.0)} if is_auto(case.params.get("bounds")) else {}
     workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in case.params else [{}]
     for options in workers:

@@ -33,7 +33,7 @@ def dp_checks(*, n_fits: int = 100, reference: BaseEstimator | None = None) -> l
         detect missing noise, thousands detect a noise scale that is half of the correct one.
     reference : estimator, default=None
         Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes of the
-        same name and shape must agree with those of the reference to 1e-3.
+        same name and shape must agree with the reference to 1e-3.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def parametrize_with_dp_checks(
     estimators : list of estimators
         Unfitted instances.
     references : callable, default=None
-        Receives an estimator and returns the one without privacy, or None; see `dp_checks`.
+        Receives an estimator and returns its counterpart without privacy, or None; see `dp_checks`.
     expected_failed_checks : callable, default=None
         Receives an estimator and returns a dict as in `check_dp_estimator`. These checks are marked
         as xfail.

@@ -77,9 +77,9 @@ def check_group_statement(case):
 
 
 def check_relation(case):
-    """The relation is that of the accountant: under replace-one the sensitivity is larger.
+    """The relation of the accountant is used: under replace-one the sensitivity is larger.
 
-    By how much depends on the release. A replaced row changes a sum by twice as much as a removed
+    The factor depends on the release. A replaced row changes a sum by twice as much as a removed
     one, but the rank of the quantile q by 1 instead of max(q, 1 - q), which may be nearly the same.
     Randomized reports of single rows have the same sensitivity under both relations. Fits are made
     at a large epsilon, since estimators that regularize more at high noise have a smaller
@@ -197,8 +197,8 @@ def _vector_distance(one, other):
 def check_neighbors(case, n_fits=100):
     """No simple test distinguishes two extreme neighbors better than the claim allows.
 
-    The claim is that of the estimator, or half of what this number of fits can prove if that is
-    less. The false-alarm rate is 1e-6.
+    The tested epsilon is the estimator's claim, or half of the epsilon that this number of fits can
+    prove if that is less. The false-alarm rate is 1e-6.
 
     Parameters
     ----------
@@ -319,20 +319,20 @@ def _limits(case):
 def check_declared_bounds(case):
     """Values beyond the declared bounds are clipped to them, and no other values are.
 
-    With a seed a fit is then unchanged if such values are clipped before, and changed if the bounds
-    are wide enough for them. A fit whose bounds come from the data, or are fixed, is not.
+    With a seed, a fit does not change if such values are clipped beforehand, and changes if the
+    bounds are wide enough for them. A fit whose bounds come from the data, or are fixed, is not.
     """
     low, high, is_declared = _limits(case)
     if not is_declared:
         raise SkipTest("no bounds are declared as a pair of numbers")
     width = high - low
-    # On either side, and not equally many on both, so that a median changes, too.
-    beyond = high + width * (0.5 + 5.0 * case.X)
-    clipped = np.clip(beyond, low, high)
+    # Unequal numbers of values on both sides, so that a median also changes.
+    outside = high + width * (0.5 + 5.0 * case.X)
+    clipped = np.clip(outside, low, high)
 
     def are_equal(bounds):
         params = {"bounds": bounds, "epsilon": LOW_NOISE_EPSILON, "random_state": 0}
-        values, _ = as_matrix([observe(case.fit(X, **params)) for X in (beyond, clipped)])
+        values, _ = as_matrix([observe(case.fit(X, **params)) for X in (outside, clipped)])
         return np.array_equal(*values)
 
     with ignore_seed_warnings():

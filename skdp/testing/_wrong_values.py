@@ -141,10 +141,10 @@ def wrong_widths(n_columns: int) -> Iterator[tuple[BaseEstimator, str]]:
     (DPStandardScaler(bounds=([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0])), 'bounds')
     """
     n_others = n_columns + 1
-    beyond = {n_columns: (0.0, 1.0)}
+    bounds = {n_columns: (0.0, 1.0)}
     yield DPStandardScaler(bounds=([0.0] * n_others, [1.0] * n_others)), "bounds"
     yield DPMinMaxScaler(bounds={j: (0.0, 1.0) for j in range(n_columns - 1)}), "bounds"
-    yield DPKMeans(n_clusters=2, bounds=beyond), "bounds"
+    yield DPKMeans(n_clusters=2, bounds=bounds), "bounds"
     yield DPPCA(n_components=n_others), "n_components"
     yield DPPCA(center=[0.0] * n_others), "center"
     yield DPOneHotEncoder(categories=[[0.0, 1.0]] * n_others), "categories"
@@ -153,6 +153,6 @@ def wrong_widths(n_columns: int) -> Iterator[tuple[BaseEstimator, str]]:
     yield DPHistogramTransformer(edges=[[0.0, 1.0, 2.0]] * n_others), "edges"
     yield DPAdditiveClassifier(monotonic_cst=[1] * n_others), "monotonic_cst"
     yield DPAdditiveClassifier(interactions=[(0, n_columns)]), "interactions"
-    yield DPAdditiveClassifier(bounds=beyond), "bounds"
+    yield DPAdditiveClassifier(bounds=bounds), "bounds"
     yield ColumnTransformer([("part", DPStandardScaler(bounds=(0, 1)), [n_columns])]), "columns"
     yield SplineTransformer(knots=np.linspace(0, 1, 4)[:, None].repeat(n_others, 1)), "knots"

@@ -164,8 +164,8 @@ def grow_tree(terms, values, depth):
 def best_split(term, counts, values):
     """Return the largest variance of values between two sides of cells, and the second side.
 
-    The cells of a numeric column are split in their order. Those of a categorical column are sorted
-    by their value of the first output before.
+    The cells of a numeric column are split in their order. Cells of a categorical column are first
+    sorted by their value of the first output.
     """
     sort_keys = values[:, 0] if "label" in term.kinds else np.arange(len(values))
     order = np.argsort(sort_keys, kind="stable")
@@ -277,7 +277,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     max_depth : int, default=6
         Maximum number of tests on the path to a leaf, from 1 to 12.
     classes : array-like of shape (n_classes,), default=None
-        Possible class labels. None takes the labels of y and thereby declares them public, which
+        Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict, default=None
         Public positive weights of the classes. The loss of a row is multiplied by the weight of its
@@ -305,7 +305,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         only.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
-        much as all steps together. The sensitivity is that of one row, or of one person. None with
+        much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
@@ -331,8 +331,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
-    Columns without an effect of their own are not chosen: if classes depend on a product of
-    columns, use a forest. The proof is in ``docs/theory/forests.md``.
+    Columns without a separate effect are not chosen: if classes depend on a product of columns, use
+    a forest. The proof is in ``docs/theory/forests.md``.
 
     References
     ----------

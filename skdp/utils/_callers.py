@@ -73,7 +73,7 @@ class _WarningState:
 # Name of the local variable in the frame of the call that stores the state. It ends with the call,
 # and each call has a separate one. All versions of Python can set it, also with PEP 667.
 STATE_VARIABLE = "__skdp_warning_state__"
-# Held while warning, so that the threads of a tool warn only once together.
+# Lock that is held while warning, so that the threads of a tool warn only once.
 _warning = threading.RLock()
 # Function that finds the steps of pipelines that learn from rows without privacy; at most one.
 _step_readers: list[Callable] = []
@@ -88,7 +88,7 @@ def register_step_reader(find_raw_steps):
 
 
 def check_callers(estimator, on_raw_data, occasion="fit"):
-    """Refuse, or warn of, computations of tools around a private estimator on raw rows.
+    """Raise or warn if a tool around a private estimator computes on raw rows.
 
     It is called before the charge, and computes nothing from rows.
 
@@ -188,7 +188,7 @@ def _calls_around(frame):
     direct = stack.direct
     is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
-    # The outer calls of a worker's thread, or of one that sends tasks, are in a waiting thread.
+    # The outer calls of a worker thread, or of a thread that sends tasks, are in a waiting thread.
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         stack = _read_stack(frame)
         calls = calls + stack.calls
@@ -209,8 +209,8 @@ class _Stack:
     calls : list of frames
         Calls of known tools and containers, from the inside out.
     direct : frame or None
-        Innermost call of other code that does more than pass on rows. In an installed package it
-        is the package's outermost call, which is the one of the user.
+        Innermost call of other code that does more than pass on rows. In an installed package it is
+        the package's outermost call, which the user's code made.
     is_outermost : bool
         True if `direct` is outside of all `calls`.
     batches : list of frames
@@ -258,7 +258,8 @@ def _is_fit_of_the_users(frame):
     A class that is derived from a private one, or wraps one, passes its rows on.
     """
     code = frame.f_code
-    # Variables of other frames are not read: that would keep rows alive that they delete.
+    # Variables of other frames are not read, because that would keep rows alive that these frames
+    # delete.
     if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or _is_installed(frame):
         return False
     return hasattr(frame.f_locals.get("self"), "get_params")
@@ -270,7 +271,7 @@ def _find_waiting(stack, known):
     Parameters
     ----------
     stack : _Stack
-    known : set of int
+    visited : set of int
         Threads that were searched already. The thread of the result is added.
 
     Returns
@@ -281,7 +282,7 @@ def _find_waiting(stack, known):
     tasks = [_pickles_of(frame) for frame in stack.batches]
     of_executor = _executor_and_future(stack.batches)
     for thread, innermost in sys._current_frames().items():
-        frame = innermost if thread not in known else None
+        frame = innermost if thread not in visited else None
         while frame is not None:
             if of_executor and _waits_for(frame, of_executor):
                 known.add(thread)
@@ -289,7 +290,7 @@ def _find_waiting(stack, known):
             if frame.f_globals.get("__name__") == PARALLEL:
                 pickles = _pickles_of(frame)
                 if pickles is not None and any(task is pickles for task in tasks):
-                    known.add(thread)
+                    visited.add(thread)
                     return frame
             frame = frame.f_back
     return None
@@ -336,7 +337,7 @@ def _pickles_of(frame):
 
 
 def check_scored(estimator, scorer, on_raw_data):
-    """Refuse, or warn of, a model or tool for which the charge of a private score is too low.
+    """Raise or warn if the charge of a private score is too low for a model or tool.
 
     It is called before the charge, and computes nothing from rows. The sensitivity of a score is
     known for a change of the scored table and a fixed model, which must have been released.
@@ -409,7 +410,7 @@ class RefusedScore:
     """Value that a private scorer returns if scikit-learn would replace its error by NaN.
 
     With a score of NaN a search would continue, and fit the model that is not private at the end.
-    scikit-learn refuses a score that is no number, with a `ValueError` that quotes this object.
+    scikit-learn refuses a score that is not a number, with a `ValueError` that quotes this object.
 
     Parameters
     ----------
@@ -480,7 +481,7 @@ def _judge(estimator, stack, on_raw_data, occasion):
         )
         findings += _findings_of(call, row, title, occasion, skips_steps, calls)
     is_unknown = direct is not None and _is_installed(direct)
-    # A clone alone does not show what a tool will do.
+    # A clone alone does not show the purpose of a tool.
     if findings and occasion == "clone":
         outer_findings = []
         for call, row in others:
@@ -511,7 +512,7 @@ def _judge(estimator, stack, on_raw_data, occasion):
 
 
 def _price_of_searches(calls, occasion):
-    """Refuse a search whose total price exceeds the budget, before its first fit.
+    """Raise before the first fit of a search if its total price exceeds the budget.
 
     Returns
     -------
@@ -590,7 +591,7 @@ def _state_of(call):
     state = call.f_locals.get(STATE_VARIABLE)
     if state is None:
         state = _WarningState()
-        # A function that uses `locals()` would see the variable. It gets none, so that each fit
+        # A function that uses `locals()` would see the variable, so it gets none, and each fit
         # warns.
         if "locals" not in call.f_code.co_names:
             call.f_locals[STATE_VARIABLE] = state
@@ -923,17 +924,17 @@ def _unknown_caller(direct, estimator):
     package = direct.f_globals["__name__"].partition(".")[0]
     who = f"{_name_of(direct)} of {package}"
     if _sets_seed(_subject(direct.f_locals), estimator):
-        what = (
+        problem = (
             "sets the seed of the noise, which can be read from the fitted model: use a tool "
             "that leaves random_state=None unchanged, such as VotingClassifier"
         )
-        return [(direct, who, what, True)]
-    what = (
+        return [(direct, who, problem, True)]
+    problem = (
         "is a tool that skdp does not know. Nothing charges for what it computes from the rows "
         "beside the private fits, nor for rows that it chooses, repeats or weights by other rows. "
         "If it gives each row to each fit once, as it is, ignore this warning"
     )
-    return [(direct, who, what, False)]
+    return [(direct, who, problem, False)]
 
 
 def _sets_seed(subject, estimator):
@@ -957,7 +958,7 @@ def _name_of(call):
 
 
 def _public_name(call, row, calls):
-    """Return the name of a tool; for a private function, that of its outermost public call."""
+    """Return the name of a tool; for a private function, the name of its outermost public call."""
     name = _name_of(call)
     if not name.startswith("_") or row is None:
         return name

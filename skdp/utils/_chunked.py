@@ -233,7 +233,7 @@ class ChunkedArray:
     def forget(self):
         """Release the chunk that was opened last, and memory that Arrow keeps for decoding."""
         self._opened = local()
-        # The attribute may not exist yet, if another thread is importing pyarrow.
+        # The attribute may not exist yet if another thread is importing pyarrow.
         if pool := getattr(sys.modules.get("pyarrow"), "default_memory_pool", None):
             pool().release_unused()
 
@@ -303,8 +303,8 @@ class ChunkedArray:
             )
         if np.any(np.diff(rows, prepend=-1, append=len(self)) <= 0):
             raise ValueError(
-                "rows of a table in parts are selected by distinct, increasing indices: sort them, "
-                "and shuffle before a table is written"
+                "rows of a partitioned table must be selected by distinct, increasing indices: "
+                "sort them, and shuffle before a table is written"
             )
         # The indices of each chunk, relative to it. A table without rows keeps all chunks.
         selections = []
@@ -322,7 +322,7 @@ class ChunkedArray:
         return self._of(Parts(sources=tuple(views), meta=parts.meta))
 
     def _open(self, number):
-        # One chunk per thread: an opened chunk stores how far it is decoded.
+        # One chunk per thread, because an opened chunk stores its decoding position.
         last = vars(self._opened).get("last")
         if last is None or last[0] != number:
             last = self._opened.last = number, open_source(self._sources[number])

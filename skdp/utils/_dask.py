@@ -19,14 +19,14 @@ ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were cr
 MESSAGE_LOG = "recent_message_log"
 LOST = (
     "the dask cluster was lost before it had computed a sum: it ended, its client was closed, or "
-    "what was persisted there is asked of another client, or of none. Nothing is published. What "
-    "the fit had charged stays charged, as noise may have been drawn: a new fit is a new charge"
+    "persisted values are needed by another client or without a client. Nothing is published. The "
+    "charge of the fit is not refunded, because noise may have been drawn; a new fit charges again"
 )
 RUN = ContextVar("run", default=None)
 
 
 def _client():
-    """Return the client by which dask computes now, None if it does without one."""
+    """Return the client that dask currently uses, or None."""
     from dask.base import get_scheduler
 
     client = getattr(get_scheduler(), "__self__", None)
@@ -51,7 +51,8 @@ class Run:
 
     def __init__(self, outer=None):
         outer = outer or RUN.get()
-        # A list, which nested runs share: empty before the first sum, then the client or None.
+        # A list that nested runs share. It is empty before the first sum and then contains the
+        # client or None.
         self._client = outer._client if outer else []
         self._memo = {}
         self._temporary = []
@@ -65,10 +66,10 @@ class Run:
     def __exit__(self, kind, error, traceback):
         RUN.reset(self._token)
         if self._memo:
-            # An error that the user keeps has dask's frames, which refer to persisted values.
+            # A stored exception contains dask's frames, which refer to persisted values.
             clear_frames(traceback)
         self._memo.clear()
-        # Removed now and not with the last reference to the table, which an error's frames hold.
+        # Removed now, because the frames of a stored exception may refer to the table.
         for temporary in self._temporary:
             temporary.remove()
         self._temporary.clear()
@@ -93,7 +94,7 @@ class Run:
 
 
 def in_one_run(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorator that runs a function in a `Run`, so that it leaves no temporary file.
+    """Decorate a function so that it runs in a `Run` and leaves no temporary file.
 
     It must not be used for functions that return a lazy table.
     """
@@ -122,17 +123,17 @@ class DaskTable:
     def __init__(self, array):
         self.array = array
 
-    def rows(self, chosen):
-        """Return the table of some rows, with one chunk for each chunk of `chosen`.
+    def rows(self, selection):
+        """Return the table of some rows, with one chunk for each chunk of `selection`.
 
         Parameters
         ----------
-        chosen : list of (int, ndarray of int)
+        selection : list of (int, ndarray of int)
             The index of a chunk, and the indices of its rows.
         """
         from dask.array import concatenate
 
-        blocks = [self.array.blocks[number][rows] for number, rows in chosen]
+        blocks = [self.array.blocks[number][rows] for number, rows in selection]
         return DaskTable(checked_blocks(concatenate(blocks)))
 
     def compute(self, make_delayed):
@@ -158,8 +159,8 @@ class DaskTable:
             delayed_values = make_delayed(run, self.array, client)
             return list(compute(*delayed_values, scheduler=client))
         except Exception as error:
-            what = format_exception_only(error)[0]
-            if _is_closed(client) or re.match(f"{LOST_WORKERS}|{ELSEWHERE}", what):
+            message = format_exception_only(error)[0]
+            if _is_closed(client) or re.match(f"{LOST_WORKERS}|{ELSEWHERE}", message):
                 raise RuntimeError(LOST) from error
             raise
         finally:
@@ -173,11 +174,11 @@ def _delayed_chunks(array):
 
 
 class DaskWorkers:
-    """Workers of dask's current scheduler: those of a cluster, or threads.
+    """Workers of dask's current scheduler: a cluster, or threads.
 
-    A chunk is not sent anywhere, and is released after its sum unless the user persisted the
-    array. `row_args` are sent once per run, and values of `persist` stay on the cluster for the
-    run. The methods are those of `JoblibWorkers`.
+    A chunk is not sent anywhere, and is released after its sum unless the user persisted the array.
+    `row_args` are sent once per run, and values of `persist` stay on the cluster for the run. The
+    methods are as in `JoblibWorkers`.
 
     Parameters
     ----------

@@ -116,7 +116,7 @@ class Section(FrozenValue):
         return lines + [wrap_text(note, 4) for note in self.notes]
 
     def to_markdown(self, level):
-        """Return the section as lines of Markdown; `level` is that of its heading."""
+        """Return the section as lines of Markdown; `level` is the level of its heading."""
         lines = ["", f"{'#' * level} {markdown_text(self.heading)}", ""]
         lines += [f"- **{markdown_text(n)}**: {markdown_text(v)}" for n, v in self.rows]
         for head, *rows in self.tables:

@@ -66,7 +66,7 @@ MESSAGES = {
         "give more epsilon."
     ),
 }
-# Words that mark a column as one of identifiers.
+# Words that mark a column as an identifier.
 IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
 # Found categories are taken for identifiers if there are at least MIN_IDENTIFIERS of them, with at
 # most ROWS_PER_IDENTIFIER rows each on average. Declared categories are taken for identifiers if
@@ -155,7 +155,7 @@ def report_finding(kind, columns=()):
 
 
 def report_identifiers(table, columns):
-    """Report the columns whose public names are those of identifiers.
+    """Report the columns whose public names look like identifiers.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def report_many_labels(n_labels, n_units):
 
 
 def report_declared_identifiers(params, names, n_columns, n_units):
-    """Report declared columns whose declaration, or name, is that of identifiers.
+    """Report declared columns whose declaration or name looks like an identifier.
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def report_declared_identifiers(params, names, n_columns, n_units):
 def _declared_lists(categories, names, n_columns):
     """Return the declared labels by column.
 
-    A plan has accepted the parameter, or does not read it: then it may be anything.
+    A plan has accepted the parameter, or ignores it, in which case it may be any object.
     """
     if not _is_list(categories):
         return {}
@@ -374,7 +374,7 @@ def _declared_lists(categories, names, n_columns):
 
 
 def _is_list(value):
-    """Return True for a list, an array or a dict of values, False for a word or a number."""
+    """Return True for a list, an array or a dict of values, False for a string or a number."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)
@@ -413,8 +413,8 @@ def warn_of_findings(label, findings, names=None):
     if sentences:
         text = "\n".join(sentences)
         warn_user(
-            f"{label} released little of some columns. This warning is computed from what was "
-            f"released or is public, and costs nothing.\n{text}"
+            f"{label} released little of some columns. This warning is computed from released or "
+            f"public values only, and costs nothing.\n{text}"
         )
 
 

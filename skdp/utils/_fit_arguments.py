@@ -20,7 +20,7 @@ def forget_fitted(estimator):
 
 
 def without_weights(fit):
-    """Decorator of `fit` and `partial_fit` that refuses any `sample_weight` but None.
+    """Decorate `fit` or `partial_fit` so that it refuses every `sample_weight` except None.
 
     After a refused `fit` the estimator has no fitted attributes, even if Python refuses an unknown
     or missing argument before `PrivateFit` is entered. A refused `partial_fit` does not change the

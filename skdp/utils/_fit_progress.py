@@ -18,7 +18,7 @@ class FitProgress:
     The fit is a task, whose subtasks are runs of planned steps, whose subtasks are epochs. Their
     metadata are the epsilon and delta spent so far. Rows, iterates and losses are not passed to
     callbacks. The iterations of a solver with a stopping rule are not reported, as their number
-    depends on rows. All planned steps are taken, whatever a callback returns.
+    depends on rows. All planned steps are taken, regardless of the return values of callbacks.
 
     Parameters
     ----------

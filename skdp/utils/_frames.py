@@ -28,8 +28,8 @@ TYPE_PREFIXES = {
 
 
 def is_frame(X):
-    """Return True for a frame, whose columns have separate types: pandas, polars, Arrow etc."""
-    # Attributes of the class: those of an instance include names of columns.
+    """Return True for a frame of pandas, polars, Arrow etc., whose columns have separate types."""
+    # Attributes of the class are used, because attributes of an instance include column names.
     kind = type(X)
     has_types = hasattr(kind, "dtypes") or hasattr(kind, "schema")
     is_other = hasattr(kind, "to_frame") or hasattr(kind, "collect")
@@ -69,8 +69,8 @@ def label_kind_of(dtype):
 def number_type_of(dtype):
     """Return the NumPy type of a column of floats or integers, by its type's name, or None.
 
-    A column of pandas, polars or Arrow with missing values is read as objects, which do not show
-    that its floats were rounded to four bytes.
+    A column with missing values is read as objects. These do not show that the floats of the column
+    were rounded to four bytes.
     """
     dtype = getattr(dtype, "subtype", dtype)
     if isinstance(dtype, np.dtype):
@@ -161,7 +161,9 @@ def _checked_block(block, block_info=None):
 def checked_partition(partition, types):
     """Return a partition of a dask collection, or raise if its columns are not as declared."""
     if declared(partition) != types:
-        raise ValueError(f"a part has the types {declared(partition)}, declared are {types}")
+        raise ValueError(
+            f"a partition has the types {declared(partition)}, but {types} are declared"
+        )
     return partition
 
 
@@ -181,7 +183,8 @@ def declared(table):
 def types_of(X):
     """Return the types of a frame's columns; an array has a single type."""
     if is_frame(X):
-        # Attributes of the class: those of a pandas frame include its columns.
+        # Attributes of the class are used, because attributes of a pandas frame include its
+        # columns.
         is_arrow = hasattr(type(X), "schema") and hasattr(type(X), "column_names")
         return X.schema.types if is_arrow else X.dtypes
     return [X.dtype] if hasattr(X, "dtype") else []
@@ -308,7 +311,8 @@ def check_names_differ(table):
         if len(repeated) > 5:
             shown += ", ..."
         raise ValueError(
-            f"X has several columns of one name ({shown}): rename them, so that all names differ"
+            f"X has several columns with the same name ({shown}): rename them, so that all names "
+            "differ"
         )
 
 
@@ -383,7 +387,7 @@ def _pandas_values(column, without_zones=False):
     column, dtype = Series(column), column.dtype
     if hasattr(dtype, "categories"):
         labels, _ = column_values(dtype.categories)
-        # Zeros become 0.0, as the sign of a zero among the categories is that of some row's value.
+        # Zeros become 0.0, because the sign of a zero category is the sign in some row.
         labels = [v + 0.0 if isinstance(v, float | np.floating) else v for v in labels]
         # The code of a missing value is -1, which selects the last item. The list of labels depends
         # on rows, so the values are read and not the codes.

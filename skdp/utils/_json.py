@@ -6,7 +6,7 @@ from functools import lru_cache
 
 @lru_cache
 def _encoder(default):
-    # Cached, because `json.dumps` with options makes an encoder at each call.
+    # Cached, because `json.dumps` with options creates an encoder at each call.
     return json.JSONEncoder(default=default, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -43,7 +43,7 @@ class KnownCaller:
     wrong : str
         Problem of the tool, as the end of a sentence that begins with its name.
     instead : str
-        Advice what to write instead.
+        Advice on a replacement.
     refused : bool, default=False
         True to refuse the fit, False to warn.
     problem : callable or None, default=None
@@ -302,7 +302,7 @@ def _is_of_classes(value, *names):
 
 
 def _sees_only_scores(*names):
-    """Return a `problem` function: that of scores, for classes with some names only."""
+    """Return a `problem` function that reports problems of scores for classes with some names."""
 
     def problem(variables):
         is_named = _is_of_classes(variables.get("self"), *names)

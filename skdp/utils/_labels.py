@@ -15,7 +15,7 @@ UNDECLARED = -1
 
 # Types whose values are their own `label_key`.
 KEY_TYPES = frozenset({bool, int, bytes})
-# Types whose hashes and comparisons agree with those of their keys.
+# Types whose hashes and comparisons agree with the hashes and comparisons of their keys.
 BUILT_IN_TYPES = KEY_TYPES | {str, float, type(None)}
 SECONDS_PER_DAY = 86_400
 EPOCH = datetime.datetime(1970, 1, 1)
@@ -54,12 +54,12 @@ MISSING_KEY = ("nothing",)
 
 
 def label_key(value):
-    """Return a hashable key that equal labels share, or None for a value that is no label.
+    """Return a hashable key that equal labels share, or None for a value that is not a label.
 
     Equal numbers of any types are one label (True, 1, 1.0, 1+0j). Decimals and fractions that are
     not integers are compared as the nearest floats. Equal instants of any types and units are one
     label; a date is its midnight. Strings are one label if all characters are equal, including NUL
-    characters at the end. Missing and unhashable values are no labels.
+    characters at the end. Missing and unhashable values are not labels.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def label_codes(values):
     Returns
     -------
     ndarray of shape (n_rows,), dtype int64
-        -1 for a value that is no label.
+        -1 for a value that is not a label.
     """
     if _are_doubles_or_integers(values):
         codes = np.unique(values, return_inverse=True)[1]
@@ -220,7 +220,7 @@ def category_codes(values, categories, other=UNDECLARED):
     values : ndarray of shape (n_rows,)
         Values of any type. A value whose comparison raises is undeclared.
     categories : ndarray of shape (n_categories,)
-        Labels; the first of equal ones counts.
+        Labels. Among equal labels the first one is used.
     other : int, default=-1
         Code of a value that is not among the categories.
 
@@ -229,7 +229,7 @@ def category_codes(values, categories, other=UNDECLARED):
     ndarray of shape (n_rows,), dtype int64
     """
     # NumPy rounds integers of 2**53 and more to compare them with floats, and a missing value
-    # elsewhere in the column decides whether it is one of floats.
+    # elsewhere in the column turns it into a column of floats.
     are_numbers = _are_doubles_or_integers(values) and _are_doubles_or_integers(categories)
     if are_numbers and (np.abs(categories.astype(np.float64)) < MAX_EXACT_INTEGER).all():
         if not len(categories):
@@ -298,7 +298,7 @@ def label_kinds(categories):
     Returns
     -------
     set of str
-        None, and values that are no labels, have no kind.
+        None, and values that are not labels, have no kind.
     """
     kind = ARRAY_KINDS.get(categories.dtype.kind)
     if len(categories) and kind in ("text", "bytes"):
@@ -309,7 +309,7 @@ def label_kinds(categories):
 def kind_of_others(values, kinds):
     """Return the kind of the first value whose kind is not in a set, or None.
 
-    Each value is checked independently. A missing value has every kind, and a value that is no
+    Each value is checked independently. A missing value has every kind, and a value that is not a
     label, such as a list, has none of them. The function never raises.
 
     Parameters
@@ -398,7 +398,7 @@ def _are_doubles_or_integers(values):
 def _keys(values):
     """Return the key of each value of an array."""
     if values.dtype.kind in TIMES:
-        # Not by `tolist`, which truncates times or returns integers.
+        # `tolist` is not used, because it truncates times or returns integers.
         distinct, inverse = np.unique(values, return_inverse=True)
         keys = [label_key(value) for value in distinct]
         return [keys[code] for code in inverse]

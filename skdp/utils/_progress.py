@@ -5,7 +5,7 @@ import sys
 from joblib import Parallel
 
 
-def run_jobs(jobs, *, n_jobs, verbose, what, n, n_done=0):
+def run_jobs(jobs, *, n_jobs, verbose, line_format, n, n_done=0):
     """Run joblib's delayed calls and return their results.
 
     Parameters
@@ -15,10 +15,10 @@ def run_jobs(jobs, *, n_jobs, verbose, what, n, n_done=0):
     verbose : int or None
         None writes a progress line to the standard error if that is a terminal or a notebook.
         Other values are passed to joblib.
-    what : str
+    line_format : str
         Format of the line, such as ``"audit_epsilon: {} of {} fits"``.
     n : int
-        Number of jobs, with those of earlier calls that the line includes.
+        Number of jobs, including the jobs of earlier calls.
     n_done : int, default=0
         Number of jobs of earlier calls.
 
@@ -33,7 +33,12 @@ def run_jobs(jobs, *, n_jobs, verbose, what, n, n_done=0):
 
     def write_line():
         if shows_line:
-            print(f"\r{what.format(n_done + len(results), n)}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{line_format.format(n_done + len(results), n)}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     write_line()
     for result in Parallel(n_jobs=n_jobs, verbose=verbose or 0, return_as="generator")(jobs):

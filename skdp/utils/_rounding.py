@@ -41,7 +41,7 @@ def sum_up(counted) -> float:
 
 
 def format_rounded_up(*costs: float, digits: int = 6) -> str:
-    """Return epsilons and deltas as text, rounded up to some digits.
+    """Return epsilons and deltas as text, rounded up in their last digit.
 
     A relative 1e-12 is subtracted first, so that a rounding error of floats does not raise the
     last digit.

@@ -1,10 +1,10 @@
 """Functions of the rows of a matrix whose result for a row depends on that row only.
 
 It must not depend, in any bit, on the number of other rows, on the memory layout of the matrix, on
-the size of blocks or on the number of threads. If the number of rows is private
-(``unit="person"``, ``count="noisy"``), the rows of one person could otherwise change the last bit
-of other persons' rows. A clip, an edge of a bin, a threshold or the rounding of a weight could
-turn this bit into a whole unit, for every person.
+the size of blocks or on the number of threads. If the number of rows is private (``unit="person"``,
+``count="noisy"``), the rows of one person could otherwise change the last bit of other persons'
+rows. A clip, an edge of a bin, a threshold or the rounding of a weight could turn this bit into a
+difference of 1, for every person.
 
 Values of a row before such a step must be computed by this module, or by
 

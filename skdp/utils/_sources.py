@@ -193,7 +193,7 @@ def slice_rows(n_columns):
 
 
 def read_as(names, types):
-    """Return the NumPy type as which each column is read, from its declared type only."""
+    """Return the NumPy type of each column after reading, from its declared type only."""
     kinds = [_frames.kind_of(dtype) for dtype in types]
     time_types = [_frames.time_type_of(dtype) for dtype in types]
     unsupported = []
@@ -227,7 +227,7 @@ def read_as(names, types):
 
 
 def typed_columns(meta):
-    """Return pairs of a column's name and the NumPy type as which it is read."""
+    """Return pairs of a column's name and its NumPy type after reading."""
     names = _frames.names_of(meta)
     return list(zip(names, read_as(names, list(_frames.types_of(meta))), strict=True))
 
@@ -291,7 +291,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
         The only file, if it was written for the table.
     """
     meta = dataset.schema.empty_table()
-    # pandas and dask write the index as columns, which are no columns of the table.
+    # pandas and dask write the index as columns, which do not belong to the table.
     index = (meta.schema.pandas_metadata or {}).get("index_columns", ())
     meta = meta.select([j for j, name in enumerate(meta.column_names) if name not in index])
     names = meta.column_names
@@ -313,8 +313,8 @@ def _dataset_parts(dataset, key=None, temporary=None):
         if declared - _declared(fragment.physical_schema):
             raise ValueError(
                 f"{fragment.path} does not have all columns of the dataset's schema with their "
-                "types: write all files alike, and leave out of the schema what is in the names "
-                "of folders"
+                "types: write all files with the same schema, and omit columns that are encoded "
+                "in folder names"
             )
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
             order_problem = "some row groups of a file are left out, maybe by their values"
@@ -370,7 +370,7 @@ class Decoded(LazyArray):
 
     def __init__(self, name, frames, shape, dtypes, temporary=None):
         super().__init__(shape, common_type(dtypes))
-        # This reference keeps a temporary file from being removed.
+        # This reference prevents the removal of a temporary file.
         self._temporary = temporary
         self._name = name
         self._open = frames

@@ -58,7 +58,7 @@ def _packed(dtypes, batches):
 
 
 def _block(dtype, width, packed):
-    """Return the list of the one array that holds all rows of a partition."""
+    """Return a list with a single array that contains all rows of a partition."""
     batches = [pickle.loads(batch.rows) for batch in packed]
     return [np.concatenate([np.empty((0, width), dtype), *batches])]
 

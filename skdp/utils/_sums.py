@@ -187,7 +187,7 @@ def split_epsilon(epsilon, fraction):
     ----------
     epsilon : float
     fraction : float in (0, 1)
-        Fraction of epsilon that is the first number.
+        Ratio of the first number to epsilon.
 
     Returns
     -------

@@ -235,7 +235,7 @@ def check_classes(classes, y):
     Parameters
     ----------
     classes : array-like or None
-        Declared labels; None takes the labels of y.
+        Declared labels; None uses the labels of y.
     y : array of shape (n_samples,)
 
     Raises
@@ -253,7 +253,7 @@ def check_classes(classes, y):
             # `unique` returns the first of equal labels. Which type it has, of Python, of NumPy or
             # of an enum, must not depend on single rows.
             y = np.array([str.__str__(label) for label in y], dtype=object)
-        # Not by the inverse of `unique`, which takes four times the memory of the codes.
+        # The inverse of `unique` is not used, because it needs four times the memory of the codes.
         classes = np.unique(y)
         if is_integer_type and len(classes) > len(y) / 2:
             check_classification_targets(y)

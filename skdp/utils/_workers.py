@@ -3,7 +3,7 @@
 The calls are run by joblib with its active backend, by dask (`skdp.utils._dask`) or by Spark
 (`skdp.utils._spark`), whose classes have the same methods. A call receives a function, values with
 one entry per row, and arguments of small size, but neither accountant nor noise. Calls can be
-repeated, so that those of a worker that died run again elsewhere.
+repeated, so that calls of a worker that died run again elsewhere.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
 # Least number of calls per job; at most twice as many are made. With more calls than jobs, a job is
-# not idle while another one's call takes long.
+# not idle while another job runs a long call.
 CALLS_PER_JOB = 2
 
 
@@ -182,7 +182,7 @@ class Call(FrozenValue):
 
 
 def delayed_call(number, function, *row_args, of_part=True):
-    """Return a `Call`; parameters are those of `JoblibWorkers.call`."""
+    """Return a `Call`; parameters are as in `JoblibWorkers.call`."""
     return Call(number, partial(_called, __version__, function), row_args, of_part)
 
 

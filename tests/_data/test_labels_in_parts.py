@@ -11,12 +11,8 @@ import skdp
 from skdp.utils import ChunkedArray
 
 N = 12
-COLUMNS = {
-    "words": ["a", "b", "c"] * 4,
-    "numbers": [1, 2, 3] * 4,
-    "truth values": [True, False] * 6,
-}
-OF_ANOTHER_KIND = {"words": "numbers", "numbers": "words", "truth values": "words"}
+COLUMNS = {"words": ["a", "b", "c"] * 4, "numbers": [1, 2, 3] * 4, "booleans": [True, False] * 6}
+OF_ANOTHER_KIND = {"words": "numbers", "numbers": "words", "booleans": "words"}
 ESTIMATORS = {
     "one-hot": skdp.DPOneHotEncoder(sparse_output=False),
     "one-hot with other": skdp.DPOneHotEncoder(other="rest", sparse_output=False),

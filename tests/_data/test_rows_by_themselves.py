@@ -353,7 +353,7 @@ def test_a_part_of_another_type_than_declared_is_refused(kind):
         read(_parts_of_dask(0, kind))
         for odd in (0.0, None):
             with pytest.raises(
-                ValueError, match="declared are|holds float64|holds object|a block is"
+                ValueError, match="are declared|holds float64|holds object|a block is"
             ):
                 read(_parts_of_dask(odd, kind))
 

@@ -83,7 +83,7 @@ def test_blanks_are_found_privately_or_refused():
     free = DPAdditiveClassifier(random_state=0).fit(people.data, people.target)
     assert np.array_equal(*(m.decision_function(people.data) for m in (model, free)))
     scaler = DPStandardScaler(bounds={"age": None, "hours": (0, 80)}, accountant=accountant)
-    with pytest.raises(ValueError, match=r"bounds: columns \['age'\] have none"):
+    with pytest.raises(ValueError, match=r"bounds has no entry for the columns \['age'\]"):
         scaler.fit(people.data[["age", "hours"]])
     assert not accountant.charges
 

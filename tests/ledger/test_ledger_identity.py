@@ -122,7 +122,7 @@ def test_a_pickle_refuses_another_ledger_at_its_address(place, charges):
     before = other.verify()
     restored = pickle.loads(pickled)
     assert restored.identity == identity != other.identity
-    check_refused(restored, "is not the one of this accountant")
+    check_refused(restored, "is not the ledger of this accountant")
     assert other.verify() == before and other.charge(PureDP(0.125)).epsilon == 0.125
     # The handle of the ledger that is there is another one.
     assert pickle.loads(pickle.dumps(other)) is other is not restored
@@ -152,7 +152,7 @@ def test_a_live_handle_refuses_another_ledger_at_its_address(place):
     place.remove()
     _accountant._live.clear()
     opened(place)
-    check_refused(live, "replaced or cut", "is not the one of this accountant")
+    check_refused(live, "replaced or cut", "is not the ledger of this accountant")
 
 
 def test_a_fitted_model_knows_its_ledger(place):
@@ -164,7 +164,7 @@ def test_a_fitted_model_knows_its_ledger(place):
     opened(place)
     loaded = pickle.loads(pickled)
     assert np.isfinite(loaded.transform(X)).all()
-    with pytest.raises(LedgerError, match="is not the one of this accountant"):
+    with pytest.raises(LedgerError, match="is not the ledger of this accountant"):
         loaded.fit(X)
 
 
@@ -176,7 +176,7 @@ def test_a_pipeline_with_a_split_budget_knows_its_ledger(place):
     del pipe, steps, accountant
     place.remove()
     opened(place)
-    with pytest.raises(LedgerError, match="is not the one of this accountant"):
+    with pytest.raises(LedgerError, match="is not the ledger of this accountant"):
         pickle.loads(pickled).fit(X)
 
 

@@ -244,7 +244,7 @@ def test_a_ledger_that_was_moved_and_left_a_link_is_refused(path, is_under_way, 
         monkeypatch.setattr("skdp.ledger._sql.insert_row", move)
     else:
         move()
-    with pytest.raises(LedgerError, match="no regular file"):
+    with pytest.raises(LedgerError, match="not a regular file"):
         accountant.charge(PureDP(0.5))
     monkeypatch.undo()
     assert PrivacyAccountant(10.0, 1e-5, ledger=path).epsilon_spent == 2.0 + 0.5 * is_under_way

@@ -39,7 +39,7 @@ def test_an_accountant_that_would_not_be_charged_is_refused(table, accountant, a
         lambda: dp_cross_val_score(vote, *table, accountant=own),
         lambda: dp_validation_curve(vote, *table, accountant=own, **curve),
     ):
-        with pytest.raises(ValueError, match="accountant of its own"):
+        with pytest.raises(ValueError, match="separate accountant"):
             release()
     assert not accountant.charges and (own is None or not own.charges)
 

@@ -582,8 +582,8 @@ def test_a_step_that_takes_no_sparse_table_costs_nothing(later):
     if not hasattr(later, "predict"):
         steps.append(DPLogisticRegression(data_norm=2.0))
     pipe = make_pipeline(*steps)
-    with pytest.raises(ValueError, match="takes no sparse table"):
+    with pytest.raises(ValueError, match="does not accept the sparse table"):
         DPGridSearchCV(pipe, {}, strategy="holdout", **terms).fit(table, y)
-    with pytest.raises(ValueError, match="takes no sparse table"):
+    with pytest.raises(ValueError, match="does not accept the sparse table"):
         dp_cross_val_score(pipe, table, y, **terms)
     assert accountant.epsilon_spent == 0.0

@@ -127,7 +127,7 @@ def test_kinds(estimator, kind):
 def test_a_kind_that_there_is_not():
     with pytest.raises(ValueError, match="harmless"):
         step_kind(Wrong())
-    with pytest.raises(ValueError, match="no epsilon"):
+    with pytest.raises(ValueError, match="no parameter epsilon"):
         step_kind(WithoutEpsilon())
 
 

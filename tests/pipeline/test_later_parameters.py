@@ -350,7 +350,7 @@ def test_a_wrong_parameter_of_a_container_costs_nothing(case):
 )
 def test_a_model_of_no_columns_costs_nothing(container):
     pipe = Pipeline([("front", scaler()), ("none", container), ("later", classifier())])
-    assert "step 'later': the step gets no column" in refused(pipe, X, Y)
+    assert "step 'later': the step receives no column" in refused(pipe, X, Y)
 
 
 def test_a_column_without_a_list_costs_nothing():

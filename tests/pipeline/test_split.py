@@ -347,7 +347,7 @@ def test_public_steps_are_declared_by_name():
     pipe = make_pipeline(StandardScaler(), DPLogisticRegression())
     split = split_budget(pipe, 1.0, 1e-5, public_steps=["standardscaler"])
     assert split[-1].epsilon == 1.0
-    with pytest.raises(ValueError, match="no step"):
+    with pytest.raises(ValueError, match="not the name of a step"):
         split_budget(pipe, 1.0, 1e-5, public_steps=["scaler"])
     wrapped = Pipeline([("all", OneVsRestClassifier(DPLinearSVC()))])
     with pytest.raises(ValueError, match="a way that no plan covers"):

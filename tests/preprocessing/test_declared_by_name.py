@@ -61,8 +61,8 @@ def test_names_places_and_arrays_declare_the_same(name):
     ("change", "words"),
     [
         (lambda d: d | {"oops": next(iter(d.values()))}, "no column 'oops'"),
-        (lambda d: {key: d[key] for key in list(d)[:1]}, "have none"),
-        (lambda d: d | {next(iter(d)): None}, "have none"),
+        (lambda d: {key: d[key] for key in list(d)[:1]}, "has no entry"),
+        (lambda d: d | {next(iter(d)): None}, "has no entry"),
         (lambda d: d | {0: d[list(d)[1]]}, "twice"),
     ],
 )
