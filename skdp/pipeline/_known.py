@@ -968,7 +968,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
             inner = FrozenEstimator(inner)
         # Behind private reports of the rows a step computes from these alone.
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
-            _add_raw_steps(inner, join_names(name, part), found, with_fitted)
+            _add_raw_steps(inner, join_names(name, part), raw_steps, with_fitted)
         if hasattr(estimator, "steps"):
             earlier.append(inner)
 

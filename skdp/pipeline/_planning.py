@@ -215,8 +215,8 @@ class PipelinePlan(FrozenValue):
             delta = step.params.get("delta") or 0.0
             return PlannedCharge(step.title, EMPTY_EVENT, step.params["epsilon"], delta)
         estimator = clone(step.estimator).set_params(**budget)
-        known = {"classes": self.classes, "terms": self.terms, "name": step.title}
-        known["holds_numbers"] = step.form.holds_numbers
+        options = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        options["holds_numbers"] = step.form.holds_numbers
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             options["columns"] = self.columns
         try:

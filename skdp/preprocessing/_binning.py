@@ -212,10 +212,12 @@ class EdgesPlan(FrozenValue):
                 low[sought], high[sought] = found
         for j in columns_of(bins, ("uniform",)):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
-        if len(chosen):
-            plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
-            released = plan.run(table.numbers(chosen), source, columns=chosen, **shared)
-            for j, column in zip(chosen, released.T, strict=True):
+        if len(quantile_columns):
+            plan = replace(self.quantiles, low=low[quantile_columns], high=high[quantile_columns])
+            released = plan.run(
+                table.numbers(quantile_columns), source, columns=quantile_columns, **shared
+            )
+            for j, column in zip(quantile_columns, released.T, strict=True):
                 bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
         return bins
 

@@ -265,7 +265,7 @@ def _is_fit_of_the_users(frame):
     return hasattr(frame.f_locals.get("self"), "get_params")
 
 
-def _find_waiting(stack, known):
+def _find_waiting(stack, visited):
     """Return the call in another thread that waits for the task of a stack.
 
     Parameters
@@ -285,7 +285,7 @@ def _find_waiting(stack, known):
         frame = innermost if thread not in visited else None
         while frame is not None:
             if of_executor and _waits_for(frame, of_executor):
-                known.add(thread)
+                visited.add(thread)
                 return frame
             if frame.f_globals.get("__name__") == PARALLEL:
                 pickles = _pickles_of(frame)
