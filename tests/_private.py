@@ -35,6 +35,7 @@ from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
@@ -63,6 +64,7 @@ __all__ = [
     "MEAN_WEIGHT",
     "NO_BOUNDS",
     "REFINEMENT_FRACTION",
+    "UNKNOWN",
     "BinaryHuberizedHingeLoss",
     "BinaryLogisticLoss",
     "BinaryTask",
@@ -112,6 +114,8 @@ __all__ = [
     "collect_findings",
     "column_values",
     "declared_columns",
+    "find_class",
+    "find_raw_steps",
     "gradient_rounding",
     "grow_tree",
     "in_memory",

@@ -70,7 +70,7 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import split_budget
-from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
+from tests._private import UNKNOWN, find_class, find_raw_steps
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, (120, 3))

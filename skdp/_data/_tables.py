@@ -290,7 +290,7 @@ def check_not_empty(shape, X):
     Parameters
     ----------
     shape : tuple of int
-        Shape of the table as which X was read; it is empty for an object that is no table.
+        Shape of the table that was read from X; empty if X is not a table.
     X : object
         What the user passed, for the message.
     """

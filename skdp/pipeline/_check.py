@@ -322,8 +322,9 @@ def _raw_candidates(step):
     for name, candidate in candidates_of(step.estimator):
         for raw in find_raw_steps(candidate):
             title = join_names(step.name, name, raw.name)
-            what = f"{type(raw.estimator).__name__}, which the search tries, {REASONS[raw.kind]}"
-            yield Finding(title, PROBLEMS[raw.kind], f"{what}; {raw.advice}")
+            class_name = type(raw.estimator).__name__
+            message = f"{class_name}, which the search tries, {REASONS[raw.kind]}; {raw.advice}"
+            yield Finding(title, PROBLEMS[raw.kind], message)
     for text in find_raw_settings(step.estimator):
         yield Finding(
             step.title, PROBLEMS["learns"], f"what the search tries is not private: {text}"

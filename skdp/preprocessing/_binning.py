@@ -206,10 +206,10 @@ class EdgesPlan(FrozenValue):
         if len(ranged):
             low[ranged], high[ranged] = self.bounds
             if self.search is not None:
-                sought = self.columns_with_found_bounds
-                numbers = table.numbers(sought)
-                found = self.search.run(numbers, source, columns=sought, **shared)
-                low[sought], high[sought] = found
+                undeclared = self.columns_with_found_bounds
+                numbers = table.numbers(undeclared)
+                bounds = self.search.run(numbers, source, columns=undeclared, **shared)
+                low[undeclared], high[undeclared] = bounds
         for j in columns_of(bins, ("uniform",)):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(quantile_columns):

@@ -73,13 +73,13 @@ class HistogramPlan(BinningPlan):
         return ReleasedBins(bins, counts)
 
     def _report_one_bin(self, bins, noisy, n_units):
-        """Report numeric columns of whose values one bin contains nearly all.
+        """Report numeric columns with nearly all values in one bin.
 
         Edges at quantiles were chosen so that no bin does, unless one value is that frequent. Of
         declared edges the outermost bins are those of values beyond them.
         """
         noise_std = self.counts.deviation(sum(map(len, noisy)))
-        found = self.edges.columns_with_found_bounds
+        undeclared = self.edges.columns_with_found_bounds
         reported = []
         for j, (column, counts) in enumerate(zip(bins, noisy, strict=True)):
             is_outermost = counts.argmax() in (0, len(counts) - 1)
@@ -88,7 +88,7 @@ class HistogramPlan(BinningPlan):
             # The number of rows is public, so only the largest count has noise. The column is not
             # reported unless the others are few also if the noise is large.
             others = n_units - counts.max() + CERTAIN_NOISE * noise_std
-            is_declared = j not in found
+            is_declared = j not in undeclared
             if is_in_one_bin(
                 counts, others, column.limits, noise_std, n_units, is_declared=is_declared
             ):

@@ -298,16 +298,16 @@ def _find_waiting(stack, visited):
 
 def _executor_and_future(batches):
     """Return the executor and the future of the task that a thread of an executor runs, if any."""
-    found = []
+    references = []
     for frame in batches:
         if frame.f_globals.get("__name__") in EXECUTORS:
             variables = frame.f_locals
             reference = variables.get("executor_reference")
-            found += [
+            references += [
                 reference() if callable(reference) else None,
                 getattr(variables.get("self"), "future", None),
             ]
-    return [value for value in found if value is not None]
+    return [value for value in references if value is not None]
 
 
 def _waits_for(frame, values):

@@ -188,7 +188,7 @@ def report_unmatched(matched, deviations, n_units):
 
 
 def report_unfilled_means(means, noise_std, low, high):
-    """Report columns whose noisy mean is one of their bounds, as far as the noise shows.
+    """Report columns whose noisy mean is at one of their bounds, beyond the noise.
 
     Then nearly all values are at this end of the bounds, or so close to it that they are lost.
 
@@ -208,7 +208,7 @@ def report_unfilled_means(means, noise_std, low, high):
 
 
 def report_unfilled_variances(means, mean_squares, noise_std, low, high):
-    """Report columns whose noisy variance is 0, as far as the noise shows.
+    """Report columns whose noisy variance does not exceed its noise.
 
     Parameters
     ----------

@@ -207,7 +207,7 @@ def read_as(names, types):
             unsupported.append(f"{name!r}, a frame's index")
     if unsupported or len(set(names)) < len(names):
         raise ValueError(
-            "columns of a table that is read in parts must be declared as numbers, truth values, "
+            "columns of a table that is read in parts must be declared as numbers, booleans, "
             "strings, categories, durations or dates without a time zone, and have distinct names, "
             f"got {', '.join(unsupported[:5]) or list(names)}: leave such columns out, convert "
             "each of their cells to one of these, or, if the table fits into memory, load it (by "
