@@ -72,8 +72,8 @@ class ClippedSums(Rows):
         Whether only `loss_decreases` is called, which does not need the norms of rows.
     center : ndarray of shape (n_columns,), default=None
         Vector that is subtracted from each row x_i; it was released, or does not depend on the
-        rows. A sparse row is not changed: what the center adds to a score is subtracted from it,
-        and what it adds to a gradient from the sum. Requires the norm "l2".
+        rows. Rows are not changed when they are read: what the center adds to a score is subtracted
+        from it, and what it adds to gradients from their sum. Requires the norm "l2".
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
@@ -240,13 +240,16 @@ def _clip_to_unit_norm(vectors, norm):
 
 def _centered_norms(tile):
     """Return the norms of the centered rows; of sparse rows, upper bounds on them."""
-    if tile.offset is None:
+    center = tile.table.center
+    if center is None:
         return row_norms(tile.block)
+    if not issparse(tile.block):
+        return row_norms(tile.block - center)
     # The squared norm is a difference. Its rounding error is at most that of a sum of the three
     # terms' magnitudes, which the square of the sum of norms bounds.
     norms = row_norms(tile.block)
-    center_norm = np.linalg.norm(tile.offset)
-    squares = norms**2 - 2.0 * (tile.block @ tile.offset) + center_norm**2
+    center_norm = np.linalg.norm(center)
+    squares = norms**2 - 2.0 * (tile.block @ center) + center_norm**2
     rounding = 8.0 * (tile.block.shape[1] + 8) * EPS * (norms + center_norm) ** 2
     return np.sqrt(np.maximum(squares, 0.0) + rounding)
 
@@ -274,13 +277,6 @@ class _Tile:
         y, caps, row_weights = table.row_args
         self.table = table
         self.block = table.read(rows)
-        # The center of sparse rows, which are not changed when they are read.
-        self.offset = None
-        if table.center is not None:
-            if issparse(self.block):
-                self.offset = table.center
-            else:
-                self.block = self.block - table.center
         self.y = _take(y, rows)
         self.caps = _take(caps, rows)
         self.row_weights = _take(row_weights, rows)
@@ -290,8 +286,8 @@ class _Tile:
         table = self.table
         n_columns = self.block.shape[1]
         scores = table.row_scores(self.block, weights[..., :n_columns])
-        if self.offset is not None:
-            scores = scores - weights[..., :n_columns] @ self.offset
+        if table.center is not None:
+            scores = scores - weights[..., :n_columns] @ table.center
         if table.constant:
             scores += table.constant * weights[..., n_columns]
         return scores
@@ -321,11 +317,12 @@ def _add_gradients(total, tile, weights):
     constant = tile.table.constant
     n_columns = tile.block.shape[1]
     total[..., :n_columns] += tile.block.T.dot(residual).T
-    if not constant and tile.offset is None:
+    center = tile.table.center
+    if not constant and center is None:
         return
     residual_sum = np.add.reduce(residual, axis=0)
-    if tile.offset is not None:
-        total[..., :n_columns] -= np.multiply.outer(residual_sum, tile.offset)
+    if center is not None:
+        total[..., :n_columns] -= np.multiply.outer(residual_sum, center)
     if constant:
         total[..., n_columns] += constant * residual_sum
 

@@ -114,8 +114,8 @@ def _add_rows(total, block, row_weights, norm, n_rows):
 def rounding_factor(rows):
     """Return the factor by which centering increases the rounding error of sums of gradients.
 
-    A sparse row is not centered when it is read: its gradient is the residual times the row less
-    the residual times the center. The residual is at most the clip over the norm of the centered
+    Rows are not centered when they are read: a gradient is the residual times the row less the
+    residual times the center. The residual is at most the clip over the norm of the centered
     row with its constant feature. So both products are at most the clip times 1 plus the norm of
     the center over the constant.
     """
