@@ -64,6 +64,21 @@ def test_amounts_in_a_part_of_wide_bounds_are_told_apart(make):
     assert np.mean(scores) > 0.9
 
 
+@pytest.mark.parametrize("n_rows", [300, 1000])
+def test_more_budget_does_not_fit_chance(n_rows):
+    # With little noise a table of few rows has about as many cells. Without the penalty by the
+    # method of moments the log loss at 1000 was above that of the class frequencies.
+    (X, y), (new, labels) = twelve_columns(n_rows, 0), twelve_columns(5000, 1)
+    losses = {}
+    for epsilon in (10.0, 1000.0):
+        fits = [
+            DPAdditiveClassifier(epsilon, delta=1e-6, bounds=(-4, 4), random_state=seed).fit(X, y)
+            for seed in range(3)
+        ]
+        losses[epsilon] = np.mean([log_loss(labels, fit.predict_proba(new)) for fit in fits])
+    assert losses[1000.0] < min(losses[10.0] + 0.02, 0.69)
+
+
 @pytest.mark.thorough
 def test_the_mean_of_targets_gets_more_exact_with_epsilon():
     # Targets are small beside their range: what is predicted is their mean, and its noise shows.
