@@ -130,7 +130,7 @@ def reserve_for_center(rows, shape):
     Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
     (Dong, Roth and Su 2022). So this is for weights by full-batch Gaussian steps. Rows are not
     centered, and the plan is returned unchanged, with delta = 0, without a baseline, or where the
-    noise in the center would be larger than what is gained.
+    noise in the center would cost more than it gains.
 
     Parameters
     ----------
