@@ -26,7 +26,15 @@ from scipy.stats import ttest_1samp
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import log_loss, r2_score
 
-from skdp import DPLinearRegression, DPLogisticRegression, DPRidge, DPSGDClassifier, DPSGDRegressor
+from skdp import (
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPLinearRegression,
+    DPLogisticRegression,
+    DPRidge,
+    DPSGDClassifier,
+    DPSGDRegressor,
+)
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
 TOLERANCE = {"accuracy": 0.003, "R²": 0.005, "log loss": 0.02}
@@ -91,6 +99,8 @@ NUMBERS = {
     "diabetes": (diabetes, (300,)),
 }
 BOUNDS, WIDE_BOUNDS = (-5.0, 5.0), (-50.0, 50.0)
+# Bounds of all columns for the additive models, which are up to ten times too wide.
+COLUMN_BOUNDS = (-1.0, 1.0)
 # Each with its tables: makers that take epsilon.
 ESTIMATORS = {
     "DPLogisticRegression": (lambda e: DPLogisticRegression(e, delta=DELTA), CLASSES),
@@ -105,6 +115,14 @@ ESTIMATORS = {
         {name: NUMBERS[name] for name in ("linear", "one normal column")},
     ),
     "DPSGDRegressor": (lambda e: DPSGDRegressor(e, delta=DELTA, target_bounds=BOUNDS), NUMBERS),
+    "DPAdditiveClassifier": (
+        lambda e: DPAdditiveClassifier(e, delta=DELTA, bounds=COLUMN_BOUNDS),
+        CLASSES,
+    ),
+    "DPAdditiveRegressor": (
+        lambda e: DPAdditiveRegressor(e, delta=DELTA, bounds=COLUMN_BOUNDS, target_bounds=BOUNDS),
+        {name: table for name, table in NUMBERS.items() if name != "one normal column"},
+    ),
 }
 
 

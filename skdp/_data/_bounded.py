@@ -52,6 +52,11 @@ class BoundedRows(Rows):
     """
 
     local_attrs = Rows.local_attrs | {"persons"}
+    # Vector that `ClippedSums` subtracts from each row, in the units of X, and the part of `unit`
+    # that is the size of the rows about it; see `RowCenter`. The blocks of this class are of rows
+    # that are not centered.
+    center = None
+    centered_unit = 1.0
     # True if the constant feature of a clipped row is scaled like the row's values; see
     # `as_equations`.
     scales_constant = False

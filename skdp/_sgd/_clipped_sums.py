@@ -70,18 +70,33 @@ class ClippedSums(Rows):
         Persons whose row weights multiply the clipped gradients. Batches then consist of persons.
     only_loss_decreases : bool, default=False
         Whether only `loss_decreases` is called, which does not need the norms of rows.
+    center : ndarray of shape (n_columns,), default=None
+        Vector that is subtracted from each row x_i; it was released, or does not depend on the
+        rows. Rows are not changed when they are read: what the center adds to a score is subtracted
+        from it, and what it adds to gradients from their sum. Requires the norm "l2".
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
 
     def __init__(
-        self, X, y, loss, *, constant, clip, norm="l2", persons=None, only_loss_decreases=False
+        self,
+        X,
+        y,
+        loss,
+        *,
+        constant,
+        clip,
+        norm="l2",
+        persons=None,
+        only_loss_decreases=False,
+        center=None,
     ):
         row_weights = row_weights_of(persons)
         tile = MAX_TILE_ROWS if issparse(X) else tile_rows(X.shape[1])
         super().__init__(X, tile, row_args=(y, None, row_weights))
         self.loss = loss
         self.constant = float(constant)
+        self.center = center
         self.norm = check_choice(norm, "norm", MAX_DECREASE_NORM)
         self._clip = check_magnitude(clip, "clip")
         self._persons = persons
@@ -182,7 +197,7 @@ def _max_residuals(tile, clip):
         if tile.table.norm == "l1":
             norms = _row_l1_norms(tile.block) + abs(tile.table.constant)
         else:
-            norms = np.hypot(row_norms(tile.block), tile.table.constant)
+            norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 
@@ -223,6 +238,22 @@ def _clip_to_unit_norm(vectors, norm):
     return vectors / np.maximum(1.0, row_norms(vectors))[:, np.newaxis]
 
 
+def _centered_norms(tile):
+    """Return the norms of the centered rows; of sparse rows, upper bounds on them."""
+    center = tile.table.center
+    if center is None:
+        return row_norms(tile.block)
+    if not issparse(tile.block):
+        return row_norms(tile.block - center)
+    # The squared norm is a difference. Its rounding error is at most that of a sum of the three
+    # terms' magnitudes, which the square of the sum of norms bounds.
+    norms = row_norms(tile.block)
+    center_norm = np.linalg.norm(center)
+    squares = norms**2 - 2.0 * (tile.block @ center) + center_norm**2
+    rounding = 8.0 * (tile.block.shape[1] + 8) * EPS * (norms + center_norm) ** 2
+    return np.sqrt(np.maximum(squares, 0.0) + rounding)
+
+
 def _row_l1_norms(block):
     if issparse(block):
         return np.ravel(abs(block).sum(axis=1))
@@ -255,6 +286,8 @@ class _Tile:
         table = self.table
         n_columns = self.block.shape[1]
         scores = table.row_scores(self.block, weights[..., :n_columns])
+        if table.center is not None:
+            scores = scores - weights[..., :n_columns] @ table.center
         if table.constant:
             scores += table.constant * weights[..., n_columns]
         return scores
@@ -284,8 +317,14 @@ def _add_gradients(total, tile, weights):
     constant = tile.table.constant
     n_columns = tile.block.shape[1]
     total[..., :n_columns] += tile.block.T.dot(residual).T
+    center = tile.table.center
+    if not constant and center is None:
+        return
+    residual_sum = np.add.reduce(residual, axis=0)
+    if center is not None:
+        total[..., :n_columns] -= np.multiply.outer(residual_sum, center)
     if constant:
-        total[..., n_columns] += constant * np.add.reduce(residual, axis=0)
+        total[..., n_columns] += constant * residual_sum
 
 
 def _add_loss_decreases(total, tile, start, weights, clip_norms):

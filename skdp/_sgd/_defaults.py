@@ -153,6 +153,8 @@ class SGDProblem(FrozenValue):
         suffice for it.
     baseline_std : float, default=inf
         Standard deviation of the score at which the constant feature's weights start.
+    rounding_factor : float, default=1.0
+        Factor of the bound on the rounding error of a sum; above 1 for centered rows.
     """
 
     loss_spec: LossSpec
@@ -162,6 +164,7 @@ class SGDProblem(FrozenValue):
     guarantee: Guarantee
     constant: float = 0.0
     baseline_std: float = math.inf
+    rounding_factor: float = 1.0
 
     @property
     def delta(self):

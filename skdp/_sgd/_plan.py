@@ -110,12 +110,12 @@ class SGDPlan(PlanValue):
         relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
-    def sums(self, X, y, loss, persons=None):
+    def sums(self, X, y, loss, persons=None, center=None):
         """Return the clipped sums of a table, which reads the table.
 
         Parameters
         ----------
-        X, y, loss, persons
+        X, y, loss, persons, center
             As in `ClippedSums`.
 
         Returns
@@ -130,6 +130,7 @@ class SGDPlan(PlanValue):
             clip=self.clip,
             norm=self.norm,
             persons=persons,
+            center=center,
         )
 
     def noisy_means(self, next_sum, source):
@@ -189,6 +190,7 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
 def sum_sensitivity(problem, clip, n_changed_rows, batch_bound):
     """Return the sensitivity of a batch's computed sum: the clips plus two rounding errors."""
     rounding = sum_rounding(problem.n_columns, problem.loss_spec.n_outputs, clip, batch_bound)
+    rounding *= problem.rounding_factor
     return (n_changed_rows * clip + 2.0 * rounding) * SLACK
 
 

@@ -62,6 +62,12 @@ MIN_PURE_LEVELS = 4
 NULL_DECREASE_FACTOR = 0.5
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
+# Variance of residuals of two classes in units of the typical curvature. For a logistic loss the
+# two are equal; the rest is for the clip, with which the curvature is known roughly only. Tuned,
+# with the next constant, on synthetic tables of 300 to 5000 rows (docs/benchmarks/more_budget.py).
+VARIANCE_OF_CLASSES = 1.2
+# Maximum of the part of the residuals' variance that weights of two classes explain by chance.
+MAX_NULL_FRACTION_OF_CLASSES = 0.1
 # Grid of residuals if their sums need not be exact.
 INEXACT_GRID = 2.0**-200
 
@@ -107,8 +113,25 @@ class AdditivePlan(ColumnsPlan):
         return not self.budget.is_pure and isinstance(self.task, NumberTask)
 
     @property
+    def uses_moments(self):
+        """True if the penalty of two classes is at least that of the method of moments.
+
+        This is so with delta > 0, except for trees, as `finds_variance`.
+        """
+        is_binary = bool(self.task.typical_curvature) and self.task.n_outputs == 1
+        return is_binary and self.has_trends and not self.budget.is_pure
+
+    @property
     def equal_width(self):
         """True if the finest cells of a numeric column have equal widths."""
+        return not self.budget.is_pure
+
+    @property
+    def has_equal_bins(self):
+        """True if bins have equal widths where noise hides the counts.
+
+        With delta = 0 the finest level follows from the noise.
+        """
         return not self.budget.is_pure
 
     @cached_property
@@ -384,7 +407,10 @@ class AdditivePlan(ColumnsPlan):
             report_progress=True,
         )
         if not self.finds_variance:
-            l2_reg_strength = self._final_strength(design, weights)
+            final_strength = self._final_strength(design, weights)
+            if self.uses_moments:
+                final_strength = max(final_strength, l2_reg_strength)
+            l2_reg_strength = final_strength
         shrinkage_factor = self._shrinkage_factor(
             cells, design, residuals, weights, l2_reg_strength, source
         )
@@ -487,8 +513,10 @@ class AdditivePlan(ColumnsPlan):
         noise_minimum = self._steps_noise(1, 1, budget_fraction).scale / self.task.score_std
         condition_minimum = loss_smoothness / _descent.MAX_CONDITION
         l2_reg_strength = max(noise_minimum, condition_minimum, MIN_L2_REG_STRENGTH)
-        if self.finds_variance:
+        if self.finds_variance or self.uses_moments:
+            curvature = self.task.typical_curvature or 1.0
             dof_minimum = min_l2_reg_strength(design, MAX_DOF_FRACTION * self.n_rows)
+            dof_minimum *= curvature
             l2_reg_strength = max(l2_reg_strength, dof_minimum)
         return _descent.Schedule(
             loss_smoothness=loss_smoothness,
@@ -534,7 +562,8 @@ class AdditivePlan(ColumnsPlan):
             start = np.zeros(design.size)
             response, _ = _descent.descend(gradient, problem, start, math.inf)
         # With about as many cells as rows the estimate is meaningless, so it is limited.
-        return min(self.task.overlap * float(moments @ response) / self.n_rows, MAX_NULL_FRACTION)
+        limit = MAX_NULL_FRACTION_OF_CLASSES if self.uses_moments else MAX_NULL_FRACTION
+        return min(self.task.overlap * float(moments @ response) / self.n_rows, limit)
 
     def _objective(self, weights_sum, size, loss_smoothness, budget_fraction=None):
         """Return the perturbed objective, which replaces the steps with delta = 0."""
@@ -595,7 +624,19 @@ class AdditivePlan(ColumnsPlan):
         if variance is None:
 
             def penalty(weights):
-                return self._evidence_penalty(design, weights, problem, noise.scale)
+                strength = self._evidence_penalty(design, weights, problem, noise.scale)
+                if not self.uses_moments:
+                    return strength
+                by_moments = penalty_by_evidence(
+                    design,
+                    weights,
+                    problem,
+                    variance=VARIANCE_OF_CLASSES,
+                    step_noise=noise.scale,
+                    noise=self._steps_noise(1, 1, budget_fraction).scale,
+                    curvature=self.task.typical_curvature,
+                )
+                return max(strength, by_moments)
 
         else:
             penalty = partial(

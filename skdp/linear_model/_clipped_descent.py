@@ -83,7 +83,7 @@ class ClippedDescent(PrivateSolver):
         unit = rows.unit
         scaled = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        sums = scaled.sgd.sums(rows.X, y, loss, rows.persons)
+        sums = scaled.sgd.sums(rows.X, y, loss, rows.persons, rows.center)
         report_progress = progress_callback(
             scaled.sgd.n_steps, scaled.settings.max_iter, scaled.sgd.spent_after
         )

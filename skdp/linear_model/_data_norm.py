@@ -10,6 +10,7 @@ from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, ClippedSums
 from skdp.accounting import Guarantee
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
+from skdp.linear_model._row_center import RowCenter, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
 from skdp.mechanisms._stages import stages_of
@@ -44,6 +45,8 @@ class RowPlan:
     shrinkage_mechanism : LaplaceMechanism, default=None
         Release of the loss decreases of the shrinkage rule. None if weights are not shrunk, or by
         the last steps of a descent.
+    center : RowCenter, default=None
+        Release of the mean row, about which rows are clipped; None for 0.
     """
 
     norm_search: NormPlan | None
@@ -53,6 +56,7 @@ class RowPlan:
     remaining: Guarantee
     baseline: ClassBaseline | MeanBaseline | None = None
     shrinkage_mechanism: LaplaceMechanism | None = None
+    center: RowCenter | None = None
 
     @property
     def norm(self):
@@ -92,6 +96,7 @@ class RowPlan:
             constant=self.constant,
             baseline_norm=baseline_norm,
             baseline_std=baseline_std,
+            rounding_factor=rounding_factor(self),
         )
 
     def sgd_problem(self, shape, loss_spec):
@@ -130,7 +135,8 @@ class RowPlan:
         mechanism : mechanism
             Release of the weights.
         """
-        releases = self.norm_search, self.baseline, mechanism, self.shrinkage_mechanism
+        weights = mechanism, self.shrinkage_mechanism
+        releases = self.norm_search, self.center, self.baseline, *weights
         return one_charge(releases, self.fit_guarantee, main=mechanism)
 
     def stages(self, weights):
@@ -144,6 +150,8 @@ class RowPlan:
         stages = []
         if self.norm_search is not None:
             stages += stages_of(self.norm_search)
+        if self.center is not None:
+            stages += stages_of(self.center)
         if self.baseline is not None:
             stages += stages_of(self.baseline)
         stages += weights
@@ -168,7 +176,14 @@ class RowPlan:
         unit = 1.0
         if self.norm_search is not None:
             unit = self.norm_search.run(X, source, persons=persons)
-        return BoundedRows(X, self.data_norm, self.constant, unit, persons)
+        center = None
+        centered_unit = 1.0
+        if self.center is not None:
+            center, centered_unit = self.center.run(X, unit * self.data_norm, source, persons)
+        rows = BoundedRows(X, self.data_norm, self.constant, unit * centered_unit, persons)
+        rows.center = center
+        rows.centered_unit = centered_unit
+        return rows
 
     def start(self, shape, y, source, persons=None):
         """Return weights that predict the baseline, which is released, or 0 without a baseline.
@@ -299,20 +314,19 @@ class WeightsFit(MechanismPlan):
         return self.rows.stages(stages_of(self.weights.mechanism, "weights"))
 
     @classmethod
-    def from_candidate(cls, candidate, rows, loss_unit=1.0, **fields):
-        """Return the plan of a fit by a `MechanismCandidate` for these rows.
+    def from_candidate(cls, candidate, loss_unit=1.0, **fields):
+        """Return the plan of a fit by a `MechanismCandidate`.
 
         Parameters
         ----------
         candidate : MechanismCandidate
-        rows : RowPlan
         loss_unit : float, default=1.0
             Factor from the loss of scaled targets to that of targets.
         **fields
             Fields that a subclass adds.
         """
         return cls(
-            rows=rows,
+            rows=candidate.rows,
             problem=candidate.problem,
             weights=candidate.plan(),
             total_excess_loss=loss_unit * candidate.bounded_excess_loss,
@@ -354,10 +368,12 @@ class WeightsFit(MechanismPlan):
         intercept = np.zeros(len(output_weights))
         if rows.constant:
             intercept = rows.constant * output_weights[:, -1]
+        if rows.center is not None:
+            intercept = intercept - coef @ rows.center
         return LinearWeights(
             coef=coef,
             intercept=intercept,
-            data_norm=rows.unit * rows.data_norm,
+            data_norm=rows.unit / rows.centered_unit * rows.data_norm,
             standard_error=self._standard_errors(rows, table.y, weights, coef, source),
         )
 
@@ -378,6 +394,7 @@ class WeightsFit(MechanismPlan):
             norm="l1",
             persons=rows.persons,
             only_loss_decreases=True,
+            center=rows.center,
         )
         clip_norms = rule.clip_norms(displacement)
         decreases = sums.loss_decreases(start / unit, weights / unit, None, clip_norms).ravel()[:3]

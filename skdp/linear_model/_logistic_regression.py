@@ -54,8 +54,9 @@ class DPLogisticRegression(
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimizer. "objective": a random linear term
         is added to the objective, whose minimizer is released. "gradient": to each clipped
-        gradient of an accelerated descent. "auto" uses "gradient" if its expected loss is smaller
-        by 0.02 nats per row, and "objective" otherwise.
+        gradient of an accelerated descent, of rows less their noisy mean if C is "auto" and the
+        noise does not hide the mean. "auto" uses "gradient" if its expected loss is smaller by 0.02
+        nats per row, and "objective" otherwise.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances
@@ -96,7 +97,8 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization that was used; it follows from public quantities.
+        Regularization that was used; it follows from public quantities. It applies to rows that
+        are centered and divided by their released size, where "gradient" does so.
     mechanism_ : str
         Mechanism that was used; it follows from public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
@@ -278,7 +280,6 @@ class DPLogisticRegression(
             hessian = plan_hessian(candidate.problem, hessian_guarantee)
         return _LogisticFit.from_candidate(
             candidate,
-            rows,
             hessian=hessian,
             mechanism_name=candidate.mechanism,
             max_class_weight=max(class_weight),

@@ -8,6 +8,7 @@ from functools import partial
 from skdp._sgd._defaults import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
 from skdp.linear_model._clipped_descent import plan_clipped_descent
+from skdp.linear_model._row_center import reserve_for_center
 from skdp.linear_model._standard_errors import split_guarantee
 from skdp.utils._validation import check_within
 
@@ -27,6 +28,7 @@ class MechanismCandidate:
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
+    rows : RowPlan
     problem : PerturbationProblem
     total_excess_loss : float
         Expected loss, summed over rows, in excess of the loss of weights of an expected norm.
@@ -37,6 +39,7 @@ class MechanismCandidate:
     """
 
     mechanism: str
+    rows: object
     problem: _planning.PerturbationProblem
     total_excess_loss: float
     penalty_cost: float
@@ -87,7 +90,9 @@ def choose_mechanism(
     return gradient if is_better else perturbation
 
 
-def descent_candidate(rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0):
+def descent_candidate(
+    rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0, *, is_centered=False
+):
     """Return the candidate of noisy clipped gradients.
 
     Parameters
@@ -100,14 +105,20 @@ def descent_candidate(rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0)
     min_alpha : float, default=0.0
         Lower bound on the L2 regularization strength of the mean loss, which is increased to the
         value that balances regularization and noise.
+    is_centered : bool, default=False
+        Whether rows may be centered; see `reserve_for_center`.
 
     Returns
     -------
     MechanismCandidate
     """
-    problem = rows.sgd_problem(shape, loss_spec)
     n_rows = shape.n_rows
+    problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
+    if is_centered and settings.sampling == "full":
+        rows = reserve_for_center(rows, shape)
+        problem = rows.sgd_problem(shape, loss_spec)
+        settings = automatic_settings(problem, requested)
     if min_alpha > settings.alpha:
         settings = automatic_settings(problem, replace(requested, alpha=min_alpha))
     if rows.norm_search is not None:
@@ -126,6 +137,7 @@ def descent_candidate(rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0)
         total_excess_loss = math.inf
     return MechanismCandidate(
         mechanism="gradient",
+        rows=rows,
         problem=bounded_rows,
         total_excess_loss=total_excess_loss,
         penalty_cost=0.5 * weights_norm**2 * l2_reg_strength,
@@ -145,7 +157,9 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
             # The standard errors hold for gradients of all rows that are not clipped.
             requested = replace(requested, sampling="full")
             loss_spec = replace(loss_spec, min_clip_fraction=2.0, shrinkage_residual=0.0)
-        return descent_candidate(replace(rows, remaining=guarantee), shape, loss_spec, requested)
+        rows = replace(rows, remaining=guarantee)
+        is_centered = C is None and not with_hessian
+        return descent_candidate(rows, shape, loss_spec, requested, is_centered=is_centered)
     problem = rows.problem(loss_spec, shape)
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     if mechanism == "output":
@@ -171,6 +185,7 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
         )
     return MechanismCandidate(
         mechanism=mechanism,
+        rows=rows,
         problem=problem,
         total_excess_loss=total_excess_loss,
         penalty_cost=0.5 * weights_norm**2 / C,

@@ -265,8 +265,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             is_descent_better = descent.bounded_excess_loss <= output.bounded_excess_loss
             mechanism = "gradient" if is_descent_better else "output"
         if mechanism == "gradient":
-            return WeightsFit.from_candidate(descent, rows_with_baseline)
-        return WeightsFit.from_candidate(output, output_rows)
+            return WeightsFit.from_candidate(descent)
+        return WeightsFit.from_candidate(output)
 
     @property
     def _target_scale(self):

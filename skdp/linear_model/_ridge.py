@@ -85,7 +85,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
                     weights=weights,
                     total_excess_loss=loss_unit * excess_loss,
                 )
-        return WeightsFit.from_candidate(descent, rows_with_baseline, loss_unit)
+        return WeightsFit.from_candidate(descent, loss_unit)
 
 
 class DPLinearRegression(LeastSquaresRegressor):

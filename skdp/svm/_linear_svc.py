@@ -58,7 +58,8 @@ class DPLinearSVC(PrivateLinearClassifier):
         The noise does not depend on it. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
-        accelerated descent. "auto" uses the mechanism with the smaller expected loss, by public
+        accelerated descent, of rows less their noisy mean if C is "auto" and the noise does not
+        hide the mean. "auto" uses the mechanism with the smaller expected loss, by public
         quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
@@ -234,4 +235,4 @@ class DPLinearSVC(PrivateLinearClassifier):
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
         # Objective perturbation is not proved for the Huberized hinge.
         candidate = choose_mechanism(mechanism, C, rows, shape, loss_spec, alternative="output")
-        return WeightsFit.from_candidate(candidate, rows)
+        return WeightsFit.from_candidate(candidate)

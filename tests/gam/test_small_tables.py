@@ -1,11 +1,13 @@
 """Small tables: the check of the weights keeps good ones, and a mean is worth its range."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, roc_auc_score
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPRandomForestClassifier
 
 
 def twelve_columns(n_rows, seed):
@@ -14,6 +16,13 @@ def twelve_columns(n_rows, seed):
     X = rng.normal(size=(n_rows, 12))
     y = (X[:, :6] @ np.full(6, 0.35) + rng.logistic(size=n_rows) > 0).astype(int)
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]), y
+
+
+def twenty_amounts(n_rows, seed):
+    """Return twenty amounts that say the same of two classes, between .2 and .7."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(2, size=n_rows)
+    return np.clip(0.4 + 0.1 * y[:, None] + 0.08 * rng.normal(size=(n_rows, 20)), 0.2, 0.7), y
 
 
 @pytest.mark.parametrize("epsilon", [2.0, 4.0])
@@ -38,6 +47,36 @@ def test_columns_of_noise_cost_little(epsilon):
         model = DPAdditiveClassifier(epsilon, delta=1e-6, bounds=(-4, 4), random_state=seed)
         losses.append(log_loss(labels, model.fit(X, y).predict_proba(new)[:, 1]))
     assert np.mean(losses) < log_loss(labels, np.full(1000, y.mean())) + 0.03
+
+
+@pytest.mark.parametrize(
+    "make", [DPAdditiveClassifier, partial(DPRandomForestClassifier, n_estimators=10)]
+)
+def test_amounts_in_a_part_of_wide_bounds_are_told_apart(make):
+    """Where noise hides the counts, two or three bins put nearly all of them in one."""
+    (X, y), (new, labels) = twenty_amounts(300, 0), twenty_amounts(4000, 1)
+    fits = [
+        make(epsilon=0.5, delta=1e-5, bounds=(0.0, 1.5), random_state=seed).fit(X, y)
+        for seed in range(6)
+    ]
+    scores = [roc_auc_score(labels, fit.predict_proba(new)[:, 1]) for fit in fits]
+    # With bins of about equal counts the means are .71 and .78.
+    assert np.mean(scores) > 0.9
+
+
+@pytest.mark.parametrize("n_rows", [300, 1000])
+def test_more_budget_does_not_fit_chance(n_rows):
+    # With little noise a table of few rows has about as many cells. Without the penalty by the
+    # method of moments the log loss at 1000 was above that of the class frequencies.
+    (X, y), (new, labels) = twelve_columns(n_rows, 0), twelve_columns(5000, 1)
+    losses = {}
+    for epsilon in (10.0, 1000.0):
+        fits = [
+            DPAdditiveClassifier(epsilon, delta=1e-6, bounds=(-4, 4), random_state=seed).fit(X, y)
+            for seed in range(3)
+        ]
+        losses[epsilon] = np.mean([log_loss(labels, fit.predict_proba(new)) for fit in fits])
+    assert losses[1000.0] < min(losses[10.0] + 0.02, 0.69)
 
 
 @pytest.mark.thorough
