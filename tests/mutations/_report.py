@@ -6,9 +6,36 @@ from tests.mutations._mutant import ROOT
 
 PAGE = ROOT / "docs" / "development" / "mutations.md"
 
-# What stands before the first table is written by hand.
+HEAD = """# Mutations
+
+Each line of this list is a change to skdp that breaks its privacy in one place: a clip that is left
+out, noise that is halved, a row that is counted for two. The tests notice every one of them. The
+list covers the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows,
+and the reporting of seeds.
+
+```sh
+python -m tests.mutations          # runs all of them, and writes this page
+python -m tests.mutations pca      # only those with "pca" in their name
+python -m pytest -m slow tests/mutations  # the same, as tests
+```
+
+- **The change** is made by a rule on the syntax tree of a function, a class or a module, such as
+  "the call of `clip` is dropped" or "the result is halved". A rule whose place or form is no longer
+  in the code is an error, and the quick tests look for it, so that the list follows the code. A
+  change follows its function to another module.
+- **The run**: the module is changed in memory, in a separate process, before anything imports it.
+  Only the tests that are named for the change run. They pass without it, and one of them fails with
+  it.
+- **Not in the list**: changes that leave the guarantee intact, such as a threshold that costs
+  accuracy alone.
+
+To add a change, add it to `tests/mutations/mutations.py`. Mutants of the accountant's formulas are
+also in `tests/accounting/test_mutations.py`, and many tests include a mutant of the function that
+they test. [Auditing](../how_to/auditing.md) describes attacks on whole estimators,
+[architecture](architecture.md) the modules.
+"""
 FIRST_TABLE = "## skdp."
-COLUMNS = ("change", "where", "rule", "what it gives away", "caught by")
+COLUMNS = ("change", "where", "rule", "consequence", "caught by")
 
 
 def heading(package, n):
@@ -24,13 +51,13 @@ def row(mutation):
 
 
 def write_page(mutations, caught):
-    """Write the page; `caught` holds the test that failed, by id.
+    """Write the page; `caught` maps the id of a mutation to the test that failed.
 
     The test of a mutation that was not tried this time stays as the page has it.
     """
     before = PAGE.read_text()
     known = dict(re.findall(r"^\| ([\w-]+) \|.*\| `([^`]+)` \|$", before, re.MULTILINE))
-    text = before.partition(FIRST_TABLE)[0].rstrip() + "\n"
+    text = HEAD
     for package in dict.fromkeys(m.package for m in mutations):
         own = [m for m in mutations if m.package == package]
         text += "\n" + heading(package, len(own))
