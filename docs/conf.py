@@ -102,9 +102,10 @@ def quote_fitted(app, what, name, obj, options, lines):
 
 
 def skip_others(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn adds to every class for metadata routing, and methods of dict."""
+    """Leave out the requests of metadata routing, and methods of dict and str."""
     routing = re.fullmatch(r"set_\w+_request|get_metadata_routing", name)
-    return True if routing or str(getattr(obj, "__qualname__", "")).startswith("dict.") else None
+    is_built_in = str(getattr(obj, "__qualname__", "")).startswith(("dict.", "str."))
+    return True if routing or is_built_in else None
 
 
 def add_contents(app, docname, source):

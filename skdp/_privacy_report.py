@@ -2,17 +2,27 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
+from skdp.ledger import PrivacyAccountant
 from skdp.ledger._report import BudgetReport, describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
-from skdp.utils._documents import Section, escape_control, html_fragment, html_text, markdown_text
+from skdp.utils._documents import (
+    PrintedDocument,
+    Section,
+    escape_control,
+    html_fragment,
+    html_text,
+    markdown_text,
+)
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
@@ -217,7 +227,11 @@ class PrivacyReport(FrozenValue):
         yield Section("About this document", made, notes=(SOURCES,))
 
 
-def privacy_report(*sources, audits=(), title="Privacy"):
+def privacy_report(
+    *sources: BaseEstimator | PrivacyAccountant | PrintedDocument,
+    audits: Sequence[PrintedDocument] = (),
+    title: str = "Privacy",
+) -> PrivacyReport:
     """Return one document on the privacy of models and on the budgets of data sets.
 
     The document contains the privacy statements of the fits and the ledgers' records, which are
@@ -277,8 +291,8 @@ def privacy_report(*sources, audits=(), title="Privacy"):
     contents = _ReportContents()
     for source in sources:
         contents.add(source, type(source).__name__)
-    audits = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
-    for audit in audits:
+    results = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
+    for audit in results:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
     description = " and ".join(type(source).__name__ for source in sources)
@@ -287,7 +301,7 @@ def privacy_report(*sources, audits=(), title="Privacy"):
         statements=tuple(contents.statements),
         totals=tuple(contents.totals(description)),
         budgets=tuple(contents.budgets.values()),
-        audits=audits,
+        audits=results,
         without_statement=tuple(contents.without_statement),
     )
 

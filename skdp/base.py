@@ -19,9 +19,11 @@ The `fit` of every private estimator takes these steps in this order::
 `private_release` is the same context without an estimator, for functions that release a value.
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial, wraps
+from typing import ClassVar, Concatenate
 
 import numpy as np
 from sklearn import config_context
@@ -31,6 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
 from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
+from skdp._data._lengths import check_lengths, computed_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -44,7 +47,7 @@ from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
-from skdp.noise._source import is_inside_release
+from skdp.noise._source import check_seed, is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
 from skdp.utils._callers import check_callers, is_judged_before_copies, is_sent_to_workers
 from skdp.utils._dask import Run
@@ -53,6 +56,7 @@ from skdp.utils._fit_arguments import fitted_names as fitted_names
 from skdp.utils._fit_arguments import forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._output import check_output_setting
+from skdp.utils._types import P, R, S
 from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
@@ -209,7 +213,7 @@ GROUPS_WITHOUT_PERSON_UNIT = (
 )
 
 
-def private_fit_method(fit):
+def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
     """Decorate `fit` or `partial_fit` of a private estimator.
 
     The method refuses every `sample_weight` except None, leaves the estimator unfitted if its
@@ -257,7 +261,7 @@ def plans_for_groups(plan_fit):
     return plan_for_units
 
 
-def private_answer(method):
+def private_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method of a fitted estimator that predicts or transforms samples.
 
     NumPy's warnings are suppressed, since an overflow would reveal the size of a value. The tools
@@ -274,7 +278,7 @@ def private_answer(method):
     """
 
     @wraps(method)
-    def answer(self, *args, **kwargs):
+    def answer(self: S, *args: P.args, **kwargs: P.kwargs) -> R:
         _check_callers_of(self, "answer")
         with np.errstate(all="ignore"):
             return method(self, *args, **kwargs)
@@ -282,7 +286,7 @@ def private_answer(method):
     return answer
 
 
-def row_wise_answer(method):
+def row_wise_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method that computes the output of each row from that row alone.
 
     It does what `private_answer` does. In addition, the outputs for a table in partitions are
@@ -377,7 +381,7 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
     _may_release_nothing = False
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
     # None if the charge depends on the shape in any case.
-    _shape_dependent_if_auto = None
+    _shape_dependent_if_auto: ClassVar[tuple[str, ...] | None] = None
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
@@ -403,8 +407,9 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         return super().__sklearn_clone__()
 
     def __sklearn_tags__(self):
-        # scikit-learn's tools read the tags just before they read the folds of a generator.
-        if is_judged_before_copies():
+        # scikit-learn's tools read the tags just before they read the folds of a generator, and of
+        # frozen estimators.
+        if is_judged_before_copies(is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 
@@ -504,10 +509,11 @@ class TableEstimator(PrivateEstimator):
     """
 
     # Input tags of scikit-learn for data that is read besides dense tables of numbers.
-    _accepts = ()
-    # Further facts about the rows that a fit assumes to be public, as text. `_public`, which each
-    # subclass sets, has the names of the parameters that declare such facts.
-    _also_public = ()
+    _accepts: ClassVar[tuple[str, ...]] = ()
+    # Names of the parameters that declare public facts about the rows; each subclass sets it.
+    _public: ClassVar[tuple[str, ...]]
+    # Further facts about the rows that a fit assumes to be public, as text.
+    _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
         X = self._read(X, reset=reset)
@@ -614,6 +620,8 @@ class PrivateRelease:
         self.ledger_entry = None
 
     def __enter__(self):
+        # Also where no noise will be drawn: a wrong parameter is refused for every table.
+        check_seed(self._random_state)
         # `_open_config` refuses a closed data set before its rows are read.
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         self._config = read_config()
@@ -858,10 +866,15 @@ class PrivateFit(PrivateRelease):
             If the data are invalid, as in scikit-learn.
         """
         estimator = self._estimator
-        if not isinstance(estimator, PrivateEstimator):
-            return self.with_groups(_read_numbers(estimator, X, y), groups)
-        estimator._labels_in = non_positional_labels(X)
-        return self.with_groups(estimator._read_table(X, y, **options), groups)
+        # A lazy target is computed once, to be counted and read.
+        y = computed_column(y)
+        if isinstance(estimator, PrivateEstimator):
+            estimator._labels_in = non_positional_labels(X)
+            table = estimator._read_table(X, y, **options)
+        else:
+            table = _read_numbers(estimator, X, y)
+        check_lengths(table.shape.n_rows, y=y)
+        return self.with_groups(table, groups)
 
     @property
     def guarantee(self):

@@ -29,7 +29,14 @@ class BudgetExceededError(RuntimeError):
         Replaces the usual message, for several releases that are refused at once.
     """
 
-    def __init__(self, asked, remaining, total, name="", message=""):
+    def __init__(
+        self,
+        asked: tuple[float, float],
+        remaining: tuple[float, float],
+        total: tuple[float, float],
+        name: str = "",
+        message: str = "",
+    ):
         super().__init__(asked, remaining, total, name, message)
         self.asked = tuple(asked)
         self.remaining = tuple(remaining)

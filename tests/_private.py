@@ -26,18 +26,15 @@ from skdp._sgd._noise import GaussianNoise, LaplaceNoise
 from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
-from skdp.accounting._laws import group_delta
 from skdp.cluster._kmeans import Cells
 from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
-from skdp.gam._shapes import importance
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.linear_model._objective import loss_gradient
 from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
-from skdp.noise._source import Stream
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
@@ -50,13 +47,10 @@ from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grow_tree
 from skdp.utils._chunked import as_chunked
 from skdp.utils._dask import Run
-from skdp.utils._documents import STYLE
 from skdp.utils._findings import NO_BOUNDS, collect_findings
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
-from skdp.utils._output import check_output_setting
-from skdp.utils._rounding import format_rounded_up
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
@@ -69,7 +63,6 @@ __all__ = [
     "MEAN_WEIGHT",
     "NO_BOUNDS",
     "REFINEMENT_FRACTION",
-    "STYLE",
     "BinaryHuberizedHingeLoss",
     "BinaryLogisticLoss",
     "BinaryTask",
@@ -101,7 +94,6 @@ __all__ = [
     "SecondMoment",
     "ShrinkageRule",
     "SquaredHingeLoss",
-    "Stream",
     "Term",
     "TreePlan",
     "_add_bins",
@@ -117,18 +109,11 @@ __all__ = [
     "cell_reader",
     "cells_of",
     "check_classes",
-    "check_output_setting",
     "collect_findings",
     "column_values",
     "declared_columns",
-    "format_rounded_up",
-    "format_rounded_up",
     "gradient_rounding",
-    "gradient_rounding",
-    "group_delta",
-    "group_delta",
     "grow_tree",
-    "importance",
     "in_memory",
     "joint_design",
     "label_codes",

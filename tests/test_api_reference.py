@@ -141,7 +141,8 @@ def test_docstrings_say_what_numpydoc_asks_for(address):
     assert not [fault for fault in faults if fault[1] not in SWITCHED_OFF]
 
 
-# Packages whose annotations `py.typed` promises, and mypy checks.
+# Packages whose public methods are annotated, too; for functions and constructors of all packages
+# see test_types.py.
 TYPED = ("skdp.accounting.", "skdp.ledger.", "skdp.mechanisms.", "skdp.stats.")
 
 
@@ -155,7 +156,7 @@ def is_annotated(function):
 
 
 @pytest.mark.parametrize("address", [a for a in DOCUMENTED if a.startswith(TYPED)])
-def test_public_functions_are_annotated(address):
+def test_public_methods_are_annotated(address):
     functions = {address: DOCUMENTED[address]}
     if inspect.isclass(DOCUMENTED[address]):
         functions = {

@@ -261,7 +261,7 @@ def test_one_row_has_no_say_in_the_others_anywhere(call):
 
 SEARCHED = (Scored, DPGridSearchCV, DPRandomizedSearchCV)
 NOT_TAKEN = {
-    "pyarrow": (Statistic, Scorer, *SEARCHED),
+    "pyarrow": (Statistic,),
     "chunks": (Statistic, RandomizedResponseTransformer, *SEARCHED),
     "chunks of polars": (Statistic, RandomizedResponseTransformer, *SEARCHED),
     "chunk of Sparse": (Statistic, *SEARCHED),

@@ -46,7 +46,7 @@ from skdp import (
 )
 from skdp.testing import dp_checks
 from tests import _public
-from tests._private import Case
+from tests._tables import make_table
 
 # scikit-learn's checks put their numbers into a data frame.
 pytestmark = pytest.mark.filterwarnings("ignore:.* holds numbers, and data_norm")
@@ -265,9 +265,10 @@ def test_a_statement_that_cannot_be_made_costs_nothing(estimator, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(type(estimator), "_statement", fail)
-    case, accountant = Case(estimator), PrivacyAccountant(1e3, 0.5)
+    accountant = PrivacyAccountant(1e3, 0.5)
+    X, y = make_table(estimator)
     with pytest.raises(ZeroDivisionError):
-        case.fit(accountant=accountant)
+        clone(estimator).set_params(accountant=accountant).fit(X, y)
     assert accountant.charges == []
 
 

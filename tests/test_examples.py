@@ -1,4 +1,4 @@
-"""The examples are what the gallery needs, and each of them runs."""
+"""The examples are what the gallery needs, and each runs; benchmarks import what there is."""
 
 import ast
 import importlib
@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PICTURES = [path for path in EXAMPLES if path.name.startswith("plot_")]
+BENCHMARKS = sorted((ROOT / "docs" / "benchmarks").glob("*.py"))
 by_name = pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 picture_by_name = pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
 
@@ -37,8 +38,19 @@ def test_what_has_no_picture_has_no_place_in_the_gallery():
     assert sorted(shown) == sorted([*(path.name for path in PICTURES), "quickstart.py"])
 
 
-@by_name
-def test_what_an_example_imports_of_skdp_is_there(path):
+def test_the_index_of_benchmarks_lists_each_script():
+    rows = [
+        line.split("|")[1]
+        for line in (ROOT / "docs" / "benchmarks" / "README.md").read_text("utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    listed = re.findall(r"`(\w+\.py)`", " ".join(rows))
+    scripts = [path.name for path in BENCHMARKS if not path.name.startswith("_")]
+    assert sorted(listed) == scripts
+
+
+@pytest.mark.parametrize("path", EXAMPLES + BENCHMARKS, ids=lambda path: path.stem)
+def test_what_an_example_or_a_benchmark_imports_of_skdp_is_there(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "skdp":
             package = importlib.import_module(node.module)

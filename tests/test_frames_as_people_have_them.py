@@ -6,12 +6,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 import pytest
+from sklearn.base import clone
 
 from skdp import (
     DPAdditiveClassifier,
+    DPGaussianNB,
     DPHistogramNB,
+    DPKBinsDiscretizer,
+    DPLogisticRegression,
     DPOneHotEncoder,
+    DPSimpleImputer,
     DPStandardScaler,
     DPTableVectorizer,
     DPTargetEncoder,
@@ -49,6 +56,22 @@ FRAMES = {
     "polars": lambda: pl.DataFrame({k: v.tolist() for k, v in COLUMNS.items()}),
     "arrow": lambda: pa.table({k: v.tolist() for k, v in COLUMNS.items()}),
 }
+# Tables that are read in parts; the resolution of dates is that of the frame.
+LAZY = {
+    "polars lazy": lambda frame, _: pl.from_pandas(frame).lazy(),
+    "dask": lambda frame, _: pytest.importorskip("dask.dataframe").from_pandas(
+        frame, npartitions=3, sort=False
+    ),
+    "Parquet": lambda frame, folder: written(frame, folder),
+    "dataset": lambda frame, folder: pa.dataset.dataset(written(frame, folder)),
+}
+
+
+def written(frame, folder):
+    path = folder / "table.parquet"
+    pa.parquet.write_table(pa.Table.from_pandas(frame, preserve_index=False), path)
+    return path
+
 
 ESTIMATORS = {
     "additive": lambda **terms: DPAdditiveClassifier(2.0, delta=1e-6, **terms),
@@ -82,24 +105,59 @@ def test_the_same_table_gives_the_same_released_values(name, declared):
 
 
 @pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("form", LAZY)
 @pytest.mark.parametrize("declared", [{}, {"bounds": "auto", "categories": "auto"}, DECLARED])
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_frame_of_dask_gives_the_same_released_values(name, declared):
-    dd = pytest.importorskip("dask.dataframe")
-    # Tables that are read in parts hold no dates.
-    table = pandas_frame().drop(columns="joined")
-    own = {
-        half: {k: v for k, v in each.items() if k != "joined"} if isinstance(each, dict) else each
-        for half, each in declared.items()
+def test_a_table_that_is_read_in_parts_gives_the_same_released_values(
+    name, declared, form, tmp_path
+):
+    table = pandas_frame(job=str)
+    lazy = LAZY[form](table, tmp_path)
+    one, two = (ESTIMATORS[name](random_state=0, **declared).fit(t, Y) for t in (table, lazy))
+    np.testing.assert_array_equal(released(one, table), released(two, lazy))
+
+
+RANGES = {"ns": (0, 2e18), "us": (0, 2e15), "ms": (0, 2e12)}
+READERS = {
+    "scaler": lambda high, **terms: DPStandardScaler(2.0, bounds=(0, high), **terms),
+    "scaler with found bounds": lambda high, **terms: DPStandardScaler(2.0, bounds="auto", **terms),
+    "bins": lambda high, **terms: DPKBinsDiscretizer(2.0, bounds=(0, high), **terms),
+    "imputer": lambda high, **terms: DPSimpleImputer(2.0, bounds=(0, high), **terms),
+    "naive Bayes": lambda high, **terms: DPGaussianNB(2.0, bounds=(0, high), **terms),
+}
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("unit", RANGES)
+@pytest.mark.parametrize("form", [*LAZY, "polars", "arrow"])
+@pytest.mark.parametrize("name", READERS)
+def test_dates_are_the_same_numbers_in_every_container(name, form, unit, tmp_path):
+    """The numbers of an estimator that bins nothing are counts of the column's unit."""
+    frame = pandas_frame(joined=f"M8[{unit}]")[["age", "joined"]]
+    frame["stay"] = frame["joined"] - pd.Timestamp("2020-01-01")
+    frame.loc[5, "joined"] = frame["joined"].min() + pd.Timedelta(1, unit)
+    in_memory = {
+        "polars": pl.from_pandas,
+        "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
     }
-    lazy = dd.from_pandas(table, npartitions=3, sort=False)
-    one, two = (ESTIMATORS[name](random_state=0, **own).fit(t, Y) for t in (table, lazy))
-    np.testing.assert_array_equal(released(one, table), released(two, table))
+    table = in_memory[form](frame) if form in in_memory else LAZY[form](frame, tmp_path)
+    one, two = (READERS[name](RANGES[unit][1], random_state=0).fit(t, Y) for t in (frame, table))
+    np.testing.assert_array_equal(released(one, frame), released(two, table))
+
+
+@pytest.mark.parametrize("form", [*LAZY])
+def test_models_that_refuse_dates_refuse_them_in_parts(form, tmp_path):
+    frame = pandas_frame()[["age", "joined"]]
+    accountant = PrivacyAccountant(5.0, 1e-5)
+    for table in (frame, LAZY[form](frame, tmp_path)):
+        with pytest.raises(ValueError, match="'joined' holds words or dates"):
+            DPLogisticRegression(accountant=accountant).fit(table, Y)
+    assert accountant.epsilon_spent == 0.0
 
 
 @pytest.mark.parametrize("kind", [DPOneHotEncoder, DPTargetEncoder])
 @pytest.mark.parametrize("categories", [None, "auto", [["care", "crafts", "office"]]])
-def test_encoders_give_the_same_released_values(kind, categories):
+def test_encoders_give_the_same_released_values(kind, categories, tmp_path):
     params = {"delta": 1e-6, "categories": categories, "random_state": 0}
     table = pandas_frame()[["job"]]
     expected = released(kind(2.0, **params).fit(table, Y), table)
@@ -108,6 +166,31 @@ def test_encoders_give_the_same_released_values(kind, categories):
         frame = frame.select(["job"]) if hasattr(frame, "select") else frame[["job"]]
         found = released(kind(2.0, **params).fit(frame, Y), frame)
         np.testing.assert_array_equal(found, expected, err_msg=form)
+    for form, make in LAZY.items():
+        frame = make(table.astype(str), tmp_path)
+        found = released(kind(2.0, **params).fit(frame, Y), frame)
+        np.testing.assert_array_equal(found, expected, err_msg=form)
+
+
+@pytest.mark.parametrize("form", LAZY)
+def test_a_model_behind_the_vectorizer_gets_the_same_weights(form, tmp_path):
+    table = pandas_frame(job=str)
+    lazy = LAZY[form](table, tmp_path)
+    one, two = (
+        tabular_pipeline(DPLogisticRegression, epsilon=2.0, random_state=0).fit(t, Y)
+        for t in (table, lazy)
+    )
+    np.testing.assert_array_equal(one[-1].coef_, two[-1].coef_)
+
+
+@pytest.mark.parametrize("form", LAZY)
+def test_truth_values_and_whole_numbers_are_the_same_labels_in_parts(form, tmp_path):
+    table = pandas_frame(job=str)[["age", "member", "job"]]
+    lazy = LAZY[form](table, tmp_path)
+    encoder = DPOneHotEncoder(4.0, delta=1e-6, categories="auto", random_state=0)
+    one, two = (clone(encoder).fit(t) for t in (table, lazy))
+    assert [len(found) for found in one.categories_] == [len(found) for found in two.categories_]
+    np.testing.assert_array_equal(released(one, table), released(two, lazy))
 
 
 @pytest.mark.parametrize("form", FRAMES)

@@ -17,8 +17,8 @@ from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.ledger import open_ledger, register_ledger
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import NoiseGuard, RandomSource
-from tests._private import Stream, make_table
 from tests._public import public_names
+from tests._tables import make_table
 from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -122,14 +122,15 @@ def affordable():
 @pytest.fixture
 def drawn(monkeypatch):
     """The sizes of all draws."""
-    sizes, words = [], Stream.words
+    stream = type(RandomSource().stream())
+    sizes, words = [], stream.words
 
     def counted(self, n):
         values = words(self, n)
         sizes.append(n)
         return values
 
-    monkeypatch.setattr(Stream, "words", counted)
+    monkeypatch.setattr(stream, "words", counted)
     return sizes
 
 

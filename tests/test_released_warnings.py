@@ -336,3 +336,114 @@ def test_categories_that_no_value_matches_are_reported(name):
 def test_categories_are_not_reported_where_noise_hides_how_many_match():
     model = DPOneHotEncoder(0.001, categories=JOBS, min_frequency=5)
     assert said(lambda: model.fit(PADDED[["job"]])) == []
+
+
+# Estimators that read declared bounds, and whether they can tell values in the middle of wide
+# bounds from others: a mean is in the middle for both, and so is a median.
+BOUNDED = {
+    "standard scaler": (DPStandardScaler, {}, True),
+    "centering": (DPStandardScaler, {"with_std": False}, False),
+    "min-max scaler": (skdp.DPMinMaxScaler, {}, False),
+    "robust scaler": (skdp.DPRobustScaler, {}, True),
+    "quantile transformer": (skdp.DPQuantileTransformer, {}, True),
+    "quantile bins": (skdp.DPKBinsDiscretizer, {"strategy": "quantile"}, True),
+    "histogram": (skdp.DPHistogramTransformer, {}, True),
+    "means": (skdp.DPMeanTransformer, {}, False),
+    "imputed means": (DPSimpleImputer, {}, False),
+    "imputed medians": (DPSimpleImputer, {"strategy": "median"}, False),
+    "Gaussian naive Bayes": (skdp.DPGaussianNB, {}, True),
+    "clusters": (skdp.DPKMeans, {"n_clusters": 2}, True),
+}
+UNFILLED = "at one end of the bounds, to which values beyond are clipped, or fill a small part"
+N_BOUNDED = 20_000
+FILLED = {"score": (0, 100), "gain": (0, 1e5), "flag": (0, 1), "hours": (1, 99)}
+
+
+def filled_table(n, seed):
+    """Return ordinary columns: even, of rare amounts, a flag, and with a frequent value."""
+    rng = np.random.default_rng(seed)
+    amounts = np.minimum(rng.lognormal(9.5, 1.0, n), 1e5)
+    return pd.DataFrame(
+        {
+            "score": rng.uniform(0, 100, n),
+            "gain": np.where(rng.random(n) < 0.08, amounts, 0.0),
+            "flag": (rng.random(n) < 0.03).astype(float),
+            "hours": np.where(rng.random(n) < 0.5, 40.0, rng.uniform(10, 80, n)),
+        }
+    )
+
+
+def fit_bounded(name, values, bounds, unit):
+    """Return the warnings of a fit to a column beside one that fills its bounds."""
+    kind, params, _ = BOUNDED[name]
+    frame = pd.DataFrame({"far": values, "score": RNG.uniform(0, 100, len(values))})
+    y = (frame["score"] > 50).astype(int)
+    own = {"far": bounds, "score": (0, 100)}
+    model = kind(1.0, bounds=own, random_state=0, **params)
+    groups = {"groups": np.arange(len(values)) // 2} if unit == "person" else {}
+    return said(lambda: model.fit(frame, y, **groups))
+
+
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("bounds", [(1.0, 2.5), (70, 90), (16, 1e6)])
+@pytest.mark.parametrize("name", BOUNDED)
+def test_bounds_that_no_value_fills_are_reported(name, bounds, unit):
+    """Of values above them, below them, and near one end of bounds that are too wide."""
+    if name == "min-max scaler" and bounds == (16, 1e6):
+        # Its quantiles are extreme ones: of three the middle one alone is certain.
+        bounds = (16, 1e7)
+    (message,) = fit_bounded(name, RNG.uniform(20, 60, N_BOUNDED), bounds, unit)
+    assert UNFILLED in message and "'far'" in message and "'score'" not in message
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, tells) in BOUNDED.items() if tells])
+def test_bounds_of_which_a_small_part_is_filled_are_reported(name):
+    (message,) = fit_bounded(name, RNG.uniform(0.1, 0.3, N_BOUNDED), (-1e4, 1e4), "row")
+    assert UNFILLED in message and "'far'" in message and "'score'" not in message
+
+
+@pytest.mark.parametrize("bounds", [(1.0, 2.5), (70, 90), (0, 1e6), (0, 1)])
+def test_equal_bins_that_no_value_fills_are_reported(bounds):
+    frame = pd.DataFrame({"far": RNG.uniform(20, 60, N_BOUNDED), "score": RNG.random(N_BOUNDED)})
+    for edges in ("uniform", {"far": np.linspace(*bounds, 9), "score": [0, 0.5, 1]}):
+        own = {"bounds": {"far": bounds, "score": (0, 1)}} if edges == "uniform" else {}
+        model = skdp.DPHistogramTransformer(1.0, edges=edges, random_state=0, **own)
+        (message,) = said(lambda model=model: model.fit(frame))
+        assert "column 'far' are in one bin" in message
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_columns_that_fill_their_bounds_are_not_reported(name):
+    """For a column above the limits the probability of a warning is at most 0.7 %."""
+    kind, params, _ = BOUNDED[name]
+    n_reported = 0
+    n_columns = 0
+    for seed, (n, epsilon) in enumerate([(300, 1.0), (2000, 0.3), (2000, 4.0), (20_000, 1.0)] * 2):
+        frame = filled_table(n, seed)
+        y = (frame["score"] > 50).astype(int)
+        model = kind(epsilon, bounds=FILLED, random_state=seed, **params)
+        messages = said(lambda model=model, frame=frame, y=y: model.fit(frame, y))
+        n_reported += sum(repr(column) in str(messages) for column in FILLED)
+        n_columns += len(FILLED)
+    # Two of 32 are reported with a probability of 2 % at most.
+    assert n_reported <= 1, (n_reported, n_columns)
+
+
+def test_functions_report_bounds_that_no_value_fills():
+    ages = RNG.uniform(20, 60, N_BOUNDED)
+    own = {"epsilon": 1.0, "random_state": 0}
+    for function in (dp_mean, skdp.stats.dp_var, skdp.stats.dp_median):
+        (message,) = said(lambda function=function: function(ages, bounds=(70, 90), **own))
+        assert UNFILLED in message and "column 0" in message
+        assert said(lambda function=function: function(ages, bounds=(0, 90), **own)) == []
+
+
+def test_unfilled_bounds_are_told_from_noisy_sums_alone(monkeypatch):
+    """With the same noisy sums every table gives the same warning."""
+    sums = "skdp.stats._moments._centered_sums"
+    monkeypatch.setattr(sums, lambda X, *args: np.full((2, 1), -len(X)))
+    messages = {
+        tuple(said(lambda X=X: DPStandardScaler(1.0, bounds=(5, 6), random_state=0).fit(X)))
+        for X in (np.full((5000, 1), 5.5), RNG.uniform(5, 6, (5000, 1)), np.zeros((5000, 1)))
+    }
+    assert len(messages) == 1

@@ -59,7 +59,7 @@ from tests.test_contract import FIRST_OF_CLASS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The inplace keyword"),
-    pytest.mark.filterwarnings("ignore:column 'a' holds numbers"),
+    pytest.mark.filterwarnings("ignore:column '.' holds numbers"),
 ]
 N, NAMES = 300, ["a", "b", "c", "d"]
 ESTIMATORS = [clone(e) for e in (*(e for e, _ in PASSES), ITERATIVE[0], *ITERATIVE[-2:])]
@@ -200,7 +200,7 @@ def test_targets_and_groups_may_be_lazy(table, folder):
         assert values(fitted(DPGaussianNB(bounds=(0, 1)), folder, targets, ids)) == expected
     accountant = PrivacyAccountant(10.0, 0.1, unit="person")
     for targets, ids in ((lazy.select("y").head(5), groups), (y, lazy.select("g").head(5))):
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        with pytest.raises(ValueError, match="rows, but X has"):
             fitted(DPGaussianNB(bounds=(0, 1)), folder, targets, ids, accountant=accountant)
     assert accountant.charges == []
 
@@ -256,7 +256,7 @@ def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
 
 
 def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
-    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01")]})
+    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01", tz="UTC")]})
     frame = frame.with_columns(many=pl.concat_list("a"), two=pl.struct("a", "city"))
     frame.write_parquet(tmp_path / "x.parquet")
     for source in (frame.lazy(), tmp_path / "x.parquet"):
@@ -588,7 +588,7 @@ def test_partitions_have_the_columns_that_are_declared_in_their_order(table):
 
 def test_what_a_dask_frame_does_not_declare_is_refused(table):
     frame = pd.DataFrame(table[0], columns=NAMES)
-    days = frame.assign(day=pd.Timestamp("2020-01-01"))
+    days = frame.assign(day=pd.Timestamp("2020-01-01", tz="UTC"))
     with dask.config.set({"dataframe.convert-string": False}):
         city = pd.Series(["x"] * N, dtype=object)
         objects = dd.from_pandas(frame.assign(city=city), npartitions=2)

@@ -114,14 +114,14 @@ def test_persons_are_shared_out(table):
 def test_executors_get_neither_accountant_nor_seed(table, monkeypatch):
     frame, _, y = table
     accountant, sent = PrivacyAccountant(10.0, 0.1, dataset="name_of_data"), []
-    results = "skdp.utils._spark.SparkWorkers.results"
-    made = type(ChunkedArray(frame).workers).results
+    workers = type(ChunkedArray(frame).workers)
+    made = workers.results
 
     def recorded(self, calls):
         sent.extend(pickle.dumps(call) for call in calls)
         return made(self, calls)
 
-    monkeypatch.setattr(results, recorded)
+    monkeypatch.setattr(workers, "results", recorded)
     model = DPSGDClassifier(max_iter=1, accountant=accountant, random_state=987654321)
     model.fit(frame, y).predict(frame)
     secret = b"name_of_data", (987654321).to_bytes(4, "little")

@@ -25,7 +25,6 @@ from skdp import PrivacyAccountant, privacy_report, stats
 from skdp.accounting import Composed, Gaussian, get_epsilon
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, make_dp_scorer
 from skdp.pipeline import split_budget
-from tests._private import format_rounded_up
 
 N = 60
 X = np.random.default_rng(0).uniform(size=(N, 3))
@@ -58,6 +57,17 @@ ESTIMATORS = {
     "gaussian": skdp.DPGaussianNB(),
     "vectorizer": skdp.DPTableVectorizer(),
 }
+
+
+def rounded_up(*amounts):
+    """Six digits of each, no less than the amount but for what a sum of doubles is off by."""
+    texts = []
+    for amount in amounts:
+        text = f"{amount:.6g}"
+        if float(text) < amount * (1.0 - 1e-12):
+            text = f"{float(text) + 10.0 ** (math.floor(math.log10(amount)) - 5):.6g}"
+        texts.append(text)
+    return ", ".join(texts)
 
 
 def ledger(unit="row", relation="add_remove", composition="basic", **options):
@@ -108,7 +118,7 @@ def check_statement(statement, accountant, *, unit, relation, composition, seede
     if unit == "person":
         assert "number of persons is public" in words["relation"]
         assert "rows of" in words["relation"]
-    assert format_rounded_up(statement.epsilon, statement.delta) in str(statement).splitlines()[0]
+    assert rounded_up(statement.epsilon, statement.delta) in str(statement).splitlines()[0]
     assert statement.mechanism and statement.noise_scale > 0.0 and statement.sensitivity > 0.0
     # Also where a count of persons is one of NumPy's integers.
     assert json.loads(json.dumps(statement.to_dict()))["unit"].startswith(unit)
@@ -173,7 +183,7 @@ def test_calls_of_partial_fit_are_the_model_s(composition, unit, relation, rows)
     assert [c.event for c in statement.charges] == [s.event for s in accountant.charges]
     # The noise of the first two calls can be taken away.
     assert statement.seeded
-    assert format_rounded_up(*spent) in str(statement).splitlines()[0]
+    assert rounded_up(*spent) in str(statement).splitlines()[0]
     assert "3 calls" in dict(statement.rows())["calls"]
     assert statement.record == accountant.charges[-1].hash
     assert sum(stage.n_calls for stage in statement.stages if stage.name == "weights") == 3
@@ -329,7 +339,7 @@ def test_a_report_of_a_split_pipeline_has_the_total_and_the_ledger(composition, 
     assert (total.dataset, total.head_hash) == ("default", budget.head_hash)
     assert total.n_charges == 1 and len(report.statements) == 2
     lines = report.to_text().splitlines()
-    assert format_rounded_up(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
+    assert rounded_up(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
     assert report.to_dict()["totals"][0]["epsilon"] == total.epsilon
     # What was fitted by itself beside it adds up.
     other = skdp.DPMeanTransformer(0.5, bounds=(0, 1), accountant=accountant).fit(X)
@@ -372,7 +382,7 @@ def test_a_report_of_a_split_budget_without_an_accountant_has_its_total(name, fr
     joint = Composed(tuple(charge.event for charge in charges))
     assert total.epsilon >= get_epsilon(joint, total.delta) * (1.0 - 1e-9)
     lines = report.to_text().splitlines()
-    assert format_rounded_up(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
+    assert rounded_up(total.epsilon, total.delta) in lines[3] and "Total" in lines[3]
     # What was fitted by itself, of which nobody knows why its parameters are what they are, is
     # added.
     other = skdp.DPMeanTransformer(0.5, bounds=(0, 1)).fit(X)
@@ -592,9 +602,9 @@ def check_sentences(statement, spends, accountant, *, unit, relation, compositio
     for stage in statement.stages:
         assert str(stage) in words["stages"] and stage.law and stage.reads
     assert statement.mechanism and words["sampler"]
-    assert words["epsilon"] == format_rounded_up(statement.epsilon)
-    assert words["delta"] == format_rounded_up(statement.delta)
-    heading = f"({format_rounded_up(statement.epsilon, statement.delta)})-differentially private"
+    assert words["epsilon"] == rounded_up(statement.epsilon)
+    assert words["delta"] == rounded_up(statement.delta)
+    heading = f"({rounded_up(statement.epsilon, statement.delta)})-differentially private"
     assert heading in str(statement).splitlines()[0]
     values = statement.to_dict()
     assert [charge["epsilon"] for charge in values["charges"]] == [
@@ -721,7 +731,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     assert total.head_hash == budget.head_hash and total.composition.startswith(composition)
     assert total.neighbors.startswith(f"{relation}: ")
     text = report.to_text()
-    assert f"({format_rounded_up(total.epsilon, total.delta)})-differentially private" in text
+    assert f"({rounded_up(total.epsilon, total.delta)})-differentially private" in text
     assert report.to_dict()["totals"][0]["epsilon"] == total.epsilon
     is_seeded = [spend.seeded for spend in spends]
     assert any(is_seeded) is seeded
@@ -730,7 +740,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
         assert len(report.statements) == 2 and (spend.epsilon, spend.delta) == (1.0, 1e-6)
         for statement in report.statements:
             assert statement.composition.startswith("part of a plan of 2 releases")
-            amounts = f"epsilon={format_rounded_up(1.0)}, delta={format_rounded_up(1e-6)}"
+            amounts = f"epsilon={rounded_up(1.0)}, delta={rounded_up(1e-6)}"
             assert amounts in statement.composition
             assert statement.epsilon <= spend.epsilon and statement.record == spend.hash
             check_stages_of_calls(statement, relation)

@@ -22,6 +22,7 @@ from skdp import (
     LedgerError,
     PrivacyAccountant,
 )
+from skdp.mechanisms import GaussianMechanism
 
 CV = KFold(2, shuffle=True, random_state=0)
 GRID = {"dplogisticregression__C": [0.03, 0.1]}
@@ -182,10 +183,10 @@ def test_a_model_works_where_its_ledger_is_not(table, path):
 def test_a_crash_after_the_charge_leaves_it_charged(table, path, monkeypatch):
     accountant = PrivacyAccountant(10.0, 1e-4, ledger=path)
 
-    def interrupted(*args):
+    def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skdp.linear_model._output_perturbation.minimize", interrupted)
+    monkeypatch.setattr(GaussianMechanism, "release", interrupted)
     model = DPLogisticRegression(epsilon=0.5, delta=1e-6, mechanism="output", accountant=accountant)
     with pytest.raises(KeyboardInterrupt):
         model.fit(*table)

@@ -2,10 +2,10 @@
 
 Usage: python docs/benchmarks/bounds.py [columns] [rows]
 
-Prints the tables of ``docs/theory/statistics.md``, section 4: how many rows a bin needs to be seen by
-bounds="auto" at epsilon = 1, then, for one column and delta = 0, the share of the rows inside
-the bounds and the bounds' width, medians of `columns` (201; 3 for 1e7 rows) columns drawn anew
-for up to `rows` (1e7) rows. The search has a fifth of epsilon.
+Prints the tables of ``docs/theory/statistics.md``, section 4: how many rows a bin needs to be seen
+by bounds="auto" at epsilon = 1, then, for one column and delta = 0, the share of the rows inside
+the bounds and the bounds' width, medians of `columns` (201; 3 for 1e7 rows) columns drawn anew for
+up to `rows` (1e7) rows. The search has a fifth of epsilon.
 """
 
 import sys
@@ -16,7 +16,7 @@ import numpy as np
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.stats import estimate_bounds
-from skdp.stats._bounds import AUTO_SHARE, plan_search
+from skdp.stats._bounds import BOUNDS_FRACTION, plan_search
 
 COLUMNS = {
     "uniform on 17-90": lambda rng, n: rng.uniform(17, 90, n),
@@ -45,7 +45,7 @@ def found(draw, epsilon, n, repeats, rng):
     shares, widths = [], []
     for _ in range(repeats):
         column = draw(rng, n)
-        low, high = estimate_bounds(column, AUTO_SHARE * epsilon)
+        low, high = estimate_bounds(column, BOUNDS_FRACTION * epsilon)
         shares.append(np.mean((column >= low) & (column <= high)))
         widths.append(high - low)
     return np.median(shares), np.median(widths)

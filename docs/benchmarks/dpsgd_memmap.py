@@ -43,7 +43,7 @@ def epoch(sums, n_rows, n_columns, n_steps):
     """Return the seconds of each step, by the clock and of the processor."""
     source, weights = RandomSource(), np.zeros(n_columns + 1)
     noise = GaussianNoise(1.0, weights.size, 1.0)
-    batches = PoissonBatches(n_rows, BATCH / n_rows).draw(n_steps, source.stream())
+    batches = PoissonBatches(n_rows, min(1.0, BATCH / n_rows)).draw(n_steps, source.stream())
     watch, seconds = Watch(), []
     for rows, drawn in zip(batches, noise.draw(n_steps, source.stream()), strict=True):
         weights -= noise.add(sums.sums(weights, rows), drawn) * (0.5 / BATCH)
@@ -63,7 +63,7 @@ def main():
                 watch = Watch()
                 sums = ClippedSums(X, y[:n], BinaryLogisticLoss(), constant=1.0, clip=1.0)
                 norms = watch.lap()
-                steps = epoch(sums, n, X.shape[1], n // BATCH)
+                steps = epoch(sums, n, X.shape[1], max(1, n // BATCH))
             whole, median, longest = (f(steps, axis=0) for f in (np.sum, np.median, np.max))
             print(
                 f"  {n:>9} rows, {kind:<7} norms {norms[0]:6.2f} / {norms[1]:6.2f} s, "

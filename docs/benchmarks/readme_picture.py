@@ -1,6 +1,9 @@
-"""AUC against epsilon on three tables: skdp, diffprivlib, DP-EBM, and no privacy; README's picture.
+"""Draw README's picture: AUC against epsilon on three tables, beside peers and no privacy.
 
-Usage: SKDP_DATA=folder python docs/benchmarks/readme_picture.py PEER [fits] [picture.svg]
+Usage: SKDP_DATA=folder python docs/benchmarks/readme_picture.py PEER [fits] [picture] [table ...]
+
+Figures of tables that are not named are those of an earlier run, from the JSON file beside the
+picture.
 
 PEER is the Python of an environment with the peers, which the script starts by itself:
 
@@ -75,6 +78,11 @@ def peer_fits(table, epsilon, n_fits):
     raw, raw_test = (
         pd.read_csv(io.StringIO(table[part].item()), **reading) for part in ("raw_X", "raw_X_test")
     )
+    # DP-EBM refuses missing numbers; they get the low end of their column's public bounds.
+    raw, raw_test = (
+        frame.fillna({name: low for name, (low, _) in declared["bounds"].items()})
+        for frame in (raw, raw_test)
+    )
     kinds = ["nominal" if name in declared["categories"] else "continuous" for name in raw]
     bounds = {name: tuple(pair) for name, pair in declared["bounds"].items()}
 
@@ -83,9 +91,7 @@ def peer_fits(table, epsilon, n_fits):
             feature_types=kinds, epsilon=epsilon, delta=DELTA, privacy_bounds=bounds, n_jobs=1
         )
 
-    results["DP-EBM"] = [
-        auc(boosting().fit(raw, y), raw_test, y_test) for _ in range(n_fits)
-    ]
+    results["DP-EBM"] = [auc(boosting().fit(raw, y), raw_test, y_test) for _ in range(n_fits)]
     return results
 
 
@@ -123,16 +129,19 @@ def summary(values):
     return float(values.mean()), float(error)
 
 
-def measure(python, n_fits):
-    """Return the mean AUC and its standard error by table, model and epsilon."""
+def measure(python, n_fits, tables, figures):
+    """Measure tables, and return the AUC and its standard error by table, model and epsilon.
+
+    The results are written to the file `figures` after each table, beside those that it holds.
+    """
     import additive
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from skdp import DPAdditiveClassifier
 
-    results = {}
+    results = json.loads(figures.read_text()) if figures.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        for name in TABLES:
+        for name in tables:
             (X, y), (X_test, y_test), declared = additive.classification(name)
             path = Path(folder, f"{name}.npz")
             write_table(path, name, X, X_test, declared)
@@ -150,17 +159,20 @@ def measure(python, n_fits):
                     model = DPAdditiveClassifier(epsilon, delta=DELTA, **declared).fit(X, y)
                     ours.append(auc(model, X_test, y_test))
                 theirs = ask_peers(python, path, epsilon, n_fits)
-                table[OURS][epsilon] = summary(ours)
-                table[PEERS[0]][epsilon] = summary(theirs.pop("DP-EBM"))
-                table[PEERS[1]][epsilon] = max(summary(values) for values in theirs.values())
-                figures = ", ".join(
-                    f"{label} {table[label][epsilon][0]:.3f} ± {table[label][epsilon][1]:.3f}"
+                # JSON has texts as keys.
+                key = str(epsilon)
+                table[OURS][key] = summary(ours)
+                table[PEERS[0]][key] = summary(theirs.pop("DP-EBM"))
+                table[PEERS[1]][key] = max(summary(values) for values in theirs.values())
+                line = ", ".join(
+                    f"{label} {table[label][key][0]:.3f} ± {table[label][key][1]:.3f}"
                     for label in (OURS, *PEERS)
                 )
-                print(f"{name}, epsilon {epsilon:g}: {figures}", flush=True)
+                print(f"{name}, epsilon {epsilon:g}: {line}", flush=True)
             print(f"{name}: {PLAIN} {table[PLAIN]:.3f}", flush=True)
             results[name] = table
-    return results
+            figures.write_text(json.dumps(results, indent=1) + "\n")
+    return {name: results[name] for name in TABLES if name in results}
 
 
 def draw(results, path):
@@ -196,11 +208,8 @@ def main():
     python = sys.argv[1]
     n_fits = int(sys.argv[2]) if len(sys.argv) > 2 else 5
     picture = Path(sys.argv[3] if len(sys.argv) > 3 else "comparison.svg")
-    figures = picture.with_suffix(".json")
-    # JSON has texts as keys, so that a picture can be drawn again from the file alone.
-    results = json.loads(json.dumps(measure(python, n_fits)))
-    figures.write_text(json.dumps(results, indent=1) + "\n")
-    draw(results, picture)
+    tables = sys.argv[4:] or list(TABLES)
+    draw(measure(python, n_fits, tables, picture.with_suffix(".json")), picture)
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 
 Usage: SKDP_DATA=folder python docs/benchmarks/regression.py [draws] [paired draws]
 
-Prints the tables of ``docs/theory/linear_models.md``: R² on rows that were held out, means of `draws` (10)
-fits to rows drawn anew, for `DPRidge`, `DPLinearRegression` and `DPSGDRegressor`, the paired
-difference between the first and the last over `paired draws` (40) and its standard error; R² on
-made tables; and the explained deviance of `DPPoissonRegressor`. Means and, after ±, their standard
-errors.
+Prints the tables of ``docs/theory/linear_models.md``: R² on rows that were held out, means of
+`draws` (10) fits to rows drawn anew, for `DPRidge`, `DPLinearRegression` and `DPSGDRegressor`, the
+paired difference between the first and the last over `paired draws` (40) and its standard error; R²
+on made tables; and the explained deviance of `DPPoissonRegressor`. Means and, after ±, their
+standard errors.
 """
 
 import sys

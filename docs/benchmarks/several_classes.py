@@ -2,10 +2,11 @@
 
 Usage: SKDP_DATA=folder python docs/benchmarks/several_classes.py [draws] [digits|marital|nothing]
 
-The share of what weights explain by chance (`overlap`, docs/theory/additive_models.md, section 8a) decides
-how much of them is kept. One fit with all weights gives the scores at every share: those of the
-center, and so much of what the weights add. Accuracy on training rows that were held out, means of
-`draws` (4) fits, delta = 1e-5: at shares of 1/2, 0.1 and 0.06, with all weights, and of the center.
+The share of what weights explain by chance (`overlap`, docs/theory/additive_models.md, section 8a)
+decides how much of them is kept. One fit with all weights gives the scores at every share: those of
+the center, and so much of what the weights add. Accuracy on training rows that were held out, means
+of `draws` (4) fits, delta = 1e-5: at shares of 1/2, 0.1 and 0.06, with all weights, and of the
+center.
 """
 
 import sys

@@ -5,7 +5,7 @@ Usage: SKDP_DATA=folder python docs/benchmarks/small_tables.py FILE [draws] [tab
 Subsamples of n rows of Adult, bank_marketing, credit_default and kddcup99 (of its first 50,000),
 everything at its defaults, delta = 1e-5 under add/remove, `draws` (20) paired draws: all models of
 a draw see the same rows. Each result is a line of FILE, so that a run which was stopped goes on;
-the table of ``additive_small.md`` is printed from FILE at the end. With ``training`` among the
+the table of ``small_tables.md`` is printed from FILE at the end. With ``training`` among the
 tables' names, models are judged on rows of the training part that were not drawn: constants were
 chosen that way. Numbers of rows are 200, 500, 1000, 3000 and 0 for all; ``n=200,500`` takes some.
 With all rows, which draws share, only noise differs.

@@ -135,7 +135,7 @@ def is_tuple_packing(node):
 
 
 def print_source():
-    """Print counts of the source code; see the table of measures in docs/development/architecture.md."""
+    """Print counts of the source code; their table is in docs/development/architecture.md."""
     sources = {path: ast.parse(path.read_text()) for path in sorted(SKDP.rglob("*.py"))}
     nodes = [node for tree in sources.values() for node in ast.walk(tree)]
     functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]

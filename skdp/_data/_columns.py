@@ -11,7 +11,7 @@ from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._errors import HINTS, check_finite, column_name, join_messages
 from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
 from skdp._data._persons import count_over, weighted_bincount
-from skdp._data._tables import check_chunks, read_table, validate_meta
+from skdp._data._tables import read_chunks, read_table, validate_meta
 from skdp.utils._chunked import ChunkedArray, as_chunked
 from skdp.utils._frames import (
     NUMBERS,
@@ -27,6 +27,7 @@ from skdp.utils._frames import (
     names_of,
     number_type_of,
     objects,
+    time_type_of,
     types_of,
 )
 from skdp.utils._labels import (
@@ -54,6 +55,9 @@ class ColumnTable:
         The columns, if `matrix` is None.
     numeric : list of bool, default=None
         For each column, True if its declared type is numeric. None uses the type of `matrix`.
+    time_types : list of dtype or None, default=None
+        For each column of a partitioned table of objects, NumPy's type of its dates or durations,
+        or None for other columns.
     names : list, default=None
         Names of the columns.
     label_kinds : list of {"numbers", "text", "bytes", None}, default=None
@@ -75,6 +79,7 @@ class ColumnTable:
         matrix=None,
         columns=None,
         numeric=None,
+        time_types=None,
         names=None,
         label_kinds=None,
         number_types=None,
@@ -94,6 +99,7 @@ class ColumnTable:
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
+        self.time_types = [None] * shape[1] if time_types is None else time_types
         if label_kinds is None:
             kind = None if matrix is None else matrix.dtype.kind
             # Dates may be found as labels of another kind, so their type determines nothing.
@@ -139,7 +145,7 @@ class ColumnTable:
         The function must be defined in a module, as it may run on another machine.
         """
         source = self if self.matrix is None else self.matrix
-        read_block = partial(_read_block, read, self.numeric_types)
+        read_block = partial(_read_block, read, self.numeric_types, self.time_types)
         return Rows(source, read=read_block, n_columns=n_columns)
 
     def codes(self, columns, categories, others):
@@ -214,8 +220,11 @@ class ColumnTable:
         if self.matrix is None:
             return self._columns[column][rows]
         cells = self.matrix[rows][:, column]
-        is_numeric = cells.dtype.kind == "O" and self.numeric_types[column]
-        return cells.astype(np.float64) if is_numeric else cells
+        if cells.dtype.kind != "O":
+            return cells
+        if self.time_types[column] is not None:
+            return cells.astype(self.time_types[column])
+        return cells.astype(np.float64) if self.numeric_types[column] else cells
 
     def check(self, checks, labels=None, found=(), expected=None):
         """Raise `ValueError` if columns contain values that they must not, in one pass.
@@ -491,12 +500,12 @@ def check_not_infinite(values, name, *, allow_nan=True):
     return values
 
 
-def _read_block(read, numeric, X, rows):
+def _read_block(read, numeric, time_types, X, rows):
     """Return a block of `ColumnTable.rows`; X is a `ColumnTable` or a partition of a matrix."""
     if not isinstance(X, ColumnTable):
         # Rows are decoded once for all columns.
         block = X[rows]
-        X = ColumnTable(block.shape, block, numeric=numeric)
+        X = ColumnTable(block.shape, block, numeric=numeric, time_types=time_types)
         rows = slice(0, len(block))
     return read(X, rows=rows)
 
@@ -580,6 +589,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             chunked.shape,
             chunked,
             numeric=frame_columns(meta)[1],
+            time_types=map_types(time_type_of, types_of(meta)),
             names=names_of(meta),
             label_kinds=map_types(label_kind_of, types_of(meta)),
             number_types=map_types(number_type_of, types_of(meta)),
@@ -611,8 +621,7 @@ def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table of numbers, as `read_table` does, and return it as a `ColumnTable`."""
     chunked = as_chunked(X)
     if chunked is not None:
-        validate_meta(estimator, chunked, reset=reset)
-        large = check_chunks(chunked, allow_nan=allow_nan)
+        chunked, large = read_chunks(estimator, chunked, reset=reset, allow_nan=allow_nan)
         return ColumnTable(chunked.shape, chunked, has_large_numbers=large)
     matrix = read_table(estimator, X, reset=reset, allow_nan=allow_nan)
     return ColumnTable(matrix.shape, matrix)

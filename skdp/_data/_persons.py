@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
-from sklearn.utils import check_consistent_length
 
+from skdp._data._lengths import check_lengths
 from skdp._data._parts import sum_over
 from skdp.utils._limit_rows import person_codes
 
@@ -71,7 +71,7 @@ def read_persons(groups, n_rows, missing="error"):
         are more than 2**26 persons.
     """
     codes = person_codes(groups, missing)
-    check_consistent_length(np.empty(n_rows), codes)
+    check_lengths(n_rows, groups=codes)
     counts = np.bincount(codes)
     n_persons = int(np.count_nonzero(counts))
     if n_persons > MAX_PERSONS:

@@ -6,6 +6,7 @@ from pathlib import Path
 from skdp._data._kinds import container_kinds
 from skdp.utils._documents import Section, html_fragment
 from skdp.utils._frames import is_frame, names_of
+from skdp.utils._types import TableLike
 
 HALVES = ("bounds", "categories")
 
@@ -104,7 +105,7 @@ def _json_value(value):
     return value.tolist() if hasattr(value, "tolist") else value.isoformat()
 
 
-def schema_from(frame):
+def schema_from(frame: TableLike) -> Schema:
     """Draft the schema of a table, with blanks to fill in.
 
     No value is read, and no labels that a categorical type lists. Fill in the blanks from the form

@@ -1,10 +1,11 @@
 """Reading and checking of tables of numbers and of targets."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data import _containers
@@ -14,11 +15,13 @@ from skdp._data._errors import (
     column_name,
     non_numeric_error,
 )
+from skdp._data._lengths import check_lengths
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp.utils import _frames
 from skdp.utils._chunked import as_chunked, meta_of
 from skdp.utils._labels import MAX_EXACT_INTEGER, is_missing, text_array
 from skdp.utils._row_wise import row_products
+from skdp.utils._sources import typed_columns
 from skdp.utils._values import FrozenValue
 
 
@@ -49,9 +52,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     """
     chunked = as_chunked(X)
     if chunked is not None:
-        validate_meta(estimator, chunked, reset=reset)
-        check_chunks(chunked, allow_nan=allow_nan)
-        return chunked
+        return read_chunks(estimator, chunked, reset=reset, allow_nan=allow_nan)[0]
     _frames.check_names_differ(X)
     frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
@@ -80,6 +81,44 @@ def validate_meta(estimator, chunked, *, reset=True):
     meta = meta_of(chunked)
     validate_data(estimator, meta, reset=reset, skip_check_array=True)
     return meta
+
+
+def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
+    """Read a partitioned table of numbers, in one pass that checks them.
+
+    Returns
+    -------
+    chunked : ChunkedArray
+        Its type is one of numbers. Dates and durations became numbers, as in `as_numbers`.
+    has_large_numbers : ndarray of shape (n_columns,), bool
+        As in `check_chunks`.
+    """
+    validate_meta(estimator, chunked, reset=reset)
+    chunked = with_dates_as_numbers(chunked)
+    return chunked, check_chunks(chunked, allow_nan=allow_nan)
+
+
+def with_dates_as_numbers(chunked):
+    """Return a `ChunkedArray` whose dates and durations are numbers, as in `as_numbers`.
+
+    One with a column of labels is returned unchanged: it is no table of numbers.
+    """
+    meta = meta_of(chunked)
+    if chunked.dtype.kind != "O" or not _frames.is_frame(meta):
+        return chunked
+    types = [dtype for _, dtype in typed_columns(meta)]
+    if any(dtype.kind == "O" for dtype in types):
+        return chunked
+    read = partial(_numbers_of_cells, types=types)
+    return chunked.mapped(read, len(types), np.dtype(np.float64), meta)
+
+
+def _numbers_of_cells(block, types):
+    """Return a block of objects, which are numbers or dates of these types, as numbers."""
+    columns = zip(block.T, types, strict=True)
+    return np.column_stack(
+        [_containers.as_numbers(cells.astype(dtype)) for cells, dtype in columns]
+    )
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):
@@ -231,19 +270,53 @@ def indexable_table(X):
     """Return a table whose rows can be selected by index, for steps of any kind.
 
     A list becomes an array of floats if every cell is a number, and of objects otherwise. A
-    sparse matrix becomes a canonical CSR matrix.
+    sparse matrix becomes a canonical CSR matrix, and a lazy column a column in memory.
 
     Raises
     ------
     ValueError
-        If a column of a list mixes numbers and other values, so that one row would determine how
-        the others are converted.
+        If X has no rows or columns, two columns have the same name, or a column of a list mixes
+        numbers and other values, so that one row would determine how the others are converted.
     """
+    _frames.check_names_differ(X)
+    table = _indexable(X)
+    check_not_empty(table.shape, X)
+    return table
+
+
+def check_not_empty(shape, X):
+    """Raise `ValueError` for a table without rows or columns, by the errors of scikit-learn.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Shape of the table as which X was read; it is empty for an object that is no table.
+    X : object
+        What the user passed, for the message.
+    """
+    if not shape:
+        raise ValueError(
+            f"Expected 2D array, got a {type(X).__name__} instead: X must be a table of rows and "
+            "columns, such as a data frame, an array or a list of rows"
+        )
+    # An array of one dimension has rows, such as texts, and may have further dimensions.
+    for length, name in zip(shape, ("sample", "feature"), strict=False):
+        if length == 0:
+            raise ValueError(
+                f"Found array with 0 {name}(s) (shape={shape}) while a minimum of 1 is required."
+            )
+
+
+def _indexable(X):
+    """Return X in a container whose rows can be selected by index; its shape may be empty."""
     if issparse(X):
         return _containers.canonical_rows(_containers.as_csr(X))
-    chunked = as_chunked(X) if getattr(X, "ndim", 2) == 2 else None
+    n_dimensions = getattr(X, "ndim", 2)
+    is_column = isinstance(n_dimensions, int) and n_dimensions == 1
+    chunked = None if is_column else as_chunked(X)
     if chunked is not None:
         return chunked
+    X = _frames.in_memory(X)
     if hasattr(X, "shape"):
         return X
     if not _containers.is_sequence(X):
@@ -303,7 +376,7 @@ def read_target(estimator, y, n_rows):
     y = column_or_1d(target_array(y), warn=True)
     check_no_label_is_missing(y)
     check_finite(y, "y")
-    check_consistent_length(y, np.empty(n_rows))
+    check_lengths(n_rows, y=y)
     return y
 
 

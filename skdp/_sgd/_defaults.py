@@ -1,7 +1,7 @@
 r"""Automatic settings of a run of noisy gradient steps, from public quantities alone.
 
-The rule is described in ``docs/theory/dp_sgd.md``, section 2. It balances the noise of the whole run,
-which acts like that of one release of the mean gradient, against regularization, and takes as
+The rule is described in ``docs/theory/dp_sgd.md``, section 2. It balances the noise of the whole
+run, which acts like that of one release of the mean gradient, against regularization, and takes as
 many steps as the condition number requires.
 """
 

@@ -94,7 +94,7 @@ class SGDPlan(PlanValue):
             return f"{for_unit(sampling, unit)}, {steps}"
 
         stage = Stage(
-            name=self.released,
+            name=self.released_name,
             event=self.step,
             n_releases=self.n_steps,
             law=self.name,

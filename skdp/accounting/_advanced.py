@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from skdp.accounting._gaussian import smallest_epsilon
+from skdp.utils._rounding import up_from_underflow
 from skdp.utils._validation import check_within
 
 # Longer sums over numbers of failures are not computed; `optimal_delta` is then 1.
@@ -63,7 +64,7 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
         return 1.0
     losses, probabilities, omitted_mass = terms
     delta = float(probabilities @ -np.expm1(np.minimum(epsilon - losses, 0.0))) + omitted_mass
-    return min(1.0, delta * (1.0 + 1e-15 * max(10.0, count**0.5)))
+    return min(1.0, up_from_underflow(delta * (1.0 + 1e-15 * max(10.0, count**0.5))))
 
 
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:

@@ -20,11 +20,14 @@ from skdp.accounting._laws import (
 from skdp.accounting._rdp import rdp_delta, rdp_epsilon
 from skdp.accounting._sampled import whole_sample
 from skdp.utils._rounding import sum_up
+from skdp.utils._types import Method, Relation
 from skdp.utils._validation import check_choice, check_positive, check_within
 
 # The tolerance of bounds for one record in the general bound for a group.
 _GROUP_TOLERANCE = 1e-3
 
+# The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
+_MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 # Products of smaller deltas underflow.
@@ -157,7 +160,9 @@ def _exact_epsilon(parts, delta_, relation):
     mu = ev.gaussian_mu(parts)
     if mu is not None:
         return _gaussian.gdp_to_epsilon(mu, delta_)
-    return _basic(parts, delta_, relation) if _is_exact(parts, relation) else None
+    if _is_exact(parts, relation):
+        return _basic(parts, delta_, relation)
+    return None
 
 
 _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
@@ -165,7 +170,7 @@ _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 
 def _without_full_samples(counts, relation):
     """Return the counts with each sampling event of rate 1 replaced by its inner events."""
-    merged: dict[ev.Event, int] = {}
+    merged = {}
     for part, count in counts:
         for leaf, times in ev.leaves(whole_sample(part, relation)).items():
             merged[leaf] = merged.get(leaf, 0) + count * times
@@ -222,8 +227,8 @@ def get_epsilon(
     event: ev.Event,
     delta: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -300,8 +305,10 @@ def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, 
     epsilon at delta / k is a lower bound on this epsilon. It implies a delta of the group, which
     gives a smaller delta of one record and a better lower bound, and so on.
     """
+    if bound == math.inf:
+        return False
     record_delta = delta_ / k
-    for _ in range(4 if bound < math.inf else 0):
+    for _ in range(4):
         record_epsilon = _epsilon(counts, record_delta, relation, method, tolerance)
         if k * record_epsilon >= bound:
             return True
@@ -323,12 +330,15 @@ def _is_sampled_group(part):
 
 def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
     """Return k epsilon of one record, at the largest delta whose group delta is at most delta_."""
-    rough = "rdp" if method in ("auto", "pld") else method
+    searches = [(method, 24)]
+    if method in ("auto", "pld"):
+        # These are slow, so that a quick search narrows the interval first.
+        searches = [("rdp", 24), (method, 8)]
     log_high = math.log(delta_ / k)
     best = math.inf
     low = log_high - 600.0
     high = log_high
-    for name, steps in ((rough, 24), (method, 8 if rough != method else 0)):
+    for name, steps in searches:
         for _ in range(steps):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
@@ -346,8 +356,8 @@ def get_delta(
     event: ev.Event,
     epsilon: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -371,7 +381,8 @@ def get_delta(
     Returns
     -------
     float
-        The delta in [0, 1], rounded up.
+        The delta in [0, 1], rounded up. It is 0 only if the mechanism has no larger loss than
+        epsilon.
 
     Examples
     --------
@@ -387,8 +398,7 @@ def get_delta(
     grouped = group_event(event, int(group_size))
     bound = 1.0
     if grouped is not None:
-        # A delta of 0 may have underflowed; then it is no starting point for the inversion.
-        bound = _delta(_counts(grouped), target, relation, method, tolerance) or 1.0
+        bound = _delta(_counts(grouped), target, relation, method, tolerance)
 
     def epsilon_at(delta):
         return _group_epsilon(counts, delta, relation, method, tolerance, int(group_size))
@@ -421,8 +431,17 @@ def _delta(counts, target, relation, method, tolerance):
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _gaussian_and_others}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):
-            best = _inverted_delta(lambda d, f=bound: f(parts, d, relation), target, best)
+            best = _inverted_delta(_epsilon_curve(bound, parts, relation), target, best)
     return best
+
+
+def _epsilon_curve(bound, parts, relation):
+    """Return the function of deltas to a bound on epsilon."""
+
+    def epsilon_at(delta):
+        return bound(parts, delta, relation)
+
+    return epsilon_at
 
 
 def _exact_delta(parts, target, relation):
@@ -449,20 +468,29 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
     """
     if bound == 0.0 or epsilon_at(0.0) <= target:
         return 0.0
+    if bound <= _MIN_INVERTED_DELTA:
+        return bound
     if epsilon_at(bound * (1.0 - 1e-9)) > target:
         return bound
 
     def gap(log_delta):
         excess = epsilon_at(math.exp(log_delta)) - target
         # An excess of 0 counts as negative, so that the search goes on to smaller deltas.
-        return min(excess, 1e9) if excess > 0.0 else min(excess, -1e-300)
+        if excess > 0.0:
+            return min(excess, 1e9)
+        return min(excess, -1e-300)
 
-    low = math.log(1e-300)
+    def is_safe(log_delta):
+        return gap(log_delta) <= 0.0
+
+    low = math.log(_MIN_INVERTED_DELTA)
     high = math.log(bound)
     if gap(low) <= 0.0:
-        return math.exp(low)
-    root = brentq(gap, low, high, xtol=1e-11, disp=False) if gap(high) < 0.0 else high
-    root = round_to_safe(lambda log_delta: gap(log_delta) <= 0.0, root, 1e-13)
+        return _MIN_INVERTED_DELTA
+    root = high
+    if gap(high) < 0.0:
+        root = brentq(gap, low, high, xtol=1e-11, disp=False)
+    root = round_to_safe(is_safe, root, 1e-13)
     return min(bound, math.exp(root))
 
 
@@ -470,8 +498,8 @@ def trade_off(
     event: ev.Event,
     alpha: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
 ) -> float:
@@ -508,8 +536,22 @@ def trade_off(
     0.7405
     """
     check_within(alpha, "alpha", 0.0, 1.0)
-    options = dict(relation=relation, method=method, tolerance=tolerance, group_size=group_size)
-    delta_at = partial(get_delta, event, **options)
+    delta_at = partial(
+        get_delta,
+        event,
+        relation=relation,
+        method=method,
+        tolerance=tolerance,
+        group_size=group_size,
+    )
+    epsilon_at = partial(
+        get_epsilon,
+        event,
+        relation=relation,
+        method=method,
+        tolerance=tolerance,
+        group_size=group_size,
+    )
 
     def first(epsilon):
         return 1.0 - delta_at(epsilon) - math.exp(epsilon) * alpha
@@ -517,13 +559,16 @@ def trade_off(
     def second(epsilon):
         return math.exp(-epsilon) * (1.0 - delta_at(epsilon) - alpha)
 
-    epsilons = (get_epsilon(event, delta, **options) for delta in (0.0, 1e-9))
-    second_end = min(700.0, *epsilons)
+    second_end = min(700.0, epsilon_at(0.0), epsilon_at(1e-9))
     first_end = min(second_end, -math.log(alpha)) if alpha > 0.0 else second_end
     return max(0.0, _maximum(first, first_end), _maximum(second, second_end))
 
 
 def _maximum(function, high):
     """Return the maximum of a function on [0, high]; a smaller value is a valid bound too."""
-    result = minimize_scalar(lambda e: -function(e), bounds=(0.0, high), method="bounded")
+
+    def negative(epsilon):
+        return -function(epsilon)
+
+    result = minimize_scalar(negative, bounds=(0.0, high), method="bounded")
     return max(-float(result.fun), function(0.0), function(high))

@@ -10,6 +10,7 @@ from skdp.accounting import _bounds
 from skdp.accounting import _events as ev
 from skdp.accounting._conversions import check_costs
 from skdp.accounting._gaussian import gaussian_noise_multiplier, round_to_safe
+from skdp.utils._types import Method, Relation
 from skdp.utils._validation import check_increasing, check_within
 
 
@@ -18,8 +19,8 @@ def calibrate(
     epsilon: float,
     delta: float,
     *,
-    relation: str = "add_remove",
-    method: str = "auto",
+    relation: Relation = "add_remove",
+    method: Method = "auto",
     tolerance: float = 1e-4,
     group_size: int = 1,
     bounds: tuple[float, float] = (1e-12, 1e15),
@@ -103,8 +104,11 @@ def _gaussian_scale(make_event, start, low, high):
 
     The result is None for other families.
     """
+    other = max(low, 0.5 * start)
+    if start < high:
+        other = min(2.0 * start, high)
     scales = []
-    for value in (start, min(2.0 * start, high) if start < high else max(low, 0.5 * start)):
+    for value in (start, other):
         mu = ev.gaussian_mu(ev.leaves(make_event(value)))
         if mu is None:
             return None
@@ -137,7 +141,8 @@ def bracket(cost, target, start, safer, low, high):
         if (cost(next_value) <= target) != is_safe:
             return (value, next_value) if is_safe else (next_value, value)
         value = next_value
-        factor = factor**2 if 0.5 < factor < 2.0 else factor
+        if 0.5 < factor < 2.0:
+            factor = factor**2
     if not is_safe:
         raise ValueError(f"no parameter in [{low:g}, {high:g}] fits the budget")
     return value, None

@@ -44,13 +44,17 @@ def exact(number):
 def _floor(fraction):
     """Return a float that is at most the fraction, by its shortest decimal text."""
     value = float(fraction)
-    return math.nextafter(value, 0.0) if exact(value) > fraction else value
+    if exact(value) > fraction:
+        return math.nextafter(value, 0.0)
+    return value
 
 
 def _ceil(fraction, to_fraction=Fraction):
     """Return a float that is at least the fraction; `to_fraction` interprets the float."""
     value = float(fraction)
-    return math.nextafter(value, math.inf) if to_fraction(value) < fraction else value
+    if to_fraction(value) < fraction:
+        return math.nextafter(value, math.inf)
+    return value
 
 
 @lru_cache(maxsize=1024)

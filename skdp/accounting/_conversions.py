@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from skdp.utils._rounding import float_up
+from skdp.utils._rounding import float_up, up_from_underflow
 from skdp.utils._validation import check_relation, check_within
 
 # A bound on the rounding errors of one formula, relative to the sum of its terms.
@@ -102,7 +102,7 @@ def converted_delta(rdp, order, epsilon):
         return 0.0
     log_delta = (order - 1.0) * (rdp - epsilon - math.log1p(1.0 / (order - 1.0))) - math.log(order)
     size = (order - 1.0) * (rdp + epsilon) + math.log(order) + 2.0
-    return math.exp(min(0.0, log_delta + _ROUND_OFF * size))
+    return up_from_underflow(math.exp(min(0.0, log_delta + _ROUND_OFF * size)))
 
 
 def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float:

@@ -560,7 +560,7 @@ def leaves(event: Event) -> dict[Event, int]:
         raise ValueError(f"event is repeated more than {float(_MAX_COUNT):g} times")
     if len(counts) < 2:
         return dict(counts)
-    return dict(sorted(counts.items(), key=lambda pair: _sort_key(pair[0])))
+    return {leaf: counts[leaf] for leaf in sorted(counts, key=_sort_key)}
 
 
 def _counts(event, cache):
@@ -571,7 +571,9 @@ def _counts(event, cache):
         counts = {}
         cache[id(event)] = counts
         times = event.count if isinstance(event, Repeated) else 1
-        for part in _parts(event) if times else ():
+        if times == 0:
+            return counts
+        for part in _parts(event):
             for leaf, count in _counts(part, cache).items():
                 counts[leaf] = counts.get(leaf, 0) + times * count
     return cache[id(event)]
@@ -590,11 +592,12 @@ def gaussian_mu(counts: dict[Event, int]) -> float | None:
 
     See Dong, Roth and Su 2022, corollary 3.3. A single mu is not rounded.
     """
-    if not counts or not all(isinstance(event, Gaussian) for event in counts):
+    gaussians = {event: n for event, n in counts.items() if isinstance(event, Gaussian)}
+    if not counts or len(gaussians) < len(counts):
         return None
-    if sum(counts.values()) == 1:
-        return 1.0 / next(iter(counts)).noise_multiplier
-    precision = math.fsum(n / event.noise_multiplier**2 for event, n in counts.items())
+    if sum(gaussians.values()) == 1:
+        return 1.0 / next(iter(gaussians)).noise_multiplier
+    precision = math.fsum(n / event.noise_multiplier**2 for event, n in gaussians.items())
     return math.sqrt(precision) * (1.0 + 2.0**-50)
 
 

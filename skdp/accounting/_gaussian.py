@@ -1,12 +1,13 @@
 """The exact privacy profile of the Gaussian mechanism, without cancellation (Balle, Wang 2018)."""
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr
 
+from skdp.utils._rounding import up_from_underflow
 from skdp.utils._validation import check_positive, check_within
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -36,7 +37,7 @@ def gdp_to_delta(mu: float, epsilon: float) -> float:
     Returns
     -------
     float
-        The delta, in [0, 1].
+        The delta, in [0, 1], rounded up.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def delta_of_mu(mu, epsilon):
     else:
         half = (epsilon - 0.5 * mu * mu) / mu
     if half > _UNDERFLOW:
-        return 0.0
+        return up_from_underflow(0.0)
     a = half - 4.0 * _UNIT * (1.0 + abs(half) + mu)
     low = a / math.sqrt(2)
     width = mu / math.sqrt(2)
@@ -86,7 +87,7 @@ def delta_of_mu(mu, epsilon):
         mean_derivative = 0.5 * float(_WEIGHTS @ (2.0 / math.sqrt(math.pi) - 2.0 * x * erfcx(x)))
         delta = scale * width * mean_derivative
         units = 18.0 * (a * a + 2.0)
-    return min(1.0, delta * (1.0 + units * _UNIT))
+    return min(1.0, up_from_underflow(delta * (1.0 + units * _UNIT)))
 
 
 def gdp_to_epsilon(mu: float, delta: float) -> float:
@@ -116,20 +117,28 @@ def gdp_to_epsilon(mu: float, delta: float) -> float:
         return 0.0
     if delta <= 0.0 or mu == math.inf:
         return math.inf
-    low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(2.0 * math.log(1.0 / delta))
+    low, high = 0.0, 0.5 * mu * mu + mu * math.sqrt(-2.0 * math.log(delta))
+    growth = 1e-9
     while delta_of_mu(mu, high) > delta:
-        low, high = high, high * (1.0 + 1e-9)
+        low, high = high, high * (1.0 + growth)
+        growth *= 2.0
         if not math.isfinite(high):
             return math.inf
-    return smallest_epsilon(lambda e: delta_of_mu(mu, e), delta, high, low)
+    return smallest_epsilon(partial(delta_of_mu, mu), delta, high, low)
 
 
 def smallest_epsilon(curve, delta, high, low=0.0):
     """Return the smallest epsilon in [low, high] with curve(epsilon) <= delta, rounded up."""
     if curve(low) <= delta:
         return low
-    root = _decreasing_root(curve, delta, low, high) if curve(high) < delta else high
-    return round_to_safe(lambda e: curve(e) <= delta, root)
+    root = high
+    if curve(high) < delta:
+        root = _decreasing_root(curve, delta, low, high)
+
+    def is_safe(epsilon):
+        return curve(epsilon) <= delta
+
+    return round_to_safe(is_safe, root)
 
 
 def _decreasing_root(function, target, low, high):
@@ -250,8 +259,11 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
     float
         A noise multiplier on the safe side: the computed sum is at most `delta`.
     """
-    root = _multiplier_root(curves, delta, summed)
-    return round_to_safe(lambda z: summed(curves, z) <= delta, root)
+
+    def is_safe(multiplier):
+        return summed(curves, multiplier) <= delta
+
+    return round_to_safe(is_safe, _multiplier_root(curves, delta, summed))
 
 
 def mean_delta(curves, multiplier):

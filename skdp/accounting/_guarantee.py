@@ -2,12 +2,21 @@
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from skdp.accounting._events import ApproximateDP, Event, PureDP
 from skdp.utils import _validation as checks
+from skdp.utils._types import Relation, Unit
 from skdp.utils._values import FrozenValue, checked
 
 UNITS = ("row", "person", "group")
+
+
+def _event_at(epsilon: float, delta: float) -> Event:
+    """Return the event of any release that is (epsilon, delta)-DP."""
+    if delta:
+        return ApproximateDP(epsilon, delta)
+    return PureDP(epsilon)
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,7 @@ class PrivacyParams(FrozenValue):
     @property
     def event(self) -> Event:
         """The event of any release that is (epsilon, delta)-DP."""
-        if self.delta:
-            return ApproximateDP(self.epsilon, self.delta)
-        return PureDP(self.epsilon)
+        return _event_at(self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +63,8 @@ class Neighbors(FrozenValue):
     2
     """
 
-    relation: str = checked(checks.check_relation, default="add_remove")
-    unit: str = checked(checks.check_choice, default="row", choices=UNITS)
+    relation: Relation = checked(checks.check_relation, default="add_remove")
+    unit: Unit = checked(checks.check_choice, default="row", choices=UNITS)
     max_rows: int = checked(checks.check_integer, default=1, low=1)
 
     def __post_init__(self):
@@ -79,9 +86,11 @@ class Neighbors(FrozenValue):
         return {"relation": self.relation, "group_size": self.max_rows}
 
     @property
-    def per_row(self) -> "Neighbors":
+    def per_row(self) -> Self:
         """The neighbors for a single row if the unit is a group, else unchanged."""
-        return replace(self, unit="row", max_rows=1) if self.unit == "group" else self
+        if self.unit == "group":
+            return replace(self, unit="row", max_rows=1)
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +125,13 @@ class Guarantee(FrozenValue):
     delta: float = checked(checks.check_delta, default=0.0)
     neighbors: Neighbors = field(default_factory=Neighbors)
 
-    event = PrivacyParams.event
+    @property
+    def event(self) -> Event:
+        """The event of any release that satisfies the guarantee for its privacy unit."""
+        return _event_at(self.epsilon, self.delta)
 
     @property
-    def relation(self) -> str:
+    def relation(self) -> Relation:
         """The relation between neighboring tables."""
         return self.neighbors.relation
 

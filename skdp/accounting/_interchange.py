@@ -1,12 +1,16 @@
 """Conversion of events to and from dp-accounting, so that another library can check a ledger."""
 
 import math
+from typing import TYPE_CHECKING
 
 from skdp.accounting import _events as ev
 from skdp.accounting._laws import scaled
 
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
-def to_dp_accounting(event: ev.Event) -> object:
+
+def to_dp_accounting(event: ev.Event) -> "DpEvent":
     """Convert an event to the equivalent event of the dp-accounting library.
 
     Inside sampling without replacement, dp-accounting states the noise of additive mechanisms
@@ -46,31 +50,36 @@ def to_dp_accounting(event: ev.Event) -> object:
     from dp_accounting import dp_event as dp
 
     convert = to_dp_accounting
-    converters = {
-        ev.Gaussian: lambda e: dp.GaussianDpEvent(e.noise_multiplier),
-        ev.Laplace: lambda e: dp.LaplaceDpEvent(1.0 / e.epsilon),
-        ev.DiscreteLaplace: lambda e: dp.DiscreteLaplaceDpEvent(1.0 / e.scale, e.sensitivity),
-        ev.RandomizedResponse: lambda e: dp.RandomizedResponseDpEvent(
-            e.num_categories / (e.num_categories - 1.0 + math.exp(e.epsilon)), e.num_categories
-        ),
-        ev.ZCDP: lambda e: dp.ZCDpEvent(e.rho),
-        ev.NonPrivate: lambda e: dp.NonPrivateDpEvent(),
-        ev.Composed: lambda e: dp.ComposedDpEvent([convert(part) for part in e.events]),
-        ev.Repeated: lambda e: dp.SelfComposedDpEvent(convert(e.event), e.count),
-        ev.PoissonSampled: lambda e: dp.PoissonSampledDpEvent(e.sampling_rate, convert(e.event)),
-        ev.SampledWithoutReplacement: lambda e: dp.SampledWithoutReplacementDpEvent(
-            e.population_size, e.sample_size, convert(scaled(e.event, 2))
-        ),
-        ev.RandomStopping: lambda e: dp.RepeatAndSelectDpEvent(convert(e.event), e.mean, e.shape),
-    }
     if isinstance(event, ev.Repeated) and event.count == 0:
         return dp.NoOpDpEvent()
-    if type(event) not in converters or (isinstance(event, ev.ZCDP) and event.delta > 0.0):
-        raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
-    return converters[type(event)](event)
+    if type(event) is ev.Gaussian:
+        return dp.GaussianDpEvent(event.noise_multiplier)
+    if type(event) is ev.Laplace:
+        return dp.LaplaceDpEvent(1.0 / event.epsilon)
+    if type(event) is ev.DiscreteLaplace:
+        return dp.DiscreteLaplaceDpEvent(1.0 / event.scale, event.sensitivity)
+    if type(event) is ev.RandomizedResponse:
+        k = event.num_categories
+        return dp.RandomizedResponseDpEvent(k / (k - 1.0 + math.exp(event.epsilon)), k)
+    if type(event) is ev.ZCDP and not event.delta > 0.0:
+        return dp.ZCDpEvent(event.rho)
+    if type(event) is ev.NonPrivate:
+        return dp.NonPrivateDpEvent()
+    if type(event) is ev.Composed:
+        return dp.ComposedDpEvent([convert(part) for part in event.events])
+    if type(event) is ev.Repeated:
+        return dp.SelfComposedDpEvent(convert(event.event), event.count)
+    if type(event) is ev.PoissonSampled:
+        return dp.PoissonSampledDpEvent(event.sampling_rate, convert(event.event))
+    if type(event) is ev.SampledWithoutReplacement:
+        inner = convert(scaled(event.event, 2))
+        return dp.SampledWithoutReplacementDpEvent(event.population_size, event.sample_size, inner)
+    if type(event) is ev.RandomStopping:
+        return dp.RepeatAndSelectDpEvent(convert(event.event), event.mean, event.shape)
+    raise ValueError(f"{type(event).__name__} has no counterpart in dp-accounting")
 
 
-def from_dp_accounting(event: object) -> ev.Event:
+def from_dp_accounting(event: "DpEvent") -> ev.Event:
     """Convert an event of the dp-accounting library to the equivalent event.
 
     Events do not contain the relation. The `PLDAccountant` of dp-accounting prices an unsampled
@@ -102,32 +111,37 @@ def from_dp_accounting(event: object) -> ev.Event:
     from dp_accounting import dp_event as dp
 
     convert = from_dp_accounting
-    converters = {
-        dp.NoOpDpEvent: lambda e: ev.Composed(()),
-        dp.NonPrivateDpEvent: lambda e: ev.NonPrivate(),
-        dp.GaussianDpEvent: lambda e: ev.Gaussian(e.noise_multiplier),
-        dp.LaplaceDpEvent: lambda e: ev.Laplace(1.0 / e.noise_multiplier),
-        dp.DiscreteLaplaceDpEvent: lambda e: ev.DiscreteLaplace(
-            1.0 / e.noise_parameter, e.sensitivity
-        ),
-        dp.RandomizedResponseDpEvent: lambda e: ev.RandomizedResponse(
-            math.log1p((1.0 - e.noise_parameter) * e.num_buckets / e.noise_parameter), e.num_buckets
-        ),
-        dp.ZCDpEvent: lambda e: ev.ZCDP(e.rho),
-        dp.ComposedDpEvent: lambda e: ev.Composed(tuple(convert(part) for part in e.events)),
-        dp.SelfComposedDpEvent: lambda e: ev.Repeated(convert(e.event), e.count),
-        dp.PoissonSampledDpEvent: lambda e: ev.PoissonSampled(
-            e.sampling_probability, convert(e.event)
-        ),
-        dp.SampledWithoutReplacementDpEvent: lambda e: ev.SampledWithoutReplacement(
-            e.source_dataset_size, e.sample_size, scaled(convert(e.event), 0.5)
-        ),
-        dp.RepeatAndSelectDpEvent: lambda e: ev.RandomStopping(convert(e.event), e.mean, e.shape),
-    }
-    if type(event) not in converters or (isinstance(event, dp.ZCDpEvent) and event.xi != 0.0):
-        raise ValueError(f"{type(event).__name__} has no counterpart in skdp")
-    name = "noise_parameter" if type(event) is dp.RandomizedResponseDpEvent else "noise_multiplier"
-    if getattr(event, name, None) == 0.0:
-        # A release without noise.
+    if type(event) is dp.NoOpDpEvent:
+        return ev.Composed(())
+    if type(event) is dp.NonPrivateDpEvent:
         return ev.NonPrivate()
-    return converters[type(event)](event)
+    if type(event) is dp.GaussianDpEvent:
+        if event.noise_multiplier == 0.0:
+            return ev.NonPrivate()
+        return ev.Gaussian(event.noise_multiplier)
+    if type(event) is dp.LaplaceDpEvent:
+        if event.noise_multiplier == 0.0:
+            return ev.NonPrivate()
+        return ev.Laplace(1.0 / event.noise_multiplier)
+    if type(event) is dp.DiscreteLaplaceDpEvent:
+        return ev.DiscreteLaplace(1.0 / event.noise_parameter, event.sensitivity)
+    if type(event) is dp.RandomizedResponseDpEvent:
+        k = event.num_buckets
+        p = event.noise_parameter
+        if p == 0.0:
+            return ev.NonPrivate()
+        return ev.RandomizedResponse(math.log1p((1.0 - p) * k / p), k)
+    if type(event) is dp.ZCDpEvent and event.xi == 0.0:
+        return ev.ZCDP(event.rho)
+    if type(event) is dp.ComposedDpEvent:
+        return ev.Composed(tuple(convert(part) for part in event.events))
+    if type(event) is dp.SelfComposedDpEvent:
+        return ev.Repeated(convert(event.event), event.count)
+    if type(event) is dp.PoissonSampledDpEvent:
+        return ev.PoissonSampled(event.sampling_probability, convert(event.event))
+    if type(event) is dp.SampledWithoutReplacementDpEvent:
+        inner = scaled(convert(event.event), 0.5)
+        return ev.SampledWithoutReplacement(event.source_dataset_size, event.sample_size, inner)
+    if type(event) is dp.RepeatAndSelectDpEvent:
+        return ev.RandomStopping(convert(event.event), event.mean, event.shape)
+    raise ValueError(f"{type(event).__name__} has no counterpart in skdp")

@@ -18,7 +18,8 @@ from skdp.accounting import _events as ev
 from skdp.accounting import _pairs
 from skdp.accounting._conversions import zcdp_to_delta, zcdp_to_epsilon
 from skdp.accounting._gaussian import delta_of_mu, gdp_to_epsilon, smallest_epsilon
-from skdp.utils._rounding import DOWN, UP, float_up, sum_up
+from skdp.utils._rounding import DOWN, UP, float_up, sum_up, up_from_underflow
+from skdp.utils._types import Relation
 from skdp.utils._validation import check_integer, check_relation, check_within
 from skdp.utils._values import FrozenValue
 
@@ -30,6 +31,39 @@ _MAX_SENSITIVITY = 10**6
 # Discrete Laplace noise with a larger sensitivity uses the Renyi divergence of its epsilon.
 _MAX_LAPLACE_SENSITIVITY = 100_000
 _MAX_GROUP_SIZE = 10**9
+
+
+def _always(value):
+    """Return a function without arguments that returns the value."""
+
+    def function():
+        return value
+
+    return function
+
+
+def _one_pair(make_pair, *args):
+    """Return the function `pairs` of an event with one symmetric pair, ``make_pair(*args)``."""
+
+    def pairs():
+        return (make_pair(*args),)
+
+    return pairs
+
+
+def no_event(k):
+    """Return None: no event for a group of k records is known."""
+    return None
+
+
+def _no_divergence(order):
+    """Return infinity: no Renyi divergence is known."""
+    return math.inf
+
+
+def _no_profile(epsilon):
+    """Return 1, the delta of any release."""
+    return 1.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,10 +96,10 @@ class EventPrivacy(FrozenValue):
     epsilon: float = math.inf
     delta: float = 0.0
     rho: float = math.inf
-    grouped: Callable = lambda k: None
+    grouped: Callable = no_event
     pairs: Callable | None = None
-    renyi: Callable = lambda: lambda order: math.inf
-    privacy_profile: Callable = lambda: lambda epsilon: 1.0
+    renyi: Callable = _always(_no_divergence)
+    privacy_profile: Callable = _always(_no_profile)
     inverse: Callable | None = None
     start: float = 1.0
 
@@ -96,7 +130,7 @@ class EventPrivacy(FrozenValue):
 
 
 @singledispatch
-def event_privacy(event: ev.Event, relation: str) -> EventPrivacy:
+def event_privacy(event: ev.Event, relation: Relation) -> EventPrivacy:
     """Return the privacy of an event; functions for the classes of events are registered here."""
     return EventPrivacy()
 
@@ -119,14 +153,17 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
         tail = -math.expm1(at - epsilon) / (1.0 + (num_categories - 1.0) * math.exp(-epsilon))
         return min(1.0, (delta + (1.0 - delta) * tail) * UP)
 
+    def divergence(order):
+        return div.response_renyi(epsilon, order, num_categories)
+
     return EventPrivacy(
         epsilon=epsilon,
         delta=delta,
         rho=div.pure_rho(epsilon),
         grouped=grouped,
-        pairs=lambda: (_pairs.response(epsilon, num_categories, delta),),
-        renyi=lambda: lambda order: div.response_renyi(epsilon, order, num_categories),
-        privacy_profile=lambda: delta_at,
+        pairs=_one_pair(_pairs.response, epsilon, num_categories, delta),
+        renyi=_always(divergence),
+        privacy_profile=_always(delta_at),
         start=epsilon,
     )
 
@@ -135,9 +172,10 @@ def up_to(pure: float, profile: Callable) -> Callable:
     """Return a privacy profile, rounded up below an epsilon `pure` and 0 from there on."""
 
     def delta_at(epsilon):
-        if epsilon < pure or pure == math.inf:
-            return min(1.0, profile(epsilon) * UP)
-        return 0.0
+        if pure <= epsilon and pure < math.inf:
+            return 0.0
+        delta = min(1.0, profile(epsilon) * UP)
+        return up_from_underflow(delta) if epsilon < math.inf else delta
 
     return delta_at
 
@@ -150,25 +188,38 @@ def _claimed_event(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, rela
 @event_privacy.register
 def _gaussian(e: ev.Gaussian, relation):
     z = e.noise_multiplier
+
+    def grouped(k):
+        return ev.Gaussian(-float_up(-Fraction(z) / k))
+
+    def divergence(order):
+        return 0.5 * order / z**2
+
     return EventPrivacy(
         rho=0.5 / z**2 * UP,
-        grouped=lambda k: ev.Gaussian(-float_up(-Fraction(z) / k)),
-        pairs=lambda: (_pairs.gaussian(1.0 / z),),
-        renyi=lambda: lambda order: 0.5 * order / z**2,
-        privacy_profile=lambda: partial(delta_of_mu, 1.0 / z),
+        grouped=grouped,
+        pairs=_one_pair(_pairs.gaussian, 1.0 / z),
+        renyi=_always(divergence),
+        privacy_profile=_always(partial(delta_of_mu, 1.0 / z)),
         inverse=partial(gdp_to_epsilon, 1.0 / z),
     )
 
 
 @event_privacy.register
 def _laplace(e: ev.Laplace, relation):
+    def grouped(k):
+        return ev.Laplace(sum_up([(k, e.epsilon)]))
+
+    def delta_at(at):
+        return -math.expm1(0.5 * (at - e.epsilon))
+
     return replace(
         claimed(e.epsilon),
         rho=div.laplace_rho(e.epsilon),
-        grouped=lambda k: ev.Laplace(sum_up([(k, e.epsilon)])),
-        pairs=lambda: (_pairs.laplace(e.epsilon),),
-        renyi=lambda: partial(div.laplace_renyi, e.epsilon),
-        privacy_profile=lambda: up_to(e.epsilon, lambda at: -math.expm1(0.5 * (at - e.epsilon))),
+        grouped=grouped,
+        pairs=_one_pair(_pairs.laplace, e.epsilon),
+        renyi=_always(partial(div.laplace_renyi, e.epsilon)),
+        privacy_profile=_always(up_to(e.epsilon, delta_at)),
     )
 
 
@@ -176,38 +227,50 @@ def _laplace(e: ev.Laplace, relation):
 def _discrete_laplace(e: ev.DiscreteLaplace, relation):
     epsilon = float_up(e.sensitivity / Fraction(e.scale))
     pure = claimed(epsilon)
-
     pair = partial(_pairs.discrete_laplace, e.scale, e.sensitivity)
 
     def renyi():
+        if e.sensitivity >= _MAX_LAPLACE_SENSITIVITY:
+            return pure.renyi()
         return div.pair_renyi((pair(),), pure.renyi())
+
+    def privacy_profile():
+        return up_to(epsilon, partial(_atoms_delta, pair()))
 
     return replace(
         pure,
-        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
-        pairs=lambda: (pair(),),
-        renyi=renyi if e.sensitivity < _MAX_LAPLACE_SENSITIVITY else pure.renyi,
-        privacy_profile=lambda: up_to(epsilon, partial(_atoms_delta, pair())),
+        grouped=partial(_with_more_sensitivity, e),
+        pairs=_one_pair(pair),
+        renyi=renyi,
+        privacy_profile=privacy_profile,
         start=1.0,
     )
+
+
+def _with_more_sensitivity(event, k):
+    """Return the event of discrete noise for a group of k records."""
+    return replace(event, sensitivity=event.sensitivity * k)
 
 
 @event_privacy.register
 def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
     rho = 0.5 * (e.sensitivity / e.sigma) ** 2
+
+    def divergence(order):
+        return 0.5 * order * (e.sensitivity / e.sigma) ** 2
+
     concentrated = _concentrated(
-        rho * UP,
-        grouped=lambda k: replace(e, sensitivity=e.sensitivity * k),
-        renyi=lambda: lambda order: 0.5 * order * (e.sensitivity / e.sigma) ** 2,
+        rho * UP, grouped=partial(_with_more_sensitivity, e), divergence=divergence
     )
     if e.sigma > _MAX_SIGMA or e.sensitivity > _MAX_SENSITIVITY:
         return concentrated
     pair = partial(_pairs.discrete_gaussian, e.sigma, e.sensitivity)
+
+    def privacy_profile():
+        return up_to(math.inf, partial(_atoms_delta, pair()))
+
     return replace(
-        concentrated,
-        pairs=lambda: (pair(),),
-        privacy_profile=lambda: up_to(math.inf, partial(_atoms_delta, pair())),
-        inverse=None,
+        concentrated, pairs=_one_pair(pair), privacy_profile=privacy_profile, inverse=None
     )
 
 
@@ -215,30 +278,43 @@ def _discrete_gaussian(e: ev.DiscreteGaussian, relation):
 def _exponential(e: ev.ExponentialMechanism, relation):
     pure = claimed(e.epsilon)
 
-    def delta(at):
+    def grouped(k):
+        return ev.ExponentialMechanism(sum_up([(k, e.epsilon)]))
+
+    def delta_at(at):
         # The largest privacy profile of the two-point pairs of Dong, Durfee and Rogers (2020).
         gap = math.expm1(0.5 * (at - e.epsilon))
         return gap * (gap / -math.expm1(-e.epsilon))
 
+    pairs = pure.pairs
+    if e.epsilon > 0.0:
+        pairs = _one_pair(_pairs.bounded_range, e.epsilon)
     return replace(
         pure,
         rho=min(div.squared(e.epsilon) / 8.0, pure.rho) * UP,
-        grouped=lambda k: ev.ExponentialMechanism(sum_up([(k, e.epsilon)])),
-        pairs=(lambda: (_pairs.bounded_range(e.epsilon),)) if e.epsilon > 0.0 else pure.pairs,
-        renyi=lambda: partial(div.bounded_range_renyi, e.epsilon),
-        privacy_profile=lambda: up_to(e.epsilon, delta),
+        grouped=grouped,
+        pairs=pairs,
+        renyi=_always(partial(div.bounded_range_renyi, e.epsilon)),
+        privacy_profile=_always(up_to(e.epsilon, delta_at)),
     )
 
 
-def _concentrated(rho, delta=0.0, *, grouped, renyi):
+def _concentrated(rho, delta=0.0, *, grouped, divergence):
     """Return the privacy of a release that is only known to be delta-approximate rho-zCDP."""
+    profile = up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta))
+
+    def epsilon_at(at):
+        if at <= 0.0:
+            return math.inf
+        return zcdp_to_epsilon(rho, at, delta)
+
     return EventPrivacy(
         delta=delta,
         rho=rho,
         grouped=grouped,
-        renyi=renyi,
-        privacy_profile=lambda: up_to(math.inf, partial(zcdp_to_delta, rho, rho_delta=delta)),
-        inverse=lambda at: zcdp_to_epsilon(rho, at, delta) if at > 0.0 else math.inf,
+        renyi=_always(divergence),
+        privacy_profile=_always(profile),
+        inverse=epsilon_at,
     )
 
 
@@ -246,12 +322,16 @@ def _concentrated(rho, delta=0.0, *, grouped, renyi):
 def _zcdp(e: ev.ZCDP, relation):
     if e.rho == e.delta == 0.0:
         return claimed(0.0)
-    return _concentrated(
-        e.rho,
-        e.delta,
-        grouped=lambda k: ev.ZCDP(k * k * e.rho) if e.delta == 0.0 else None,
-        renyi=lambda: lambda order: e.rho * order,
-    )
+
+    def grouped(k):
+        if e.delta > 0.0:
+            return None
+        return ev.ZCDP(k * k * e.rho)
+
+    def divergence(order):
+        return e.rho * order
+
+    return _concentrated(e.rho, e.delta, grouped=grouped, divergence=divergence)
 
 
 @event_privacy.register
@@ -264,11 +344,13 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
         claimed(pure) if pure < math.inf else EventPrivacy(),
         delta=delta,
         rho=rho,
-        renyi=lambda: partial(composed_rdp, parts, relation),
+        renyi=_always(partial(composed_rdp, parts, relation)),
     )
 
 
-def composed_zcdp(parts: dict[ev.Event, int], relation: str, k: int = 1) -> tuple[float, float]:
+def composed_zcdp(
+    parts: dict[ev.Event, int], relation: Relation, k: int = 1
+) -> tuple[float, float]:
     """Return the sums of the events' (rho, delta) for a group of k records."""
     if k > 1 and may_fail_with_others(parts):
         return math.inf, 1.0
@@ -291,7 +373,7 @@ def _group_zcdp(part, relation, k):
     return math.inf, 1.0
 
 
-def composed_rdp(parts: dict[ev.Event, int], relation: str, order: float) -> float:
+def composed_rdp(parts: dict[ev.Event, int], relation: Relation, order: float) -> float:
     """Return the sum of the events' Renyi divergences at one order."""
     return math.fsum(n * privacy_of(part, relation).divergence(order) for part, n in parts.items())
 
@@ -313,7 +395,9 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
         return ev.Composed(tuple(scaled(part, k) for part in event.events))
     if isinstance(event, ev.Repeated):
         return replace(event, event=scaled(event.event, k))
-    return privacy_of(event, "add_remove").grouped(k) if isinstance(event, ev.ADDITIVE) else event
+    if isinstance(event, ev.ADDITIVE):
+        return privacy_of(event, "add_remove").grouped(k)
+    return event
 
 
 def group_event(event, k):
@@ -356,14 +440,14 @@ def _atoms_delta(pair, epsilon):
     return (pair.p_inf + tail) * ROUND_OFF
 
 
-def check_neighbors(relation: str, group_size: int) -> None:
+def check_neighbors(relation: Relation, group_size: int) -> None:
     """Raise ValueError unless the relation and the group size are valid."""
     check_relation(relation)
     check_integer(group_size, "group_size", 1, _MAX_GROUP_SIZE)
 
 
 def zcdp(
-    event: ev.Event, *, relation: str = "add_remove", group_size: int = 1
+    event: ev.Event, *, relation: Relation = "add_remove", group_size: int = 1
 ) -> tuple[float, float]:
     """Return the cost in approximate zero-concentrated differential privacy.
 
@@ -398,7 +482,7 @@ def zcdp(
 
 
 def rdp(
-    event: ev.Event, order: float, *, relation: str = "add_remove", group_size: int = 1
+    event: ev.Event, order: float, *, relation: Relation = "add_remove", group_size: int = 1
 ) -> float:
     """Return the Renyi differential privacy of an event at one order.
 
@@ -454,7 +538,7 @@ def general_group_renyi(divergence, order, k):
     return 3.0**c * divergence(2.0**c * max(order, 2.0))
 
 
-def gdp(event: ev.Event, *, relation: str = "add_remove", group_size: int = 1) -> float:
+def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int = 1) -> float:
     """Return the cost in Gaussian differential privacy, for a filter on the sum of mu^2.
 
     Parameters

@@ -313,7 +313,7 @@ def _loss_table(mixture, log_loss):
     return table, np.maximum.accumulate(mixture.loss(table)[0])
 
 
-def gaussian_renyi(group, cap):
+def mixtures_renyi(mixtures_of_group, cap):
     """Return the function of orders to the largest Renyi divergence of mixtures, at most `cap`.
 
     This uses the trapezoidal rule with a step h. The density of an outcome at x + iy is at most
@@ -321,12 +321,12 @@ def gaussian_renyi(group, cap):
     error is at most twice that times e^(-2 pi y / h), for every y < sigma^2 pi / (2 k) (Trefethen
     and Weideman 2014, theorem 5.1).
     """
-    sigma = group[0].noise.sigma
-    rate = group[0].rate
-    size = max(max(mixture.gained, mixture.lost) for mixture in group)
-    spread = max(mixture.gained + mixture.lost for mixture in group)
+    sigma = mixtures_of_group[0].noise.sigma
+    rate = mixtures_of_group[0].rate
+    size = max(max(mixture.gained, mixture.lost) for mixture in mixtures_of_group)
+    spread = max(mixture.gained + mixture.lost for mixture in mixtures_of_group)
     sizes = set()
-    for mixture in group:
+    for mixture in mixtures_of_group:
         sizes |= {mixture.gained, mixture.lost}
     sizes = sorted(sizes)
 
@@ -342,7 +342,7 @@ def gaussian_renyi(group, cap):
         log_density = -0.5 * (x / sigma) ** 2 + math.log(
             step_of(level) / (sigma * math.sqrt(2.0 * math.pi))
         )
-        log_terms = group[0].noise.log_ratio(np.arange(size + 1.0)[:, None], x)
+        log_terms = mixtures_of_group[0].noise.log_ratio(np.arange(size + 1.0)[:, None], x)
         ratios = {}
         for number in sizes:
             terms = log_terms[: number + 1] + _log_weights(number, rate)[:, None]
@@ -359,7 +359,7 @@ def gaussian_renyi(group, cap):
             return cap(order)
         log_density, ratios = tabulated(level, count)
         log_moment = 0.0
-        for mixture in group:
+        for mixture in mixtures_of_group:
             exponents = log_density + order * ratios[mixture.gained]
             exponents = exponents + (1.0 - order) * ratios[mixture.lost][::-1]
             peak = float(exponents.max())

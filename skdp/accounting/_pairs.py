@@ -20,6 +20,11 @@ _MAX_ATOMS = 4_000_000
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
+def _no_atoms():
+    """Return an empty array."""
+    return np.zeros(0)
+
+
 @dataclass(frozen=True)
 class LossPair(FrozenValue):
     """The distributions of the privacy loss under P and Q.
@@ -42,9 +47,9 @@ class LossPair(FrozenValue):
     tails: Callable | None = None
     low: float = 0.0
     high: float = 0.0
-    losses: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    p: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    q: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    losses: np.ndarray = field(default_factory=_no_atoms)
+    p: np.ndarray = field(default_factory=_no_atoms)
+    q: np.ndarray = field(default_factory=_no_atoms)
     p_inf: float = 0.0
     q_inf: float = 0.0
     spacing: float | None = None
@@ -157,15 +162,19 @@ def discrete_laplace(scale, sensitivity):
 
 def discrete_gaussian(sigma, sensitivity):
     """Return the pair of an integer plus discrete Gaussian noise."""
-    reach = math.ceil((38.0 if sigma < 1e4 else 14.0) * sigma) + sensitivity + 1
+    # Standard deviations beyond which atoms are omitted, and a bound on the omitted mass and on
+    # the error by underflow.
+    if sigma < 1e4:
+        reach_in_sigma, tail = 38.0, 1e-314
+    else:
+        reach_in_sigma, tail = 14.0, 1e-40
+    reach = math.ceil(reach_in_sigma * sigma) + sensitivity + 1
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
     total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total
-    # Bounds on the omitted mass beyond 38 (or 14) sigma and on the error by underflow.
-    tail = 1e-314 if sigma < 1e4 else 1e-40
     keep = (p > 0.0) | (q > 0.0)
     return _atoms(losses[keep], p[keep], q[keep], tail, tail, sensitivity / sigma**2)
 
@@ -224,10 +233,18 @@ def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
         last = max(int(np.count_nonzero(above > mass)) - 1, 0)
         low, high = float(pair.losses[first]), float(pair.losses[last])
     if pair.tails is not None:
-        bottom = max(pair.low, -_quantile(lambda x: pair.tails(-x)[0], mass))
+        tails = pair.tails
+
+        def below_negative(x):
+            return tails(-x)[0]
+
+        def above_value(x):
+            return tails(x)[1]
+
+        bottom = max(pair.low, -_quantile(below_negative, mass))
         top = pair.high
         if top > 1.0:
-            top = min(top, _quantile(lambda x: pair.tails(x)[1], mass))
+            top = min(top, _quantile(above_value, mass))
         low, high = min(low, bottom), max(high, top)
     return low, max(low, high)
 

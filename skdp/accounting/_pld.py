@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -11,6 +12,7 @@ from skdp.accounting._advanced import total_delta
 from skdp.accounting._laws import privacy_of
 from skdp.accounting._pairs import GridLoss, discretize, loss_range
 from skdp.utils._rounding import sum_up
+from skdp.utils._types import Relation
 from skdp.utils._values import FrozenValue
 
 # Largest number of grid cells of one event.
@@ -26,6 +28,8 @@ _MAX_ROUGH_CELLS = 1 << 18
 _LATTICE_CELLS = 16.0
 # Largest number of products of masses of a composition without a transform.
 _MAX_PRODUCTS = 1 << 31
+# Deltas of compositions are rounded up to this, because masses of smaller sums lose their digits.
+_MIN_DELTA = 1e-300
 # The fraction of delta that one release, or one convolution, may move to infinity.
 _TRIMMED = 1e-6
 # Half a unit in the last place, relative.
@@ -368,7 +372,9 @@ def _tilted(grid, tilt):
     return tilted / total, top + math.log(total)
 
 
-def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, tolerance: float) -> float:
+def pld_epsilon(
+    parts: dict[ev.Event, int], delta: float, relation: Relation, tolerance: float
+) -> float:
     """Return an upper bound on epsilon of a composition at a delta above 0.
 
     Each direction (order of the two tables) is composed separately, and the largest epsilon
@@ -399,8 +405,9 @@ def pld_epsilon(parts: dict[ev.Event, int], delta: float, relation: str, toleran
         infinite = sum(part.count * part.coarse.infinite for part in coarse)
         tilt, epsilon = _rdp_tilt(coarse, max(delta - infinite, delta * 1e-3))
         prepared.append((epsilon, _max_total_loss(direction), tilt, coarse, infinite))
+    prepared.sort(key=itemgetter(0), reverse=True)
     result = 0.0
-    for epsilon, max_loss, tilt, coarse, infinite in sorted(prepared, key=lambda item: -item[0]):
+    for epsilon, max_loss, tilt, coarse, infinite in prepared:
         if max_loss <= result or (epsilon <= result and infinite < delta * (1.0 - 1e-3)):
             continue
         result = max(result, _composed_epsilon(coarse, tilt, epsilon, delta, tolerance))
@@ -491,7 +498,7 @@ def _max_total_loss(direction):
     return max(0.0, math.fsum(losses)) * (1.0 + 2.0**-49)
 
 
-def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, tolerance: float):
+def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: Relation, tolerance: float):
     """Return an upper bound on delta of a composition at epsilon; see `pld_epsilon`."""
     if sum(parts.values()) > _MAX_RELEASES:
         return 1.0
@@ -519,7 +526,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: str, toleran
             else:
                 direction_delta = total_delta(infinite)
         else:
-            direction_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+            composed_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
+            direction_delta = max(composed_delta, _MIN_DELTA)
         result = max(result, direction_delta)
     return result
 

@@ -40,13 +40,21 @@ def rdp_epsilon(counts, delta, relation):
     if delta_left <= 0.0:
         return math.inf
     divergence = partial(composed_rdp, counts, relation)
-    return minimum_over_orders(lambda a: converted_epsilon(divergence(a), a, delta_left))
+
+    def epsilon_at(order):
+        return converted_epsilon(divergence(order), order, delta_left)
+
+    return minimum_over_orders(epsilon_at)
 
 
 def rdp_delta(counts, epsilon, relation):
     """Return delta by RDP, minimized over real orders; it includes the deltas of the events."""
     divergence = partial(composed_rdp, counts, relation)
-    rdp_term = minimum_over_orders(lambda a: converted_delta(divergence(a), a, epsilon))
+
+    def delta_at(order):
+        return converted_delta(divergence(order), order, epsilon)
+
+    rdp_term = minimum_over_orders(delta_at)
     deltas = [(n, privacy_of(event, relation).delta) for event, n in counts.items()]
     event_delta = _advanced.total_delta(deltas)
     return event_delta + (1.0 - event_delta) * rdp_term
@@ -97,12 +105,17 @@ def _stopping_renyi(event, relation, pure):
 
         return poisson
     log_gamma = math.log(stopping_gamma(mean, shape))
-    penalty = minimum_over_orders(lambda b: (1.0 - 1.0 / b) * run_divergence(b) - log_gamma / b)
-    penalty = min(max(0.0, penalty), -log_gamma)
+
+    def penalty_at(order):
+        return (1.0 - 1.0 / order) * run_divergence(order) - log_gamma / order
+
+    penalty = min(max(0.0, minimum_over_orders(penalty_at)), -log_gamma)
 
     def negative_binomial(order):
         value = run_divergence(order) + (1.0 + shape) * penalty + math.log(mean) / (order - 1.0)
-        return min(value, div.response_renyi(pure, order)) if pure < math.inf else value
+        if pure < math.inf:
+            return min(value, div.response_renyi(pure, order))
+        return value
 
     return negative_binomial
 
@@ -116,7 +129,9 @@ def _run_privacy_profile(counts, relation):
 
     @lru_cache(maxsize=512)
     def delta_at(epsilon):
-        return 0.0 if pure <= epsilon else rdp_delta(counts, epsilon, relation)
+        if pure <= epsilon:
+            return 0.0
+        return rdp_delta(counts, epsilon, relation)
 
     return delta_at
 
@@ -135,5 +150,5 @@ def _stopping(e: ev.RandomStopping, relation):
     return replace(
         claimed(pure) if pure < math.inf else EventPrivacy(),
         grouped=grouped,
-        renyi=lambda: _stopping_renyi(e, relation, pure),
+        renyi=partial(_stopping_renyi, e, relation, pure),
     )

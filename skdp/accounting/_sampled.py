@@ -22,11 +22,12 @@ from skdp.accounting._laws import (
     event_privacy,
     general_group_renyi,
     group_event,
+    no_event,
     privacy_of,
     scaled,
     up_to,
 )
-from skdp.accounting._mixtures import gaussian_renyi, has_mixture, mixtures
+from skdp.accounting._mixtures import has_mixture, mixtures, mixtures_renyi
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 
@@ -267,7 +268,7 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
     if rate == 0.0:
         return claimed(0.0)
     if rate == 1.0:
-        return replace(inner, grouped=lambda k: None)
+        return replace(inner, grouped=no_event)
     is_poisson = isinstance(e, ev.PoissonSampled)
     is_replaced = is_poisson and relation == "replace_one"
     # ln(1 + q (e^epsilon - 1)) (Balle, Barthe and Gaboardi 2018). For additive noise under Poisson
@@ -345,7 +346,11 @@ def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
         if epsilon == math.inf:
             return closed_form
         from_claim = claimed(epsilon, delta).privacy_profile()
-        return lambda at: min(closed_form(at), from_claim(at))
+
+        def smaller(at):
+            return min(closed_form(at), from_claim(at))
+
+        return smaller
 
     if delta > 0.0:
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
@@ -379,13 +384,25 @@ def _sampled_group(e: ev.SampledGroup, relation):
     def renyi():
         if epsilon < math.inf:
             pure = claimed(epsilon).renyi()
-            return div.pair_renyi(pairs(), lambda order: min(pure(order), general(order)))
-        shift = (2 if relation == "replace_one" else 1) * e.size
+
+            def smaller(order):
+                return min(pure(order), general(order))
+
+            return div.pair_renyi(pairs(), smaller)
+        sensitivity_factor = 2 if relation == "replace_one" else 1
+        shift = sensitivity_factor * e.size
         unsampled_rho = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
-        return gaussian_renyi(group, lambda order: min(unsampled_rho * order, general(order)))
+
+        def smaller_of_gaussian(order):
+            return min(unsampled_rho * order, general(order))
+
+        return mixtures_renyi(group, smaller_of_gaussian)
+
+    def largest_delta(at):
+        return max(mixture.delta(at) for mixture in group)
 
     def privacy_profile():
-        return up_to(epsilon, lambda at: max(mixture.delta(at) for mixture in group))
+        return up_to(epsilon, largest_delta)
 
     return EventPrivacy(
         epsilon=epsilon,

@@ -13,6 +13,7 @@ any trade-off function, which is tighter where the function is known to be a Gau
 """
 
 import math
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import bisect
@@ -28,7 +29,15 @@ MAX_MU = 30.0
 TOLERANCE = 1e-6
 
 
-def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.0, confidence=0.95):
+def epsilon_from_rates(
+    true_positives: int,
+    n_in: int,
+    false_positives: int,
+    n_out: int,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+) -> float:
     """Return the lower bound on epsilon that the two frequencies of one test certify.
 
     The test and its threshold must have been chosen without these counts, on other runs.
@@ -66,8 +75,14 @@ def epsilon_from_rates(true_positives, n_in, false_positives, n_out, *, delta=0.
 
 
 def gaussian_epsilon_from_rates(
-    true_positives, n_in, false_positives, n_out, *, delta, confidence=0.95
-):
+    true_positives: int,
+    n_in: int,
+    false_positives: int,
+    n_out: int,
+    *,
+    delta: float,
+    confidence: float = 0.95,
+) -> float:
     """Return the epsilon that one test certifies if the trade-off curve is a Gaussian's.
 
     The frequencies bound the mu of Gaussian differential privacy from below, and mu determines
@@ -103,7 +118,15 @@ def gaussian_epsilon_from_rates(
     return gdp_to_epsilon(float(mus_of_tests(*counts, error=_error_probability(confidence))), delta)
 
 
-def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, method="f-dp"):
+def one_run_epsilon(
+    correct: int,
+    guesses: int,
+    canaries: int,
+    *,
+    delta: float = 0.0,
+    confidence: float = 0.95,
+    method: Literal["f-dp", "binomial"] = "f-dp",
+) -> float:
     """Return the lower bound on epsilon that guesses about the canaries of one run certify.
 
     Each canary must be in the table by an independent fair coin. The choice of the guessed
@@ -154,7 +177,9 @@ def one_run_epsilon(correct, guesses, canaries, *, delta=0.0, confidence=0.95, m
     return _largest_rejected(rejected, MAX_EPSILON)
 
 
-def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.95):
+def one_run_gaussian_epsilon(
+    correct: int, guesses: int, canaries: int, *, delta: float, confidence: float = 0.95
+) -> float:
     """Return the epsilon that guesses in one run certify if the trade-off curve is a Gaussian's.
 
     Parameters
@@ -186,12 +211,17 @@ def one_run_gaussian_epsilon(correct, guesses, canaries, *, delta, confidence=0.
     p = _error_probability(confidence)
 
     def rejected(mu):
-        return _recursion_rejects(*counts, lambda r: float(ndtr(ndtri(r) - mu)), p)
+        def shifted(r):
+            return float(ndtr(ndtri(r) - mu))
+
+        return _recursion_rejects(*counts, shifted, p)
 
     return gdp_to_epsilon(_largest_rejected(rejected, MAX_MU), delta)
 
 
-def success_bound(without, epsilon, delta=0.0):
+def success_bound(
+    without: float | np.ndarray, epsilon: float, delta: float = 0.0
+) -> float | np.ndarray:
     """Return the largest probability of success of an attack, from its success without the row.
 
     Differential privacy bounds the advantage that the presence of a row gives to any attack. For
@@ -377,7 +407,11 @@ def _largest_rejected(rejected, limit):
         return 0.0
     if rejected(limit):
         return limit
-    edge = bisect(lambda value: 0.5 - rejected(value), 0.0, limit, xtol=TOLERANCE)
+
+    def sign(value):
+        return 0.5 - rejected(value)
+
+    edge = bisect(sign, 0.0, limit, xtol=TOLERANCE)
     return max(0.0, edge - TOLERANCE)
 
 

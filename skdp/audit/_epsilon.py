@@ -5,10 +5,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import compress
+from typing import Literal
 
 import numpy as np
 from joblib import delayed
-from sklearn.base import clone, is_classifier, is_regressor
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
 from skdp._data._persons import read_persons
@@ -30,6 +32,7 @@ from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._findings import muted_findings
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
+from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
@@ -125,27 +128,27 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
 
 
 def audit_epsilon(
-    estimator,
-    X=None,
-    y=None,
+    estimator: BaseEstimator,
+    X: TableLike | None = None,
+    y: ArrayLike | None = None,
     *,
-    groups=None,
-    method="worst_case",
-    epsilon=None,
-    delta=None,
-    canary=None,
-    replacement=None,
-    relation=None,
-    n_fits=None,
-    n_samples=500,
-    n_canaries=1000,
-    canary_norm=None,
-    gaussian=False,
-    confidence=0.95,
-    n_jobs=None,
-    random_state=None,
-    verbose=None,
-):
+    groups: ArrayLike | None = None,
+    method: Literal["worst_case", "two_worlds", "one_run"] = "worst_case",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    canary: tuple[ArrayLike, object] | None = None,
+    replacement: tuple[ArrayLike, object] | None = None,
+    relation: Relation | None = None,
+    n_fits: int | None = None,
+    n_samples: int = 500,
+    n_canaries: int = 1000,
+    canary_norm: float | None = None,
+    gaussian: bool = False,
+    confidence: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    verbose: int | None = None,
+) -> EpsilonAudit:
     """Return a certified lower bound on epsilon from attacks on an estimator.
 
     Parameters
@@ -248,7 +251,8 @@ def audit_epsilon(
     False
     """
     check_choice(method, "method", ("worst_case", "two_worlds", "one_run"))
-    relation = relation_in(estimator) if relation is None else relation
+    if relation is None:
+        relation = relation_in(estimator)
     claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))
     if gaussian and claim.delta == 0.0:
         raise ValueError("gaussian=True needs a claim with delta > 0, got delta=0: give delta")
@@ -257,7 +261,7 @@ def audit_epsilon(
     # Clones charge no accountant, and each draws fresh noise.
     estimator = shadow(estimator)
     bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
-    persons = None if groups is None else read_persons(groups, len(y)).codes
+    persons = None if groups is None else read_persons(groups, _n_rows(y)).codes
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
         norm = _tables.declared_norm(estimator) if canary_norm is None else canary_norm
@@ -265,7 +269,7 @@ def audit_epsilon(
             norm = np.max(np.linalg.norm(_tables.coordinates(_tables.as_table(X)), axis=1))
         random = check_random_state(random_state)
         canaries = _tables.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
-        fitter = _Fitter(estimator, len(y), _rows_of_unit(estimator, persons), persons)
+        fitter = _Fitter(estimator, _n_rows(y), _rows_of_unit(estimator, persons), persons)
         result = _one_run(fitter, canaries, **bounded)
         n_runs = 1
     else:
@@ -343,6 +347,11 @@ def _rounds(n_fits, confidence):
     ]
 
 
+def _n_rows(y):
+    """Return the number of rows to which targets belong."""
+    return len(y)
+
+
 def _rows_of_unit(estimator, persons):
     """Return the number of rows of a canary."""
     if persons is not None:
@@ -372,12 +381,19 @@ class _CountedRuns:
     """
 
     def __init__(self, n_jobs, verbose):
-        self._options = {"n_jobs": n_jobs, "verbose": verbose}
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.n_done = self.n_planned = 0
 
     def __call__(self, jobs, n):
-        counts = {"n": self.n_planned, "n_done": self.n_done}
-        results = run_jobs(jobs, what="audit_epsilon: {} of {} fits", **counts, **self._options)
+        results = run_jobs(
+            jobs,
+            what="audit_epsilon: {} of {} fits",
+            n=self.n_planned,
+            n_done=self.n_done,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
         self.n_done += n
         return results
 
@@ -406,7 +422,8 @@ class _Fitter(FrozenValue):
     def fit(self, X, y, *, canary_rows=None, other_rows=1):
         """Return a fitted clone; canaries are repeated `canary_rows` times, others `other_rows`."""
         model = clone(self.estimator)
-        canary_rows = self.canary_rows if canary_rows is None else canary_rows
+        if canary_rows is None:
+            canary_rows = self.canary_rows
         if canary_rows == other_rows == 1 and self.persons is None:
             return model.fit(X, y)
         indices = np.arange(len(y))
@@ -418,9 +435,10 @@ class _Fitter(FrozenValue):
         ids = np.append(self.persons, self.persons.max() + 1 + np.arange(n_canaries))
         return fit_persons(model, X, y, ids[repeated])
 
-    def observe(self, X, y, probe, **rows):
+    def observe(self, X, y, probe, *, canary_rows=None, other_rows=1):
         """Return all numbers in a fitted clone, and its output for the probe."""
-        return observe(self.fit(X, y, **rows), probe)
+        fitted = self.fit(X, y, canary_rows=canary_rows, other_rows=other_rows)
+        return observe(fitted, probe)
 
 
 class _Attack:
@@ -465,14 +483,15 @@ class _Attack:
         tables = self.tables
         probe = take_rows(tables.X_in, np.array([len(tables.y_in) - 1, 0]))
         # The number of a person's rows is not public: in the other table the person has one row.
-        one_row = {"canary_rows": 1} if self._fitter.persons is not None else {}
+        canary_rows = None if self._fitter.persons is None else 1
         order = _table_order(n - len(seen[0]))
-        jobs = (
-            delayed(self._fitter.observe)(tables.X_out, tables.y_out, probe, **one_row)
-            if is_other
-            else delayed(self._fitter.observe)(tables.X_in, tables.y_in, probe)
-            for is_other in order
-        )
+        observe_table = delayed(self._fitter.observe)
+        jobs = []
+        for is_other in order:
+            job = observe_table(tables.X_in, tables.y_in, probe)
+            if is_other:
+                job = observe_table(tables.X_out, tables.y_out, probe, canary_rows=canary_rows)
+            jobs.append(job)
         for is_other, shown in zip(order, self._run(jobs, len(order)), strict=True):
             seen[is_other].append(shown)
 
@@ -565,11 +584,13 @@ class _Attack:
             self._others = []
             probe = take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
             # A number that is public must not depend on the number of rows of the persons.
-            rows = {"other_rows": 2} if self._fitter.persons is not None else {}
+            other_rows = 1 if self._fitter.persons is None else 2
             for X, y in _tables.other_tables(self.tables):
                 # A table for which the estimator raises is left out.
                 with suppress(ValueError):
-                    self._others += [self._fitter.observe(X, y, probe, **rows) for _ in range(2)]
+                    self._others += [
+                        self._fitter.observe(X, y, probe, other_rows=other_rows) for _ in range(2)
+                    ]
         return self._others
 
 
@@ -689,10 +710,12 @@ def _canary_scores(fitted, canaries):
 def _claim(estimator, epsilon, delta, neighbors):
     """Return the audited claim as a `Guarantee`."""
     parameters = estimator.get_params()
-    epsilon = parameters.get("epsilon") if epsilon is None else epsilon
+    if epsilon is None:
+        epsilon = parameters.get("epsilon")
     if epsilon is None:
         raise ValueError(
             "epsilon=None needs an estimator with a parameter epsilon: give the epsilon to audit"
         )
-    delta = parameters.get("delta", 0.0) if delta is None else delta
+    if delta is None:
+        delta = parameters.get("delta", 0.0)
     return Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)

@@ -1,10 +1,13 @@
 """Membership inference: attacks that find the rows that an estimator was fitted to."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from joblib import delayed
-from sklearn.base import is_classifier
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import roc_curve
 from sklearn.utils import check_consistent_length, check_random_state, indexable
 from sklearn.utils.validation import check_is_fitted, column_or_1d
@@ -16,6 +19,7 @@ from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
+from skdp.utils._types import TableLike
 from skdp.utils._validation import check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
@@ -190,23 +194,23 @@ class MembershipInference(PrintedDocument, FrozenValue):
 
 
 def membership_inference(
-    estimator,
-    X,
-    y,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
     *,
-    groups=None,
-    releases=None,
-    attack="lira",
-    access="probabilities",
-    members=None,
-    n_shadow=64,
-    offline=False,
-    variance="auto",
-    confidence=0.95,
-    n_jobs=None,
-    random_state=None,
-    verbose=None,
-):
+    groups: ArrayLike | None = None,
+    releases: Callable | None = None,
+    attack: Literal["loss", "shadow", "lira", "rmia"] = "lira",
+    access: Literal["probabilities", "labels", "parameters"] = "probabilities",
+    members: ArrayLike | None = None,
+    n_shadow: int = 64,
+    offline: bool = False,
+    variance: Literal["auto", "row", "global"] = "auto",
+    confidence: float = 0.95,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    verbose: int | None = None,
+) -> MembershipInference:
     """Return the result of an attack that separates training rows from other rows.
 
     Parameters
@@ -295,27 +299,29 @@ def membership_inference(
     check_choice(variance, "variance", ("auto", "row", "global"))
     if releases is not None and (attack != "lira" or offline or members is not None):
         raise ValueError("releases needs attack='lira', without offline and members")
-    X, y = indexable(X, column_or_1d(y))
+    X_all, y_all = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
     # Without groups each row is a separate person.
-    codes = read_persons(range(len(y)) if groups is None else groups, len(y)).codes
+    codes = read_persons(range(len(y_all)) if groups is None else groups, len(y_all)).codes
     n_units = codes.max() + 1
-    groups = groups if groups is None else codes
+    unit_codes = None if groups is None else codes
     random = check_random_state(random_state)
 
     def statistic(model):
         # One number per person: the mean over the rows.
-        return np.bincount(codes, per_row_statistic(model, X, y, access)) / np.bincount(codes)
+        return np.bincount(codes, per_row_statistic(model, X_all, y_all, access)) / np.bincount(
+            codes
+        )
 
     def observe(model, mask):
         """Return a model fitted to some persons, and the statistics of all, per release."""
         rows = mask[codes]
         if releases is None:
-            groups_in = None if groups is None else take_rows(groups, rows)
-            model = fit_persons(model, take_rows(X, rows), take_rows(y, rows), groups_in)
+            groups_in = None if unit_codes is None else take_rows(unit_codes, rows)
+            model = fit_persons(model, take_rows(X_all, rows), take_rows(y_all, rows), groups_in)
             return model, statistic(model)
         statistics = []
-        for published in releases(model, X, y, rows):
+        for published in releases(model, X_all, y_all, rows):
             statistics.append(statistic(published))
         return published, np.array(statistics)
 
@@ -323,12 +329,12 @@ def membership_inference(
         return observe(model, mask)[1]
 
     if members is None:
-        members = halves(n_units, 1, random)[0]
-        model, target = observe(without_accountant(estimator), members)
+        is_member = halves(n_units, 1, random)[0]
+        model, target = observe(without_accountant(estimator), is_member)
     else:
-        rows = _check_members(members, len(y))
-        members = np.bincount(codes, rows) > 0
-        if not np.array_equal(members[codes], rows):
+        rows = _check_members(members, len(y_all))
+        is_member = np.bincount(codes, rows) > 0
+        if not np.array_equal(is_member[codes], rows):
             raise ValueError(
                 "members must be equal for all rows of a person, but it is True for some rows and "
                 "False for others"
@@ -355,18 +361,18 @@ def membership_inference(
             )
         )
         by_label = groups is None and is_classifier(model)
-        labels = np.asarray(y) if by_label else np.zeros(n_units)
+        labels = np.asarray(y_all) if by_label else np.zeros(n_units)
         scores = _score(attack, target, shadows, fitted, labels, offline, variance)
 
-    is_member_row = members[codes]
-    X_in, y_in = take_rows(X, is_member_row), take_rows(y, is_member_row)
-    X_out, y_out = take_rows(X, ~is_member_row), take_rows(y, ~is_member_row)
+    is_member_row = is_member[codes]
+    X_in, y_in = take_rows(X_all, is_member_row), take_rows(y_all, is_member_row)
+    X_out, y_out = take_rows(X_all, ~is_member_row), take_rows(y_all, ~is_member_row)
     return MembershipInference(
         attack=attack,
         access=access,
         train_score=float(model.score(X_in, y_in)),
         test_score=float(model.score(X_out, y_out)),
-        **_figures(members, scores, confidence),
+        **_figures(is_member, scores, confidence),
     )
 
 

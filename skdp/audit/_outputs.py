@@ -38,7 +38,9 @@ def _replace_accountants(value, replacement):
         return {name: _replace_accountants(part, replacement) for name, part in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_replace_accountants(part, replacement) for part in value)
-    return replacement(value) if hasattr(value, "charge") and hasattr(value, "config") else value
+    if hasattr(value, "charge") and hasattr(value, "config"):
+        return replacement(value)
+    return value
 
 
 def relation_in(estimator):
@@ -148,7 +150,9 @@ def per_row_statistic(estimator, X, y, access):
         if access == "labels":
             raise ValueError(f"access='labels' needs a classifier, got {type(estimator).__name__}")
         error = np.abs(y - np.asarray(estimator.predict(X)))
-        return -error if access == "probabilities" else -error * _gradient_scale(estimator, X)
+        if access == "probabilities":
+            return -error
+        return -error * _gradient_scale(estimator, X)
     if access == "labels":
         return np.where(np.asarray(estimator.predict(X)) == y, 1.0, -1.0)
     if access == "probabilities":
@@ -194,7 +198,8 @@ def _gradient_scale(estimator, X):
     while not hasattr(final, "coef_"):
         inner = getattr(final, "best_estimator_", getattr(final, "estimator", None))
         if hasattr(final, "steps"):
-            X = final[:-1].transform(X) if len(final) > 1 else X
+            if len(final) > 1:
+                X = final[:-1].transform(X)
             inner = final[-1]
         if inner is None:
             raise ValueError(

@@ -177,7 +177,9 @@ def _is_array(value):
 def _describe_type(value):
     """Return a description of type and memory layout, which may depend on rows, too."""
     if not _is_array(value):
-        return "" if type(value) in (float, list, str) else f" ({type(value).__name__})"
+        if type(value) in (float, list, str):
+            return ""
+        return f" ({type(value).__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
         return ""
     order = ", by columns" if value.flags.fnc else ""

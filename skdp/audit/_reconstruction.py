@@ -1,8 +1,10 @@
 """Reconstruction of individual secrets from aggregates: linear programming and differencing."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array
 from sklearn.utils.validation import check_array, column_or_1d
@@ -10,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from skdp.audit._tables import as_table
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._frames import take_rows
+from skdp.utils._types import TableLike
 from skdp.utils._values import FrozenValue
 
 
@@ -85,7 +88,9 @@ class Reconstruction(PrintedDocument, FrozenValue):
         return Section(f"Reconstruction by {self.attack}", rows, notes=notes)
 
 
-def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
+def linear_reconstruction(
+    queries: TableLike, answers: ArrayLike, *, bounds: tuple[float, float] = (0, 1)
+) -> Reconstruction:
     """Return the secrets that fit sums over groups of persons best.
 
     The estimates minimize the sum of the absolute errors of the answers, by linear programming.
@@ -130,19 +135,17 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
     >>> linear_reconstruction(groups, noisy).success(secrets) > 0.9
     True
     """
-    queries = csr_array(check_array(queries, accept_sparse=True, dtype=float))
-    answers = column_or_1d(check_array(answers, ensure_2d=False, dtype=float))
-    n_answers, n_persons = queries.shape
-    if len(answers) != n_answers:
-        raise ValueError(
-            f"answers must have {n_answers} entries, one per query, got {len(answers)}"
-        )
+    weights = csr_array(check_array(queries, accept_sparse=True, dtype=float))
+    sums = column_or_1d(check_array(answers, ensure_2d=False, dtype=float))
+    n_answers, n_persons = weights.shape
+    if len(sums) != n_answers:
+        raise ValueError(f"answers must have {n_answers} entries, one per query, got {len(sums)}")
     # Variables: the secrets, and for each answer a bound on its absolute error.
     error = eye_array(n_answers)
     optimum = linprog(
         np.repeat([0.0, 1.0], [n_persons, n_answers]),
-        block_array([[queries, -error], [-queries, -error]], format="csr"),
-        np.append(answers, -answers),
+        block_array([[weights, -error], [-weights, -error]], format="csr"),
+        np.append(sums, -sums),
         bounds=[tuple(bounds)] * n_persons + [(0.0, None)] * n_answers,
     )
     if not optimum.success:
@@ -150,7 +153,9 @@ def linear_reconstruction(queries, answers, *, bounds=(0, 1)):
     return Reconstruction("linear programming", n_answers, optimum.x[:n_persons])
 
 
-def differencing(answer, table, persons=None):
+def differencing(
+    answer: Callable[..., float], table: TableLike, persons: ArrayLike | None = None
+) -> Reconstruction:
     """Return the differences between an answer about all rows and answers about all but one.
 
     Parameters
@@ -181,11 +186,11 @@ def differencing(answer, table, persons=None):
     >>> differencing(np.sum, incomes).estimates
     array([ 2100.,  3900., 52000.])
     """
-    table = as_table(table)
-    n_rows = table.shape[0]
-    persons = np.arange(n_rows) if persons is None else column_or_1d(persons)
+    rows = as_table(table)
+    n_rows = rows.shape[0]
+    attacked = np.arange(n_rows) if persons is None else column_or_1d(persons)
     differences = []
-    for person in persons:
-        others = take_rows(table, np.delete(np.arange(n_rows), person))
-        differences.append(float(answer(table)) - float(answer(others)))
-    return Reconstruction("differencing", 2 * len(persons), np.array(differences))
+    for person in attacked:
+        others = take_rows(rows, np.delete(np.arange(n_rows), person))
+        differences.append(float(answer(rows)) - float(answer(others)))
+    return Reconstruction("differencing", 2 * len(attacked), np.array(differences))

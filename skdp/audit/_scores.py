@@ -83,7 +83,10 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
     """
     p = expit(shadows)
     out = mean_of(p, ~fitted)
-    inside = offline_scale * out + 1.0 - offline_scale if offline else mean_of(p, fitted)
+    if offline:
+        inside = offline_scale * out + 1.0 - offline_scale
+    else:
+        inside = mean_of(p, fitted)
     prior = 0.5 * (inside + out)
     ratio = expit(target) / np.maximum(prior, np.finfo(float).tiny)
     fraction_below = np.searchsorted(np.sort(ratio), ratio / gamma, side="right") / len(ratio)
@@ -211,7 +214,9 @@ def area_under_curve(members, scores, confidence):
     error = (1.0 - confidence) / 2.0
     if area in (0.0, 1.0):
         far = error ** (1.0 / min(m, n))
-        return Interval(area, far, 1.0) if area else Interval(area, 0.0, 1.0 - far)
+        if area:
+            return Interval(area, far, 1.0)
+        return Interval(area, 0.0, 1.0 - far)
     if min(m, n) < 2:
         return Interval(area, 0.0, 1.0)
     variance = np.var(fraction_below, ddof=1) / m + np.var(fraction_above, ddof=1) / n

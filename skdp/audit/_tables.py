@@ -149,7 +149,9 @@ def is_numeric(values):
 
 def column_of(table, index):
     """Return the column of a dense table or frame at a position."""
-    return columns_of(table)[index].to_list() if hasattr(table, "columns") else table[:, index]
+    if hasattr(table, "columns"):
+        return columns_of(table)[index].to_list()
+    return table[:, index]
 
 
 def _can_hold(kind, value):
@@ -209,7 +211,10 @@ def canary_tables(X, y, canary, relation, replacement=None):
     targets = np.append(y, canary[1])
     n = len(y)
     if replacement is None and relation == "replace_one":
-        replacement = canary[0], labels[-1] if labels[-1] != canary[1] else labels[0]
+        other_label = labels[-1]
+        if other_label == canary[1]:
+            other_label = labels[0]
+        replacement = canary[0], other_label
     # Both tables are taken from one, so that they have the same dtypes.
     inside = np.arange(n + 1)
     outside = np.arange(n)
@@ -239,7 +244,9 @@ def default_canaries(estimator, X, y):
     label = labels[np.argmin(counts)]
     row = max_norm_row(X)
     far_row = max_norm_row(X, declared_norm(estimator), FAR_FACTOR)
-    return [(row, label)] if row == far_row else [(far_row, label), (row, label)]
+    if row == far_row:
+        return [(row, label)]
+    return [(far_row, label), (row, label)]
 
 
 def max_norm_row(X, norm=None, factor=1.0):
@@ -284,7 +291,9 @@ def _declared_pair(estimator, name):
     """Return a parameter that declares a range as two numbers, or None."""
     value = parameter(estimator, name)
     is_pair = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,)
-    return tuple(map(float, value)) if is_pair and all(map(_is_number, value)) else None
+    if is_pair and all(map(_is_number, value)):
+        return tuple(map(float, value))
+    return None
 
 
 def _declared_max_value(estimator):

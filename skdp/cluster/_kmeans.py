@@ -1,12 +1,13 @@
 """K-means: initial centers from the noisy counts of a grid, then noisy steps of Lloyd's algorithm.
 
-The derivation is in ``docs/theory/clustering.md``. All columns are divided by the same number, half the
-widest range, so that ratios of distances do not change.
+The derivation is in ``docs/theory/clustering.md``. All columns are divided by the same number, half
+the widest range, so that ratios of distances do not change.
 """
 
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -29,6 +30,7 @@ from skdp.utils._autologging import without_autologging
 from skdp.utils._clipping import finite_doubles
 from skdp.utils._row_wise import row_distances
 from skdp.utils._sums import split_guarantee
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -372,15 +374,13 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     True
     """
 
-    _read = read_table
-
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
         n_clusters: int = 8,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -391,6 +391,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -398,14 +402,13 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -498,8 +501,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -24,7 +24,9 @@ CATEGORIES = {
 }
 
 
-def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
+def make_customers(
+    n_samples: int = 20_000, *, rows_per_person: int = 1, random_state: int | None = 0
+) -> Bunch:
     """Make a synthetic table of customers, some of whom renew their contract.
 
     It has numbers, categories, a date and missing values, as a file from an office has. The chance
@@ -39,7 +41,7 @@ def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
     rows_per_person : int, default=1
         Maximum number of rows of a person. If it is greater than 1, a person has contracts of
         several years: income, hours, visits and the date differ from row to row.
-    random_state : int, RandomState instance or None, default=0
+    random_state : int or None, default=0
         Seed or generator of the table. An int returns the same table each time.
 
     Returns
@@ -101,7 +103,7 @@ def make_customers(n_samples=20_000, *, rows_per_person=1, random_state=0):
     for name, category_codes in codes.items():
         columns[name] = np.array(CATEGORIES[name], dtype=object)[category_codes]
     columns |= {"income": income, "hours": hours, "visits": visits, "joined": joined}
-    schema = {"bounds": BOUNDS, "categories": CATEGORIES}
+    schema: dict[str, dict] = {"bounds": BOUNDS, "categories": CATEGORIES}
     try:
         from pandas import Categorical, DataFrame, to_datetime
     except ImportError:

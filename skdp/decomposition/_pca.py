@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
@@ -71,7 +73,7 @@ class PCAPlan(TransformerPlan):
     moment: SecondMoment
     n_components: int
 
-    released = "the second moment"
+    released_name = "the second moment"
 
     def run(self, X, source, **shared):
         """Return the `ReleasedComponents`."""
@@ -183,8 +185,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         *,
         delta: float = 1e-6,
         n_components: int | None = None,
-        data_norm: float | str = 1.0,
-        center: str | float | list | np.ndarray | None = "mean",
+        data_norm: float | Literal["auto"] = 1.0,
+        center: Literal["mean"] | float | ArrayLike | None = "mean",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -203,14 +205,14 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows, which may be a sparse matrix. A table that is larger than memory is read block by
+            block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

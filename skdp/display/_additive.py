@@ -1,6 +1,7 @@
 """Display of the terms of an additive model."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp.display._display import Display
 from skdp.gam import _shapes
+from skdp.gam._shapes import ShapeFunction
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
@@ -69,7 +71,14 @@ class AdditiveDisplay(Display):
     (['x0'], 2)
     """
 
-    def __init__(self, shapes, *, outputs, names, n_terms):
+    def __init__(
+        self,
+        shapes: Sequence[ShapeFunction],
+        *,
+        outputs: Sequence[str],
+        names: dict[int, str],
+        n_terms: int,
+    ):
         self.shapes = shapes
         self.outputs = outputs
         self.names = names
@@ -101,14 +110,17 @@ class AdditiveDisplay(Display):
         ValueError
             If a term or class does not exist, or the list of them is empty.
         """
-        model = model.steps[-1][1] if hasattr(model, "steps") else model
+        if hasattr(model, "steps"):
+            model = model.steps[-1][1]
         check_is_fitted(model)
         shapes = model.shape_functions_
-        chosen = (
-            range(len(shapes)) if terms is None else [_shapes.term_index(shapes, t) for t in terms]
-        )
+        chosen = list(range(len(shapes)))
+        if terms is not None:
+            chosen = [_shapes.term_index(shapes, term) for term in terms]
         outputs = _shapes.output_names(model)
-        drawn = outputs[:N_COLORS] if classes is None else [str(label) for label in classes]
+        drawn = outputs[:N_COLORS]
+        if classes is not None:
+            drawn = [str(label) for label in classes]
         if not (chosen and drawn and set(drawn) <= set(outputs)):
             raise ValueError(
                 f"terms and classes must name at least one each; the classes are {outputs}"

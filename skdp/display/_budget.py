@@ -63,7 +63,15 @@ class BudgetDisplay(Display):
     ({'a mean': 0.5, 'a count': 0.25}, 0.75)
     """
 
-    def __init__(self, epsilons, spent, *, limit, dataset, composition):
+    def __init__(
+        self,
+        epsilons: dict[str, float],
+        spent: float,
+        *,
+        limit: tuple[float, float],
+        dataset: str,
+        composition: str,
+    ):
         self.epsilons = epsilons
         self.spent = spent
         self.limit = limit
@@ -152,7 +160,9 @@ class CompositionDisplay(Display):
     ['advanced', 'basic', 'pld', 'rdp', 'rdp_order', 'zcdp']
     """
 
-    def __init__(self, counts, epsilons, *, delta, rdp_order):
+    def __init__(
+        self, counts: np.ndarray, epsilons: dict[str, np.ndarray], *, delta: float, rdp_order: float
+    ):
         self.counts = counts
         self.epsilons = epsilons
         self.delta = delta
@@ -186,15 +196,19 @@ class CompositionDisplay(Display):
         """
         counts = np.asarray(counts)
         epsilons = {}
-        for method in list(LINES) if methods is None else methods:
+        if methods is None:
+            methods = list(LINES)
+        for method in methods:
             if method not in LINES:
                 raise ValueError(f"methods must be among {sorted(LINES)}, got {method!r}")
             if method == "rdp_order":
                 cost = rdp(event, rdp_order, relation=relation)
                 values = [rdp_to_epsilon(n * cost, rdp_order, delta) for n in counts]
             else:
-                terms = {"relation": relation, "method": method}
-                values = [get_epsilon(event * int(n), delta, **terms) for n in counts]
+                values = [
+                    get_epsilon(event * int(n), delta, relation=relation, method=method)
+                    for n in counts
+                ]
             epsilons[method] = np.array(values)
         return cls(counts, epsilons, delta=delta, rdp_order=rdp_order)
 

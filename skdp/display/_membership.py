@@ -1,12 +1,22 @@
 """Displays of attacks against claims: ROC curves and certified lower bounds."""
 
+from collections.abc import Sequence
+from operator import attrgetter
+
 import numpy as np
 from sklearn.base import clone
 
 from skdp.accounting import convert_relation
-from skdp.audit import audit_epsilon, membership_inference, success_bound
+from skdp.audit import (
+    EpsilonAudit,
+    MembershipInference,
+    audit_epsilon,
+    membership_inference,
+    success_bound,
+)
 from skdp.audit._outputs import relation_in
 from skdp.display._display import Display
+from skdp.utils._types import Relation
 
 
 class MembershipInferenceDisplay(Display):
@@ -48,7 +58,14 @@ class MembershipInferenceDisplay(Display):
     ['DecisionTreeClassifier']
     """
 
-    def __init__(self, results, *, epsilon=None, delta=None, relation="add_remove"):
+    def __init__(
+        self,
+        results: dict[str, MembershipInference],
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        relation: Relation = "add_remove",
+    ):
         self.results = results
         self.relation = relation
         self.epsilon = epsilon
@@ -156,7 +173,7 @@ class EpsilonAuditDisplay(Display):
     [1.0, 4.0]
     """
 
-    def __init__(self, audits):
+    def __init__(self, audits: Sequence[EpsilonAudit]):
         self.audits = audits
 
     @classmethod
@@ -198,7 +215,7 @@ class EpsilonAuditDisplay(Display):
 
     def _draw(self, ax):
         """Draw the bounds and the claims."""
-        audits = sorted(self.audits, key=lambda audit: audit.epsilon)
+        audits = sorted(self.audits, key=attrgetter("epsilon"))
         points = np.array([(audit.epsilon, audit.lower_bound) for audit in audits])
         top = 1.1 * points.max()
         ends = np.array([0.0, top])

@@ -49,7 +49,15 @@ class PrivacyUtilityDisplay(Display):
     22.0
     """
 
-    def __init__(self, epsilons, scores, *, reference=None, cost, score_name="score"):
+    def __init__(
+        self,
+        epsilons: np.ndarray,
+        scores: np.ndarray,
+        *,
+        reference: float | None = None,
+        cost: float,
+        score_name: str = "score",
+    ):
         self.epsilons = epsilons
         self.scores = scores
         self.reference = reference

@@ -4,6 +4,7 @@ The derivation is in ``docs/theory/forests.md``.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,6 +14,7 @@ from skdp.gam._additive import FittedTerms
 from skdp.gam._models import RawTableClassifier, RawTableRegressor
 from skdp.ledger import PrivacyAccountant
 from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
+from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, is_auto
 
 # The tuned constants were chosen on training rows, see docs/theory/forests.md.
@@ -227,12 +229,12 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        n_estimators: int | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        n_estimators: int | Literal["auto"] = "auto",
         max_depth: int = 3,
         structure_seed: int = 0,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         class_weight: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -264,8 +266,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -410,9 +412,9 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        n_estimators: int | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        n_estimators: int | Literal["auto"] = "auto",
         max_depth: int = 3,
         structure_seed: int = 0,
         target_bounds: tuple[float, float] | None = None,
@@ -445,8 +447,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -7,6 +7,7 @@ returns an indicator for each leaf of a tree, or cell of a pair of columns: 1 if
 pass all of its tests.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -105,7 +106,7 @@ class CellThresholds(FrozenValue):
     thresholds: np.ndarray
     cells: np.ndarray
     width: float = MIN_WIDTH
-    labels: list = ()
+    labels: Sequence[object] = ()
 
 
 def _thresholds_of(model, kind, edges, scaled):

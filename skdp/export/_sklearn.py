@@ -5,6 +5,7 @@ import copy
 import numpy as np
 from scipy.linalg import block_diag
 from sklearn import cluster, decomposition, impute, linear_model, naive_bayes, preprocessing
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
@@ -41,7 +42,7 @@ ONE_TYPE = "the encoders of scikit-learn need categories of one type, with numbe
 BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
-def to_sklearn(model):
+def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return a scikit-learn estimator with the predictions of a fitted private one.
 
     It is computed from the released values, so that it costs no budget and has the guarantee of
@@ -71,8 +72,8 @@ def to_sklearn(model):
 
     Notes
     -----
-    Predictions are a function of the released values (post-processing). ``docs/how_to/serving.md`` lists
-    the result for each estimator, and the support of converters.
+    Predictions are a function of the released values (post-processing). ``docs/how_to/serving.md``
+    lists the result for each estimator, and the support of converters.
 
     Examples
     --------
@@ -178,7 +179,9 @@ def _classifier(model):
     is_margin_only = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
     loss = "hinge" if is_margin_only else getattr(model, "loss", "log_loss")
     exported = _linear_classifier(model, scores.weights, scores.constants, loss)
-    return make_pipeline(*scores.steps, exported) if scores.steps else exported
+    if scores.steps:
+        return make_pipeline(*scores.steps, exported)
+    return exported
 
 
 def _linear_classifier(model, coef, intercept, loss="log_loss"):

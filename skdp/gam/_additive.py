@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -65,7 +66,7 @@ class RawTableModel(TableEstimator):
     """
 
     _accepts = ("categorical", "string", "allow_nan")
-    _public = ("bounds", "categories")
+    _public: ClassVar[tuple[str, ...]] = ("bounds", "categories")
     _also_public = ("the columns' types and names",)
 
     def _check_rows(self, rows, plan):
@@ -152,7 +153,7 @@ class TermsModel(RawTableModel):
             Its constant becomes the intercept.
         """
         names = input_names(self, None)
-        shapes = _shapes.shape_functions(fitted.terms, fitted.values, names)
+        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names)
         for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
         return _shapes.centered(shapes, fitted.constant)

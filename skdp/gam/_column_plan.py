@@ -21,6 +21,7 @@ from skdp.stats._bounds import BoundsPlan
 from skdp.utils._findings import (
     NO_CATEGORIES,
     ONE_BIN,
+    is_in_one_bin,
     report_finding,
     report_identifiers,
     report_many_labels,
@@ -38,17 +39,6 @@ KEY_SELECTION_DELTA_FRACTION = 0.1
 # Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
 # evenly over the bounds, so bins have equal widths if the noise hides the counts.
 UNIFORM_PSEUDO_COUNT = 2.0
-# A warning says that a column is in one bin if the other bins have at most this fraction of the
-# rows, and if the noise of a count is at most this fraction of the rows.
-MAX_OTHER_BINS = 0.05
-MAX_NOISE_OF_ONE_BIN = 0.02
-# Flags and amounts of rare events have one of these values in most rows. A large bin that contains
-# one is no sign that the bounds are too wide, so the other bins must be smaller for the warning.
-# With bounds that were found this holds only for bins up to the given width, because wider bins
-# may contain many other values.
-TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
-MAX_WIDTH_OF_TYPICAL_VALUE = 1.0
-MAX_OTHER_BINS_OF_TYPICAL_VALUE = 0.005
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -470,26 +460,19 @@ class ColumnsPlan(PlanValue):
 
         The answer is False if the noise is too large to show it.
         """
-        if "label" in term.kinds or scale > MAX_NOISE_OF_ONE_BIN * self.n_rows:
+        if "label" in term.kinds:
             return False
-        counts = term.counts[:-1]
-        others = counts.sum() - counts.max()
-        is_typical = self._contains_typical_value(term, int(counts.argmax()))
-        fraction = MAX_OTHER_BINS_OF_TYPICAL_VALUE if is_typical else MAX_OTHER_BINS
-        return others <= fraction * self.n_rows + scale
-
-    def _contains_typical_value(self, term, k):
-        """Return True if the k-th bin contains one of `TYPICAL_VALUES` and is narrow enough."""
-        (edges,) = term.edges
         is_declared = self.columns[term.features[0]].domain is not None
-        if term.kinds != ("number",):
-            return False
-        if not is_declared and edges[k + 1] - edges[k] > MAX_WIDTH_OF_TYPICAL_VALUE:
-            return False
-        # The outermost bins contain the values beyond the bounds.
-        high = edges[k + 1] if k + 2 < len(edges) else np.inf
-        low = edges[k] if k else -np.inf
-        return bool(((low <= TYPICAL_VALUES) & (TYPICAL_VALUES < high)).any())
+        counts = term.counts[:-1]
+        return is_in_one_bin(
+            counts,
+            counts.sum() - counts.max(),
+            term.edges[0],
+            scale,
+            self.n_rows,
+            has_values=term.kinds == ("number",),
+            is_declared=is_declared,
+        )
 
     def _merge_bins(self, term, noisy, scale):
         """Return a term with the bins and counts that follow from its noisy counts."""

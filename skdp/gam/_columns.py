@@ -326,7 +326,7 @@ class Term(FrozenValue):
     features: tuple
     kinds: tuple
     edges: tuple
-    counts: np.ndarray = None
+    counts: np.ndarray | None = None
 
     @property
     def shape(self):

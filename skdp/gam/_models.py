@@ -1,5 +1,7 @@
 """Additive classifier and regressor on private bins."""
 
+from typing import Literal
+
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
@@ -8,6 +10,7 @@ from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
+from skdp.utils._types import Bounds, Categories, Classes
 
 
 def _class_task(weights, delta):
@@ -274,12 +277,12 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        n_bins: int | str = "auto",
-        interactions: int | list | str = 0,
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        n_bins: int | Literal["auto"] = "auto",
+        interactions: int | list | Literal["auto"] = 0,
         monotonic_cst: dict | list | None = None,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         class_weight: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -311,8 +314,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -464,10 +467,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        n_bins: int | str = "auto",
-        interactions: int | list | str = 0,
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        n_bins: int | Literal["auto"] = "auto",
+        interactions: int | list | Literal["auto"] = 0,
         monotonic_cst: dict | list | None = None,
         target_bounds: tuple[float, float] | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -499,8 +502,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

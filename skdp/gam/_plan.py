@@ -1,6 +1,7 @@
 """Plan of a fit of an additive model: its stages and their fractions of one budget."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -88,7 +89,7 @@ class AdditivePlan(ColumnsPlan):
     """
 
     task: object
-    declared_pairs: list = ()
+    declared_pairs: Sequence[tuple[int, int]] = ()
     n_chosen: int = 0
     signs: tuple = ()
 

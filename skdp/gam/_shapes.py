@@ -56,7 +56,7 @@ class ShapeFunction(Term):
     values: np.ndarray
 
 
-def shape_functions(terms, values, names):
+def make_shape_functions(terms, values, names):
     """Return the `ShapeFunction` of each term.
 
     Parameters

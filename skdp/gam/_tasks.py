@@ -231,7 +231,7 @@ class VarianceOfTargets(MechanismPlan):
     clip: float
     mechanism: object
 
-    released = "the variance of targets"
+    released_name = "the variance of targets"
 
     def run(self, targets, center, source, persons=None):
         """Return the variance, at least the standard deviation of its noise and at most clip**2.

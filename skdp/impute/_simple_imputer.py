@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 from numbers import Real
+from typing import Literal
 
 import numpy as np
+from sklearn.base import clone
 
-from skdp._data._columns import ColumnTable, check_not_infinite, read_columns
+from skdp._data._columns import ColumnTable, check_not_infinite, declared_bounds, read_columns
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
@@ -18,10 +20,12 @@ from skdp.preprocessing._categories import Declared, category_lists, check_decla
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
+from skdp.utils._findings import report_unfilled_means
 from skdp.utils._frames import TIMES, objects
 from skdp.utils._labels import are_missing, is_missing, label_kinds
 from skdp.utils._output import asks_for_frame
 from skdp.utils._sums import range_weights
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 
 
@@ -46,16 +50,16 @@ class DPSimpleImputer(PlannedTransformer):
         a dict from a column's name or position to its pair. low < high, both within -1e150 and
         1e150 and at least 1e-150 apart. It must not be computed from the data. "auto" finds it
         privately for a fifth of epsilon and at most a fifth of delta. Values are clipped to it in
-        `fit`.
+        `fit`. Ignored by the other strategies.
     categories : list, dict of column to list or "auto", or "auto", default=None
         For "most_frequent": declared categories, which must not be read off the data: a list with
         one list per column, a dict from a column's name or position to its list, or one flat list
         for every column. None or "auto" finds the numbers and strings that many rows contain.
         "auto" instead of a column's list finds those of this column. Finding categories needs a
-        positive delta.
+        positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0.
+        is 0. Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -122,9 +126,9 @@ class DPSimpleImputer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        strategy: str = "mean",
-        bounds: tuple | dict | str = "auto",
-        categories: list | dict | np.ndarray | str | None = None,
+        strategy: Literal["mean", "median", "most_frequent", "constant"] = "mean",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
         fill_value: object = None,
         add_indicator: bool = False,
         accountant: PrivacyAccountant | None = None,
@@ -147,14 +151,13 @@ class DPSimpleImputer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -215,6 +218,10 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
+        # Also where the strategy does not read them, so that a search over strategies costs nothing
+        # if one of them is wrong.
+        category_lists(self.categories, shape)
+        declared_bounds(self.bounds, shape)
 
         def plan_location(low, high, guarantee):
             """Return the plan of the medians or means within bounds."""
@@ -281,6 +288,31 @@ class DPSimpleImputer(PlannedTransformer):
         if not self.add_indicator:
             return filled
         return np.hstack([filled, missing.astype(filled.dtype)])
+
+    @property
+    def _passes_cells_on(self):
+        """True if the output is an array of the input's cells, which may be of any kind."""
+        keeps_kinds = self.strategy in ("most_frequent", "constant")
+        return keeps_kinds and not self.add_indicator and not asks_for_frame(self)
+
+    def _cells_passed_on(self, X):
+        """Return X as a fitted imputer would, with any present cell for the missing ones.
+
+        Later steps of a pipeline read it before the first charge, for the errors that they raise.
+        """
+        imputer = clone(self)
+        table = imputer._read(X)
+        if not isinstance(table, ColumnTable):
+            table = ColumnTable(table.shape, table)
+        cells = []
+        for j in range(table.shape[1]):
+            column = table.whole_column(j)
+            present = np.flatnonzero(~are_missing(column))
+            cells.append(column[present[0]] if len(present) else self._fill)
+        imputer.statistics_ = _statistics(cells)
+        # An estimator counts as fitted once it has a statement.
+        imputer.privacy_ = None
+        return imputer.transform(X)
 
     def _names_made(self, names, parts, form=None):
         indicators = [f"missingindicator_{name}" for name in names] if self.add_indicator else []
@@ -352,7 +384,7 @@ class MeansOfPresent(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "sums of the values that are present"
+    released_name = "sums of the values that are present"
 
     @property
     def size(self):
@@ -390,7 +422,13 @@ class MeansOfPresent(MechanismPlan):
         positions = np.where(
             is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
         )
-        return low + np.clip(positions, 0.0, 1.0) * (high - low)
+        positions = np.clip(positions, 0.0, 1.0)
+        # The noise of a mean at one end is that of the sum of weights of the other end. The means
+        # are scaled to [-1, 1], which has twice the length.
+        noise_std = 2.0 * self.mechanism.deviation(self.size)
+        noise_std = noise_std / np.where(is_significant, counts, 1.0)
+        report_unfilled_means(2.0 * positions - 1.0, noise_std, low, high)
+        return low + positions * (high - low)
 
 
 def _check_fill_value(fill_value):

@@ -11,18 +11,21 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal, Self
 
 from skdp._version import __version__
 from skdp.accounting._events import Event, readable_json
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import Record
-from skdp.ledger._registry import normalize_address, open_ledger
+from skdp.ledger._registry import Ledger, normalize_address, open_ledger
 from skdp.ledger._state import BudgetLimit, Charge, LedgerConfig, Part, State
 from skdp.ledger._view import LedgerView, ledger_records
+from skdp.utils._types import Composition, Relation, Unit
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
 # The live handles by (address and data set, part, user, purpose), and the `_SharedState` that the
 # handles of a data set share, by (address, data set).
+_live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
 
 
@@ -109,27 +112,30 @@ class PrivacyAccountant(LedgerView):
     False
     """
 
+    _address: str
+    _shared: "_SharedState"
+
     def __new__(
         cls,
-        epsilon=None,
-        delta=None,
+        epsilon: float | None = None,
+        delta: float | None = None,
         *,
-        relation="add_remove",
-        composition="basic",
-        rdp_order=None,
-        unit="row",
-        max_rows=1,
-        missing_ids="error",
-        on_raw_data="warn",
-        ledger=None,
-        dataset="default",
-    ):
+        relation: Relation = "add_remove",
+        composition: Composition = "basic",
+        rdp_order: float | None = None,
+        unit: Unit = "row",
+        max_rows: int = 1,
+        missing_ids: Literal["error", "distinct"] = "error",
+        on_raw_data: Literal["warn", "raise"] = "warn",
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str = "default",
+    ) -> Self:
         if epsilon is None and delta is None:
             # skops and similar loaders create an empty object first and set its state afterwards.
             return object.__new__(cls)
         config = LedgerConfig(
-            epsilon=epsilon,
-            delta=delta,
+            epsilon=epsilon,  # type: ignore[arg-type]  # LedgerConfig refuses None
+            delta=delta,  # type: ignore[arg-type]  # as above
             relation=relation,
             unit=unit,
             max_rows=max_rows,
@@ -148,11 +154,25 @@ class PrivacyAccountant(LedgerView):
         owner = handle._parent() or handle
         return attach(handle._address, dataset, None, owner._user, owner._purpose)
 
-    def __init__(self, *_, **__):
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: Relation = "add_remove",
+        composition: Composition = "basic",
+        rdp_order: float | None = None,
+        unit: Unit = "row",
+        max_rows: int = 1,
+        missing_ids: Literal["error", "distinct"] = "error",
+        on_raw_data: Literal["warn", "raise"] = "warn",
+        ledger: str | os.PathLike[str] | None = None,
+        dataset: str = "default",
+    ):
+        # `__new__` returned the live handle. Here `epsilon` and `delta` have no defaults, so that
+        # type checkers report when one is missing.
         if not vars(self):
-            raise TypeError(
-                "epsilon and delta are missing: PrivacyAccountant(epsilon=1.0, delta=0)"
-            )
+            raise TypeError("epsilon and delta must be numbers, got None")
 
     def _open(self, config, reserved_from=None):
         """Open the data set unless it is open; return True if this call opened it.
@@ -423,8 +443,10 @@ class PrivacyAccountant(LedgerView):
                 "user and purpose of a reserved budget cannot be changed: call as_user before "
                 "reserve"
             )
-        user = self._user if user is None else user
-        purpose = self._purpose if purpose is None else purpose
+        if user is None:
+            user = self._user
+        if purpose is None:
+            purpose = self._purpose
         return self._same_data_set(self._part, user, purpose)
 
     def change_limit(self, epsilon: float, delta: float, *, reason: str) -> None:
@@ -674,7 +696,9 @@ class PrivacyAccountant(LedgerView):
     def _with_parent(self, state):
         """Return the state, closed if the data set from which it was reserved is closed."""
         parent_closed = None if state.closed is not None else self._parent_closed()
-        return state if parent_closed is None else replace(state, closed=parent_closed)
+        if parent_closed is None:
+            return state
+        return replace(state, closed=parent_closed)
 
     def _parent_closed(self):
         """Return the reason why the parent of a reserved budget is closed, or None."""
@@ -760,15 +784,15 @@ class _SharedState:
         For a reserved budget, the handle that reserved it.
     """
 
-    def __init__(self, address, dataset, identity):
+    def __init__(self, address: str, dataset: str, identity: str | None):
         self.address = address
         self.dataset = dataset
         self.identity = identity
         self.state = State()
-        self.ledger = None
-        self.parent = None
+        self.ledger: Ledger | None = None
+        self.parent: PrivacyAccountant | None = None
 
-    def check_identity(self, identity):
+    def check_identity(self, identity: str | None) -> None:
         """Raise LedgerError unless the identity is the one that was read before."""
         if self.identity is not None and identity != self.identity:
             problem = "begins with another record"
@@ -781,7 +805,7 @@ class _SharedState:
                 "or begin a new one at another address"
             )
 
-    def store(self, state):
+    def store(self, state: State) -> State:
         """Store a state that was read and return it; LedgerError if it is of another ledger."""
         self.check_identity(state.identity)
         self.identity = state.identity

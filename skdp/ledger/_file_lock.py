@@ -14,16 +14,16 @@ import weakref
 from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._sql import hold_connection
+from skdp.ledger._connections import hold_connection
 
 try:
     import fcntl
 except ImportError:
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]  # Windows has no such module
 try:
     import msvcrt
 except ImportError:
-    msvcrt = None
+    msvcrt = None  # type: ignore[assignment]  # only Windows has this module
 
 LOCK_SUFFIX = ".skdp-lock"
 # Windows forbids reading locked bytes, so the one byte that is locked is far behind the text of
@@ -31,7 +31,7 @@ LOCK_SUFFIX = ".skdp-lock"
 _LOCKED_BYTE = 1 << 30
 
 # A forked child inherits copies of these open files, and with them the locks, until it closes them.
-_open_locks = weakref.WeakSet()
+_open_locks: "weakref.WeakSet[LockFile]" = weakref.WeakSet()
 
 
 def _close_locks_in_child():

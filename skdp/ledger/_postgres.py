@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
+from skdp.ledger._connections import hold_connection
 
 _KEYWORDS = (
     "user host hostaddr dbname service application_name connect_timeout target_session_attrs "
@@ -167,7 +168,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             statement = statement.replace("?", "%s")
             return call_driver(connection.execute, statement, parameters or None)
 
-        with _sql.hold_connection(self.address):
+        with hold_connection(self.address):
             connection = call_driver(psycopg.connect, self.address, **settings)
             try:
                 timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"

@@ -2,11 +2,13 @@
 
 import json
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from skdp.accounting._composition import SCHEDULES
 from skdp.accounting._events import Event
 from skdp.utils._documents import PrintedDocument, Section, with_bar
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._types import Composition, Relation, Unit
 from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
@@ -128,10 +130,10 @@ class BudgetReport(PrintedDocument, FrozenValue):
     dataset: str
     limit: tuple
     spent: tuple
-    relation: str
-    unit: str
+    relation: Relation
+    unit: Unit
     max_rows: int
-    composition: str
+    composition: Composition
     charges: tuple
     head_hash: str
     reuses: tuple = ()
@@ -228,7 +230,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
         numbers = {charge.sequence: str(i) for i, charge in enumerate(self.charges, start=1)}
         max_epsilon = max((charge.epsilon for charge in self.charges), default=0.0)
         rows: list[tuple[str, ...]] = []
-        for entry in sorted((*self.charges, *self.reuses), key=lambda entry: entry.sequence):
+        for entry in sorted((*self.charges, *self.reuses), key=attrgetter("sequence")):
             number = numbers.get(entry.sequence)
             release = [entry.label]
             if number is None:

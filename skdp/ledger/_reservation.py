@@ -9,9 +9,11 @@ checks that the release was planned and that it is made once.
 import hashlib
 import math
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Protocol
 
 from skdp._version import __version__
 from skdp.accounting._bounds import get_epsilon
@@ -19,8 +21,10 @@ from skdp.accounting._composition import claimed_price, is_proved
 from skdp.accounting._events import ApproximateDP, Composed, Event, Gaussian, PureDP, leaves
 from skdp.accounting._laws import group_event
 from skdp.exceptions import BudgetExceededError
+from skdp.ledger._accountant import PrivacyAccountant
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied
 from skdp.utils._rounding import format_rounded_up
+from skdp.utils._types import Relation
 from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked
 
@@ -49,7 +53,7 @@ class PlannedCharge(FrozenValue):
     """
 
     name: str
-    event: object
+    event: Event
     epsilon: float = checked(check_epsilon)
     delta: float = checked(check_delta, default=0.0)
 
@@ -58,13 +62,12 @@ class PlannedCharge(FrozenValue):
         """True if the event is that of the mechanism, and not a placeholder."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
-    def covers(self, event: Event, relation: str) -> bool:
+    def covers(self, event: Event, relation: Relation) -> bool:
         """Return True if a release costs at most as much as the planned one, at every delta.
 
-        This holds in three cases: the events of the release are among the planned ones; or both
-        consist of Gaussians only, which compose to one Gaussian, and the release has at least as
-        much noise; or the planned event is a placeholder whose (epsilon, delta) the release
-        satisfies.
+        This holds in two cases: the Gaussians of the release, which compose to one Gaussian, have
+        at least as much noise as the planned ones, and its other events are among the planned
+        ones; or the planned event is a placeholder whose (epsilon, delta) the release satisfies.
 
         Parameters
         ----------
@@ -77,16 +80,15 @@ class PlannedCharge(FrozenValue):
         -------
         bool
         """
-        requested_events = leaves(event)
-        planned_events = leaves(self.event)
-        if all(n <= planned_events.get(leaf, 0) for leaf, n in requested_events.items()):
+        requested, requested_others = _precision_and_others(event)
+        planned, planned_others = _precision_and_others(self.event)
+        are_planned = all(n <= planned_others[leaf] for leaf, n in requested_others.items())
+        if are_planned and requested <= planned:
             return True
-        requested = _precision(requested_events)
-        planned = _precision(planned_events)
-        if requested is not None and planned is not None:
-            return requested <= planned
+        if not isinstance(self.event, ApproximateDP | PureDP):
+            return False
         delta = getattr(self.event, "delta", 0.0)
-        return not self.exact and is_proved(event, self.event.epsilon, delta, relation)
+        return is_proved(event, self.event.epsilon, delta, relation)
 
     def price(
         self, event: Event, epsilon: float | None, delta: float | None, config: LedgerConfig
@@ -120,50 +122,68 @@ class PlannedCharge(FrozenValue):
             )
         if epsilon is None:
             epsilon, delta = self.epsilon, self.delta if delta is None else delta
-        delta = 0.0 if delta is None else delta
+        if delta is None:
+            delta = 0.0
         price = claimed_price(event, epsilon, delta, config.relation)
         if config.max_rows == 1:
             return price
         cost = get_epsilon(event, delta, **config.options)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), config.max_rows)
-        return (cost, delta) if cost < math.inf else (group.epsilon, group.delta)
+        if cost < math.inf:
+            return (cost, delta)
+        return (group.epsilon, group.delta)
 
 
-def _precision(events):
-    """Return the sum of 1 / noise_multiplier**2 over Gaussians, as an exact fraction.
+def _precision_and_others(event):
+    """Return the sum of 1 / noise_multiplier**2 over Gaussians, and a counter of other events.
 
     The composition of Gaussians is one Gaussian of this precision (Dong, Roth and Su 2022,
-    Corollary 3.3). The result is None unless all events are Gaussians.
+    Corollary 3.3). The precision is an exact fraction.
 
     Parameters
     ----------
-    events : dict
-        From events to counts, as `leaves` returns it.
+    event : Event
     """
-    if not events or not all(isinstance(event, Gaussian) for event in events):
-        return None
-    return sum(count / Fraction(event.noise_multiplier) ** 2 for event, count in events.items())
+    precision = Fraction(0)
+    others = Counter()
+    for leaf, count in leaves(event).items():
+        if isinstance(leaf, Gaussian):
+            precision += count / Fraction(leaf.noise_multiplier) ** 2
+        else:
+            others[leaf] += count
+    return precision, others
 
 
-def covering_gaussian(events):
-    """Return one Gaussian that covers several events which differ by rounding only.
+def covering_event(events):
+    """Return one event that covers alternative events of a release which differ little.
+
+    Alternatives may differ by rounding, as those of tables of several shapes do, or by the delta
+    that is reserved to find categories, which a table without categories does not need.
 
     Parameters
     ----------
     events : sequence of Event
-        Alternative events of one release.
 
     Returns
     -------
-    Gaussian or None
-        The Gaussian, with a noise multiplier that is smaller by a relative 1e-9. None if an event
-        does not consist of Gaussians, or if the events differ by more than rounding.
+    Event or None
+        One Gaussian, with a noise multiplier that is smaller by a relative 1e-9, and the reserved
+        deltas. None if the events differ by more, or are none of Gaussians.
     """
-    precisions = [_precision(leaves(event)) for event in events]
-    if None in precisions or max(precisions) > min(precisions) * (1 + Fraction(1, 10**9)):
+    parts = [_precision_and_others(event) for event in events]
+    precisions = [precision for precision, _ in parts]
+    reserved = Counter()
+    for _, others in parts:
+        reserved |= others
+    reserves_delta = all(isinstance(e, ApproximateDP) and e.epsilon == 0.0 for e in reserved)
+    # A reserved delta leaves the Gaussian less budget, by some percent at most.
+    tolerance = Fraction(1, 20) if reserved else Fraction(1, 10**9)
+    is_close = max(precisions) <= min(precisions) * (1 + tolerance)
+    if not (min(precisions) > 0 and reserves_delta and is_close):
         return None
-    return Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
+    gaussian = Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
+    return Composed((gaussian, *reserved.elements())) if reserved else gaussian
 
 
 def plan_event(plan: Sequence[PlannedCharge]) -> Event:
@@ -200,15 +220,31 @@ def _describe_plan(steps, charge):
     return f"{description} that was charged as one, ({cost}) together"
 
 
+class _HasPlannedCharge(Protocol):
+    """The attributes that a subclass of `_PlannedRelease` has."""
+
+    @property
+    def planned(self) -> PlannedCharge:
+        """The planned release."""
+
+    @property
+    def config(self) -> LedgerConfig:
+        """The configuration of the accountant."""
+
+    def _paying_charge(
+        self, price: tuple[float, float], event: Event, label: str, seeded: bool
+    ) -> Charge:
+        """Return the charge that covers the release."""
+
+
 class _PlannedRelease(NotCopied):
     """One release of a plan, to be used instead of an estimator's accountant.
 
-    A subclass has the attributes `planned`, a `PlannedCharge`, and `config`, a `LedgerConfig`.
-    Its `_paying_charge(price, event, label, seeded)` returns the charge that covers the release.
+    A subclass has the attributes of `_HasPlannedCharge`.
     """
 
     def charge(
-        self,
+        self: _HasPlannedCharge,
         event: Event,
         *,
         label: str = "",
@@ -301,6 +337,11 @@ class Allowance(_PlannedRelease):
         return f"Allowance({self.planned.name!r}, {state})"
 
 
+def _new_name():
+    """Return a name that no other reservation has."""
+    return uuid.uuid4().hex
+
+
 def _check_plan(planned, name):
     if not planned:
         raise ValueError(f"{name} is empty: a plan needs at least one PlannedCharge")
@@ -337,12 +378,12 @@ class Reservation(NotCopied, FrozenValue):
         The handles that estimators use as their accountants, in the order of the plan.
     """
 
-    accountant: object
-    planned: tuple = checked(_check_plan)
+    accountant: PrivacyAccountant
+    planned: tuple[PlannedCharge, ...] = field(metadata={"check": _check_plan})
     epsilon: float
     delta: float
     label: str = "plan"
-    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    name: str = field(default_factory=_new_name)
 
     @property
     def event(self) -> Event:

@@ -1,14 +1,16 @@
 """The state of a data set after its records, and the privacy cost of the next charge."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from skdp.accounting._composition import RULES, claimed_price, is_proved
-from skdp.accounting._events import cached_event_from_json
+from skdp.accounting._events import Event, cached_event_from_json
 from skdp.accounting._guarantee import Guarantee, Neighbors, PrivacyParams
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger._chain import CHAIN_START
+from skdp.utils._types import Composition
 from skdp.utils._validation import check_choice, check_name, check_within
 from skdp.utils._values import checked
 
@@ -26,7 +28,7 @@ class NotCopied:
 class LedgerConfig(PrivacyParams, Neighbors):
     """The settings with which a data set was opened; only the limit can change."""
 
-    composition: str = checked(check_choice, default="basic", choices=RULES)
+    composition: Composition = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
     missing_ids: str = checked(check_choice, default="error", choices=("error", "distinct"))
     on_raw_data: str = checked(check_choice, default="warn", choices=("warn", "raise"))
@@ -122,7 +124,7 @@ class Charge:
     """
 
     label: str
-    event: object
+    event: Event
     epsilon: float
     delta: float
     seeded: bool
@@ -238,8 +240,8 @@ class BudgetLimit(PrivacyParams):
     """
 
     name: str = ""
-    users: tuple = checked(_check_names, default=())
-    purposes: tuple = checked(_check_names, default=())
+    users: Sequence[str] = checked(_check_names, default=())
+    purposes: Sequence[str] = checked(_check_names, default=())
 
     def counts(self, user, purpose):
         """Return True if a user's charge for a purpose counts towards the limit."""

@@ -1,16 +1,73 @@
 """The part of an accountant that reads: totals, charges and reports of a data set."""
 
+from typing import Protocol
+
 from skdp.accounting._bounds import get_epsilon
 from skdp.accounting._events import Composed
 from skdp.exceptions import LedgerError
-from skdp.ledger._registry import normalize_address, open_ledger
+from skdp.ledger._registry import Ledger, normalize_address, open_ledger
 from skdp.ledger._report import BudgetReport
 from skdp.ledger._state import Charge, LedgerConfig, NotCopied, Part, Reuse, State, read_entries
 from skdp.utils._documents import html_text
+from skdp.utils._types import Composition, Method, Relation, Unit
+
+
+class _Identified(Protocol):
+    """The state that handles of a data set share: the hash of its opening record, if known."""
+
+    identity: str | None
+
+    def check_identity(self, identity: str | None) -> None:
+        """Raise LedgerError unless the identity is the one that was read before."""
+
+
+class _OpenedState(Protocol):
+    """The `State` of a data set that was opened, so that its configuration is known."""
+
+    config: LedgerConfig
+    identity: str
+    closed: str | None
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """The (epsilon, delta) of all charges."""
+
+    def remaining(self, user: str = "", purpose: str = "") -> tuple[float, float]:
+        """Return the remaining (epsilon, delta) of a user for a purpose."""
+
+    def breakdown(self) -> tuple:
+        """Return the totals by user and purpose."""
 
 
 class LedgerView(NotCopied):
-    """The methods of an accountant that read; a subclass has `_ledger` and `_current_state`."""
+    """The methods of an accountant that read.
+
+    A subclass has the attributes that are declared here, and defines the methods and the property
+    that raise `NotImplementedError`.
+    """
+
+    _dataset: str
+    _part: Part | None
+    _user: str
+    _purpose: str
+    _shared: _Identified
+
+    @property
+    def _ledger(self) -> Ledger:
+        """The ledger."""
+        raise NotImplementedError
+
+    def _current_state(self) -> _OpenedState:
+        """Read the ledger once and return the state."""
+        raise NotImplementedError
+
+    def _check_opened(self, state: State) -> _OpenedState:
+        """Return the state unchanged; LedgerError if the data set was never opened."""
+        raise NotImplementedError
+
+    def _with_parent(self, state: _OpenedState) -> _OpenedState:
+        """Return the state, closed if the data set from which it was reserved is closed."""
+        raise NotImplementedError
 
     @property
     def dataset(self) -> str:
@@ -43,17 +100,17 @@ class LedgerView(NotCopied):
         return self.config.delta
 
     @property
-    def relation(self) -> str:
+    def relation(self) -> Relation:
         """The relation between neighboring data sets."""
         return self.config.relation
 
     @property
-    def composition(self) -> str:
+    def composition(self) -> Composition:
         """The method by which charges add up."""
         return self.config.composition
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Unit:
         """The privacy unit."""
         return self.config.unit
 
@@ -101,7 +158,7 @@ class LedgerView(NotCopied):
         """List of every `Reuse`, a step that ran in a run charged before, oldest first."""
         return list(read_entries(self._records(), "reuse"))
 
-    def recompose(self, method: str = "auto", delta: float | None = None) -> float:
+    def recompose(self, method: Method = "auto", delta: float | None = None) -> float:
         """Return the epsilon of all charges by another composition method.
 
         The figure holds only if all parameters were fixed beforehand. Parts of a partition are
@@ -120,7 +177,8 @@ class LedgerView(NotCopied):
         """
         config = self._current_state().config
         event = Composed(tuple(charge.event for charge in self.charges))
-        delta = config.delta if delta is None else delta
+        if delta is None:
+            delta = config.delta
         return get_epsilon(event, delta, method=method, **config.options)
 
     def verify(self) -> str:

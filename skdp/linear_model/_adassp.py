@@ -4,11 +4,11 @@ With rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|
 release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's smallest
 eigenvalue. The regularization strength is what the noise in A requires beyond that eigenvalue.
 
-There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The three statistics
-have noise of one joint calibration instead of a third of epsilon each. An off-diagonal entry of A
-represents two entries, so that its noise is smaller by :math:`\sqrt 2`. A row longer than the bound
-is multiplied by a factor q, together with its constant feature and its target. The last entry of A,
-:math:`c^2 \sum q^2`, is therefore released like the others.
+There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The three
+statistics have noise of one joint calibration instead of a third of epsilon each. An off-diagonal
+entry of A represents two entries, so that its noise is smaller by :math:`\sqrt 2`. A row longer
+than the bound is multiplied by a factor q, together with its constant feature and its target. The
+last entry of A, :math:`c^2 \sum q^2`, is therefore released like the others.
 """
 
 import math

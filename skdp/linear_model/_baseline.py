@@ -59,7 +59,7 @@ class ClassBaseline(MechanismPlan):
     mechanism: LaplaceMechanism
     max_abs_score: float
 
-    released = "class frequencies"
+    released_name = "class frequencies"
 
     def __post_init__(self):
         self.check_size(len(self.class_weight))
@@ -124,7 +124,7 @@ class MeanBaseline(MechanismPlan):
     mechanism: LaplaceMechanism
     high: float | None = None
 
-    released = "the mean of targets"
+    released_name = "the mean of targets"
 
     @property
     def score_std(self):

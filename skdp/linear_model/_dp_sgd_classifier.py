@@ -1,6 +1,7 @@
 """Linear classification by noisy stochastic gradients."""
 
 import math
+from typing import Literal
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -12,6 +13,7 @@ from skdp.linear_model import _classifier
 from skdp.linear_model._baseline import MAX_SCORE, reserve_for_class_baseline
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
 from skdp.utils._row_wise import row_sums
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice
 
 # Half the width of the hinge's rounded corner. A rounding error of a score changes the residual by
@@ -45,9 +47,9 @@ class DPSGDClassifier(
     Each step draws a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
     their sum and updates the weights by the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" follow from
-    public quantities by a rule that is documented in ``docs/theory/dp_sgd.md``. The last steps of `fit`
-    test the weights: as far as they explain no more than chance, they are shrunk towards noisy
-    class frequencies, by a factor of at least 0.1.
+    public quantities by a rule that is documented in ``docs/theory/dp_sgd.md``. The last steps of
+    `fit` test the weights: as far as they explain no more than chance, they are shrunk towards
+    noisy class frequencies, by a factor of at least 0.1.
 
     Parameters
     ----------
@@ -197,25 +199,25 @@ class DPSGDClassifier(
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
-        classes: list | np.ndarray | None = None,
-        loss: str = "log_loss",
-        penalty: str | None = "l2",
-        alpha: float | str = "auto",
-        max_grad_norm: float | str = "auto",
-        sampling: str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        optimizer: str = "nesterov",
-        learning_rate: str = "constant",
-        eta0: float | str = "auto",
+        classes: Classes | None = None,
+        loss: Literal["log_loss", "hinge", "squared_hinge", "modified_huber"] = "log_loss",
+        penalty: Literal["l2"] | None = "l2",
+        alpha: float | Literal["auto"] = "auto",
+        max_grad_norm: float | Literal["auto"] = "auto",
+        sampling: Literal["auto", "full", "poisson", "without_replacement"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        max_iter: int | Literal["auto"] = "auto",
+        optimizer: Literal["nesterov", "sgd", "adam"] = "nesterov",
+        learning_rate: Literal["constant", "invscaling", "linear"] = "constant",
+        eta0: float | Literal["auto"] = "auto",
         power_t: float = 0.5,
-        momentum: float | str = "auto",
+        momentum: float | Literal["auto"] = "auto",
         average: bool = True,
         projection_radius: float | None = None,
-        partial_fit_rows: str = "any",
+        partial_fit_rows: Literal["any", "disjoint"] = "any",
         class_weight: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -260,8 +262,8 @@ class DPSGDClassifier(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -306,8 +308,8 @@ class DPSGDClassifier(
             has them. If they are known already, they must be equal.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

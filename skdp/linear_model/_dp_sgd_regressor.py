@@ -1,6 +1,7 @@
 """Linear regression by noisy stochastic gradients."""
 
 from dataclasses import replace
+from typing import Literal
 
 from skdp._losses._numbers import HuberLoss
 from skdp.base import private_fit, private_fit_method
@@ -23,8 +24,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
     the weights by the result. Targets and predictions are clipped to `target_bounds`. All settings
     that are "auto" follow from public quantities by a rule that is documented in
-    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no more
-    than chance, they are shrunk towards the noisy mean of the targets.
+    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: as far as they explain no
+    more than chance, they are shrunk towards the noisy mean of the targets.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         two most expensive ones).
     huber_threshold : float or "auto", default="auto"
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
-        range.
+        range. Ignored unless `loss` is "huber".
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -166,26 +167,26 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        loss: str = "squared_error",
-        penalty: str | None = "l2",
-        alpha: float | str = "auto",
-        max_grad_norm: float | str = "auto",
-        sampling: str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        optimizer: str = "nesterov",
-        learning_rate: str = "constant",
-        eta0: float | str = "auto",
+        loss: Literal["squared_error", "huber"] = "squared_error",
+        penalty: Literal["l2"] | None = "l2",
+        alpha: float | Literal["auto"] = "auto",
+        max_grad_norm: float | Literal["auto"] = "auto",
+        sampling: Literal["auto", "full", "poisson", "without_replacement"] = "auto",
+        batch_size: int | Literal["auto"] = "auto",
+        max_iter: int | Literal["auto"] = "auto",
+        optimizer: Literal["nesterov", "sgd", "adam"] = "nesterov",
+        learning_rate: Literal["constant", "invscaling", "linear"] = "constant",
+        eta0: float | Literal["auto"] = "auto",
         power_t: float = 0.5,
-        momentum: float | str = "auto",
+        momentum: float | Literal["auto"] = "auto",
         average: bool = True,
         projection_radius: float | None = None,
-        partial_fit_rows: str = "any",
-        huber_threshold: float | str = "auto",
+        partial_fit_rows: Literal["any", "disjoint"] = "any",
+        huber_threshold: float | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -229,8 +230,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -270,8 +271,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Targets; clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -312,11 +313,11 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             raise ValueError(
                 f"target_bounds must be between -1e100 and 1e100, got {self.target_bounds!r}"
             )
-        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            return replace(LOSS_SPEC, loss=HuberLoss())
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half_range
+        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
+            return replace(LOSS_SPEC, loss=HuberLoss())
         if not 1e-50 <= threshold <= 1e50:
             raise ValueError(
                 f"huber_threshold is {self.huber_threshold!r}; divided by half the range of "

@@ -1,8 +1,7 @@
 """Logistic regression with differential privacy."""
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Literal
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
@@ -13,6 +12,7 @@ from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_reg_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, split_guarantee
 from skdp.mechanisms._stages import stages_of
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice
 
 
@@ -164,15 +164,15 @@ class DPLogisticRegression(
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
-        classes: list | np.ndarray | None = None,
-        mechanism: str = "auto",
-        C: float | str = "auto",
-        penalty: str = "l2",
+        classes: Classes | None = None,
+        mechanism: Literal["auto", "output", "objective", "gradient"] = "auto",
+        C: float | Literal["auto"] = "auto",
+        penalty: Literal["l2"] = "l2",
         class_weight: dict | None = None,
-        standard_errors: str = "noise",
+        standard_errors: Literal["noise", "total"] = "noise",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -205,8 +205,8 @@ class DPLogisticRegression(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,5 +1,7 @@
 """Poisson regression with differential privacy."""
 
+from typing import Literal
+
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
@@ -113,8 +115,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. The derivative of the loss is at most `high`, which is its value for
-    rows whose predicted mean exceeds the target by `high` or more. Without such rows and with
+    ``docs/theory/guarantees.md``. The derivative of the loss is at most `high`, which is its value
+    for rows whose predicted mean exceeds the target by `high` or more. Without such rows and with
     little noise the model agrees with scikit-learn's ``PoissonRegressor`` on the clipped rows with
     the constant feature.
 
@@ -143,12 +145,12 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        alpha: float | str = "auto",
-        mechanism: str = "auto",
+        alpha: float | Literal["auto"] = "auto",
+        mechanism: Literal["auto", "output", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -178,8 +180,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

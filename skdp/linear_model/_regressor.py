@@ -9,9 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._kinds import types_of
+from skdp._data._lengths import opened_table
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
+from skdp.utils._chunked import meta_of
 from skdp.utils._fit_progress import fits_alone
 from skdp.utils._frames import is_frame, kind_of, names_of
 from skdp.utils._validation import check_target_bounds
@@ -36,6 +38,9 @@ class TargetScale(FrozenValue):
         return scaled
 
 
+UNSCALED = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
+
 class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     """Base class of linear models.
 
@@ -46,12 +51,18 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
     _accepts = ("sparse",)
     _public = ("data_norm",)
     _shape_dependent_if_auto = ("data_norm", "mechanism", "C", "alpha")
-    # Class codes are not scaled.
-    _target_scale = TargetScale(-math.inf, math.inf, 0.0, 1.0)
+
+    @property
+    def _target_scale(self):
+        """The scale of the numbers per row. Class codes are not scaled."""
+        return UNSCALED
 
     def _read(self, X, reset=True):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
-        names = names_of(X) if is_frame(X) else None
+        # A partitioned table declares its types only after it was opened.
+        X = opened_table(X)
+        meta = meta_of(X)
+        names = names_of(meta) if is_frame(meta) else None
         unscaled = []
         # Within a pipeline, floats are assumed to be scaled by an earlier step.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")

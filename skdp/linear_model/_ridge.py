@@ -1,6 +1,7 @@
 """Linear least squares with differential privacy, with and without an L2 penalty."""
 
 import math
+from typing import Literal
 
 from skdp._losses._numbers import HuberLoss
 from skdp._sgd._defaults import LossSpec
@@ -193,11 +194,11 @@ class DPLinearRegression(LeastSquaresRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "sufficient_statistics", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -226,8 +227,8 @@ class DPLinearRegression(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -366,11 +367,11 @@ class DPRidge(LeastSquaresRegressor):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         target_bounds: tuple[float, float] | None = None,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "sufficient_statistics", "gradient"] = "auto",
         alpha: float = 1.0,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -401,8 +402,8 @@ class DPRidge(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -15,7 +15,7 @@ from skdp.mechanisms import _grid
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source, discrete_gaussian, rounded_norm_noise
 from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_choice, check_integer, check_positive, check_within
-from skdp.utils._values import checked
+from skdp.utils._values import checked, computed
 
 
 def _classical(epsilon, delta):
@@ -97,7 +97,7 @@ class GaussianMechanism(_grid.GridMechanism):
     delta: float = checked(check_within, low=0.0, high=1.0, ends="()")
     sensitivity: float = checked(check_positive)
     calibration: str = checked(check_choice, default="analytic", choices=_CALIBRATIONS)
-    noise_multiplier: float | None = None
+    noise_multiplier: float = computed()
 
     name: ClassVar[str] = "Gaussian mechanism"
     _deviation: ClassVar[float] = 1.0

@@ -13,8 +13,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.accounting import Event, PureDP
+from skdp.accounting import Event, ExponentialMechanism, Laplace, PureDP
 from skdp.noise import LARGEST_SCALE, SourceLike, as_source
+from skdp.noise._source import Stream
 from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue, checked
 
@@ -134,19 +135,22 @@ class PureMechanism(FrozenValue):
     """Base class of epsilon-DP mechanisms whose noise has the scale sensitivity / epsilon.
 
     The scale of a choice among scores that may change in different directions is twice as large.
-    Its class has a `_factor` of 2.
     """
 
     epsilon: float = checked(check_positive)
     sensitivity: float = checked(check_positive)
 
     delta: ClassVar[float] = 0.0
-    _factor = 1
-    _event: ClassVar[type[Event]] = PureDP
+    _event: ClassVar[type[PureDP | Laplace | ExponentialMechanism]] = PureDP
 
     def __post_init__(self):
         super().__post_init__()
         check_scale(self.scale)
+
+    @property
+    def _factor(self) -> int:
+        """The scale of the noise, relative to sensitivity / epsilon."""
+        return 1
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float) -> Self:
@@ -197,10 +201,39 @@ class PureMechanism(FrozenValue):
 class GridMechanism(FrozenValue):
     """Base class of mechanisms that add discrete noise on a grid.
 
-    A subclass defines ``_on_grid(size)``, which returns the grid step and the noise scale in steps,
-    and ``_sample(scale, size, stream)``, which draws the noise. `_deviation` and `_mean_error` are
-    the standard deviation and the mean magnitude of noise of scale 1.
+    A subclass defines `_on_grid`, `_sample`, `tail` and the following attributes.
     """
+
+    # Standard deviation and mean magnitude of noise of scale 1.
+    _deviation: ClassVar[float]
+    _mean_error: ClassVar[float]
+
+    def _on_grid(self, size: int) -> tuple[float, float]:
+        """Return the grid step for `size` values, and the noise scale in steps."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _sample(scale: float, size: int, stream: Stream, /) -> np.ndarray:
+        """Return `size` integers of noise."""
+        raise NotImplementedError
+
+    def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
+        """Return a bound that the noise exceeds with at most the given probability.
+
+        Parameters
+        ----------
+        probability : float in (0, 1/2]
+            Upper bound on the probability.
+        size : int, default=1
+            Number of values that are released together.
+        terms : int, default=1
+            Number of values whose noise is summed.
+
+        Returns
+        -------
+        float
+        """
+        raise NotImplementedError
 
     def check_size(self, size: int) -> None:
         """Raise `ValueError` if so many values cannot be released; called before the charge.

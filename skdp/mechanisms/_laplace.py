@@ -224,7 +224,9 @@ class GeometricMechanism(_grid.PureMechanism):
         float
         """
         # It is 2 a / (1 - a**2) = 1 / sinh(1 / scale), where sinh overflows for tiny scales.
-        return 1.0 / math.sinh(1.0 / self.scale) if self.scale > 2e-3 else 0.0
+        if self.scale > 2e-3:
+            return 1.0 / math.sinh(1.0 / self.scale)
+        return 0.0
 
     def tail(self, probability: float, size: int = 1, terms: int = 1) -> float:
         """Return a bound that the noise exceeds with at most the given probability.

@@ -100,12 +100,12 @@ class PlanValue(FrozenValue):
         return self.guarantee.delta
 
     # Name of the released values. Subclasses that know it override it.
-    released = UNNAMED
+    released_name = UNNAMED
 
     @property
     def stages(self):
         """The releases of which the plan consists; one unless a subclass overrides it."""
-        return (one_stage(self, self.released),)
+        return (one_stage(self, self.released_name),)
 
     @property
     def sampler(self):
@@ -157,7 +157,7 @@ class MechanismPlan(PlanValue):
     @property
     def stages(self):
         """The stages of the mechanism."""
-        return stages_of(self.mechanism, self.released)
+        return stages_of(self.mechanism, self.released_name)
 
     def check_size(self, size):
         self.mechanism.check_size(size)

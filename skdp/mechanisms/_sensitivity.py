@@ -10,11 +10,12 @@ from skdp.accounting import Neighbors
 from skdp.mechanisms._grid import round_up
 from skdp.utils import _validation as checks
 from skdp.utils._rounding import float_up
+from skdp.utils._types import Relation
 
 _NORMS = ("l1", "l2", "linf")
 
 
-def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
+def sum_sensitivity(norm: float, relation: Relation = "add_remove") -> float:
     """Return the sensitivity of a sum of rows of bounded norm.
 
     Parameters
@@ -41,7 +42,7 @@ def sum_sensitivity(norm: float, relation: str = "add_remove") -> float:
 
 def bounded_sum_sensitivity(
     bounds: tuple[ArrayLike, ArrayLike],
-    relation: str = "add_remove",
+    relation: Relation = "add_remove",
     norm: str = "l1",
     *,
     n_features: int | None = None,
@@ -96,7 +97,7 @@ def bounded_sum_sensitivity(
     return checks.check_positive(bound, "sensitivity")
 
 
-def histogram_sensitivity(relation: str = "add_remove", norm: str = "l1") -> float:
+def histogram_sensitivity(relation: Relation = "add_remove", norm: str = "l1") -> float:
     """Return the sensitivity of the counts of disjoint bins.
 
     Parameters

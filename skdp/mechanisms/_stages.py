@@ -54,7 +54,9 @@ class Stage(FrozenValue):
     @property
     def total_event(self):
         """Privacy event of all releases of one call."""
-        return self.event if self.n_releases == 1 else self.event * self.n_releases
+        if self.n_releases == 1:
+            return self.event
+        return self.event * self.n_releases
 
     def for_unit(self, unit):
         """Return the stage with its description written for a privacy unit."""

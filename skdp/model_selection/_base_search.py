@@ -1,10 +1,10 @@
 """Base class of the hyperparameter searches: one charge for all fits, scores and the choice."""
 
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn import get_config
 from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import get_tags
@@ -19,9 +19,10 @@ from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
+from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText
-from skdp.utils._validation import check_boolean, check_choice, check_integer
+from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
 # Description of each strategy, for the printed line and the privacy statement.
 STRATEGY_TEXTS = {
@@ -59,6 +60,8 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     ValueError
         If there is no candidate, a candidate cannot be planned or scored, or rows cannot be read.
     """
+    if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
+        raise ValueError(f"public_steps must be a tuple of names of steps, got {public_steps!r}")
     public_steps = tuple(public_steps)
     candidates = tuple(
         make_candidate(estimator, params, rows, public_steps, accountant) for params in grid
@@ -112,8 +115,8 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
         **params : dict
             Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
             routing enabled.
@@ -147,13 +150,9 @@ class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
         if self.mean_runs is not None:
             check_integer(self.mean_runs, "mean_runs", 1)
         check_integer(self.verbose, "verbose", 0)
-        if self.n_jobs is not None:
-            try:
-                effective_n_jobs(int(self.n_jobs))
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"n_jobs must be a nonzero integer or None, got {self.n_jobs!r}"
-                ) from error
+        check_n_jobs(self.n_jobs)
+        if not is_estimator(self.estimator):
+            raise ValueError(f"estimator must be an estimator, got {self.estimator!r}")
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
         """Return the charged `SearchRun`: do everything that precedes the first fit."""

@@ -21,6 +21,7 @@ from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import strip_callbacks, verbose_params
 from skdp.utils._chunked import meta_of
+from skdp.utils._frames import take_rows
 from skdp.utils._limit_rows import id_column
 from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
@@ -86,8 +87,6 @@ class Rows(FrozenValue):
         """Return the arguments of a private fit in forms that can be indexed by row."""
         X = indexable_table(X)
         y = read_target(owner, y, X.shape[0])
-        if not len(y):
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         fit.read_groups(groups, len(y))
         persons = fit.run_params.get("persons")
         ids = None if persons is None else persons.first_entries(id_column(groups))
@@ -95,10 +94,8 @@ class Rows(FrozenValue):
 
     @property
     def n_columns(self):
-        """Number of columns, None for a table without columns."""
-        if len(self.X.shape) < 2 or not self.X.shape[1]:
-            return None
-        return self.X.shape[1]
+        """Number of columns, None for rows of one value, such as texts."""
+        return None if len(self.X.shape) < 2 else self.X.shape[1]
 
     @cached_property
     def columns(self):
@@ -131,11 +128,13 @@ class Rows(FrozenValue):
         def index_rows(value):
             has_rows = hasattr(value, "shape") or isinstance(value, list | tuple)
             if has_rows and np.shape(value)[:1] == (len(self.y),):
-                return _take(indexable_table(value), rows)
+                return take_rows(indexable_table(value), rows)
             return value
 
         params = {name: index_rows(value) for name, value in self.params.items()}
-        return replace(self, X=_take(self.X, rows), y=self.y[rows], params=params, persons=persons)
+        return replace(
+            self, X=take_rows(self.X, rows), y=self.y[rows], params=params, persons=persons
+        )
 
     def fit(self, model):
         """Return a model after fitting it to the rows."""
@@ -145,10 +144,6 @@ class Rows(FrozenValue):
         # Steps of a pipeline receive groups by metadata routing only.
         with config_context(enable_metadata_routing=True), no_columns_named():
             return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
-
-
-def _take(table, rows):
-    return table.iloc[rows] if hasattr(table, "iloc") else table[rows]
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,24 @@
 """Cross-validation, validation curves and learning curves: many noisy scores for one charge."""
 
+from collections.abc import Iterable, Sequence
 from inspect import signature
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
 
 from skdp.base import PrivateFit
+from skdp.ledger import PrivacyAccountant
 from skdp.model_selection._base_search import make_task
 from skdp.model_selection._candidates import Rows
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._scores import BoundedScore
 from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._documents import PrintedDocument, Section
+from skdp.utils._types import TableLike
 from skdp.utils._units import UnitText
 
 
@@ -39,7 +46,7 @@ class DPScores(PrintedDocument):
         Privacy statement of the one charge for all fits and scores.
     """
 
-    def __init__(self, accountant, random_state):
+    def __init__(self, accountant: PrivacyAccountant | None, random_state: int | None):
         self.accountant = accountant
         self.random_state = random_state
 
@@ -68,20 +75,20 @@ class DPScores(PrintedDocument):
 
 
 def dp_cross_val_score(
-    estimator,
-    X,
-    y,
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
     *,
-    epsilon=1.0,
-    delta=1e-6,
-    cv=None,
-    scoring=None,
-    groups=None,
-    public_steps=(),
-    n_jobs=None,
-    accountant=None,
-    random_state=None,
-):
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    cv: int | BaseCrossValidator | Iterable | None = None,
+    scoring: str | BoundedScore | None = None,
+    groups: ArrayLike | None = None,
+    public_steps: tuple[str, ...] = (),
+    n_jobs: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> DPScores:
     """Cross-validate a private estimator and release noisy scores, for one budget.
 
     Parameters
@@ -102,8 +109,8 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
@@ -162,7 +169,15 @@ def dp_cross_val_score(
     )
 
 
-def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
+def dp_validation_curve(
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    param_name: str,
+    param_range: Sequence,
+    **options: object,
+) -> DPScores:
     """Release noisy cross-validated scores over the values of one parameter.
 
     Parameters
@@ -214,7 +229,14 @@ def dp_validation_curve(estimator, X, y, *, param_name, param_range, **options):
     return _release_scores(estimator, X, y, grid=grid, **options)
 
 
-def dp_learning_curve(estimator, X, y, *, train_sizes=(0.1, 0.33, 1.0), **options):
+def dp_learning_curve(
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    train_sizes: Sequence[float] = (0.1, 0.33, 1.0),
+    **options: object,
+) -> DPScores:
     """Release noisy cross-validated scores over the number of training rows.
 
     Parameters

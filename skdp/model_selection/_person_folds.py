@@ -1,6 +1,7 @@
 """Splits by person: a keyed hash of the id assigns all rows of a person to one side."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_consistent_length
 
@@ -8,6 +9,7 @@ from skdp._data._persons import read_persons
 from skdp.utils._frames import take_rows
 from skdp.utils._labels import label_hashes
 from skdp.utils._limit_rows import id_column
+from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer, check_within
 
 
@@ -40,7 +42,7 @@ class PersonKFold(BaseCrossValidator):
     # scikit-learn passes groups to `split` wherever it routes metadata.
     __metadata_request__split = {"groups": True}
 
-    def __init__(self, n_splits=5, *, random_state=0):
+    def __init__(self, n_splits: int = 5, *, random_state: int = 0):
         self.n_splits = n_splits
         self.random_state = random_state
 
@@ -90,7 +92,9 @@ class PersonKFold(BaseCrossValidator):
             yield np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
 
 
-def person_train_test_split(*arrays, groups, test_size=0.25, random_state=0):
+def person_train_test_split(
+    *arrays: TableLike, groups: ArrayLike, test_size: float = 0.25, random_state: int = 0
+) -> list:
     """Split arrays into training and test rows so that no person is on both sides.
 
     A hash of the id decides the side, independently of all other persons; see `PersonKFold`.

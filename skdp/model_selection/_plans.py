@@ -30,11 +30,18 @@ from skdp.utils._values import FrozenValue
 TRAINING_PART = UnitText(lambda unit: f"the {unit}s of its training part")
 SCORED_PART = UnitText(lambda unit: f"the {unit}s that are scored")
 ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
+
+
+def _laplace_noisy_max(epsilon, sensitivity, monotonic):
+    """Return the mechanism that chooses the largest score with Laplace noise."""
+    return mechanisms.ReportNoisyMax(epsilon, sensitivity, monotonic, noise="laplace")
+
+
 # Mechanisms that choose a candidate; called with epsilon, sensitivity and monotonicity.
 SELECTIONS = {
     "exponential": mechanisms.ExponentialMechanism,
     "permute_and_flip": mechanisms.PermuteAndFlip,
-    "noisy_max": lambda *args: mechanisms.ReportNoisyMax(*args, noise="laplace"),
+    "noisy_max": _laplace_noisy_max,
 }
 
 # Fraction of the whole budget for the refit on all rows.

@@ -19,6 +19,7 @@ from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import make_dry_run, suppress_fit_output
 from skdp.utils._dask import Run
+from skdp.utils._validation import check_n_jobs
 from skdp.utils._values import FrozenValue
 
 
@@ -130,6 +131,7 @@ class SearchRun(FrozenValue):
     @classmethod
     def charge_plan(cls, plan, rows, n_jobs, fit):
         """Return the run of a plan after a dry run of all candidates and the charge."""
+        check_n_jobs(n_jobs)
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
         dry_run(plan, rows)

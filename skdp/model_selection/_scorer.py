@@ -7,8 +7,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
 from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
+from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
-from skdp.model_selection._scores import bounded_score
+from skdp.model_selection._scores import BoundedScore, bounded_score
 from skdp.utils._callers import RefusedScore, check_scored, hides_errors_of_scores
 from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_privacy_parameters
@@ -40,7 +41,14 @@ class DPScorer:
     # Tools such as `cross_val_score` may call this scorer on raw rows, as it returns a release.
     releases_privately = True
 
-    def __init__(self, score, epsilon, delta, accountant=None, random_state=None):
+    def __init__(
+        self,
+        score: BoundedScore,
+        epsilon: float,
+        delta: float,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
         self.score = score
         self.epsilon, self.delta = check_privacy_parameters(epsilon, delta)
         self.accountant = accountant
@@ -48,6 +56,16 @@ class DPScorer:
         terms_of(accountant)
         # scikit-learn's displays of curves read the label of their axis from `__name__`.
         self.__name__ = getattr(score, "name", type(score).__name__)
+
+    @property
+    def _score_func(self):
+        # `TunedThresholdClassifierCV` reads it before its first fit, to score many thresholds.
+        raise AttributeError(
+            f"{type(self).__name__} scores one table once, and TunedThresholdClassifierCV asks for "
+            "the score of many thresholds, which no charge covers: use FixedThresholdClassifier "
+            "with a threshold that you choose without these rows, or class_weight={label: weight}. "
+            "Nothing was computed or charged"
+        )
 
     @in_one_run
     def __call__(self, estimator, X, y, groups=None):
@@ -134,8 +152,14 @@ class DPScorer:
 
 
 def make_dp_scorer(
-    name, *, epsilon=1.0, delta=0.0, accountant=None, random_state=None, **parameters
-):
+    name: str | BoundedScore,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+    **parameters: object,
+) -> DPScorer:
     """Return a scorer whose value is a differentially private release.
 
     Parameters

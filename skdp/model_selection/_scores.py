@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from inspect import signature
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -57,7 +58,7 @@ class BoundedScore(FrozenValue, ABC):
     """
 
     # Methods of an estimator; the score needs one of them.
-    methods = ("predict",)
+    methods: ClassVar[tuple[str, ...]] = ("predict",)
     # True if targets are class labels, False if they are numbers.
     of_labels = True
 
@@ -452,10 +453,12 @@ class R2(MeanSquaredError):
 
 
 CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
-SCORES = {score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)}
+SCORES: dict[str, type[BoundedScore]] = {
+    score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)
+}
 
 
-def bounded_score(name, **parameters):
+def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScore:
     """Return a score with a known sensitivity, for the parameter `scoring` of the searches.
 
     Parameters

@@ -1,11 +1,18 @@
 """Grid search and randomized search within one privacy budget."""
 
+from collections.abc import Iterable
+from typing import Literal
+
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import ParameterGrid, ParameterSampler
+from sklearn.model_selection import BaseCrossValidator, ParameterGrid, ParameterSampler
 
 from skdp.ledger import PrivacyAccountant
 from skdp.model_selection._base_search import BasePrivateSearch
+from skdp.model_selection._scores import BoundedScore
 from skdp.utils._validation import check_integer
+
+# The largest seed that scikit-learn's sampler of candidates accepts.
+MAX_SAMPLING_SEED = 2**32 - 1
 
 
 class DPGridSearchCV(BasePrivateSearch):
@@ -108,8 +115,8 @@ class DPGridSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
-    then, mostly in third-party steps that follow a private step, and the derivations.
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------
@@ -138,14 +145,14 @@ class DPGridSearchCV(BasePrivateSearch):
     def __init__(
         self,
         estimator: BaseEstimator,
-        param_grid: dict | list,
+        param_grid: dict | list[dict],
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: str = "auto",
-        selection: str = "exponential",
-        cv: object = None,
-        scoring: object = None,
+        strategy: Literal["auto", "disjoint", "holdout", "cv", "random_stopping"] = "auto",
+        selection: Literal["exponential", "permute_and_flip", "noisy_max"] = "exponential",
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | BoundedScore | None = None,
         refit: bool = True,
         mean_runs: int | None = None,
         public_steps: tuple[str, ...] = (),
@@ -171,7 +178,10 @@ class DPGridSearchCV(BasePrivateSearch):
         self.verbose = verbose
 
     def _candidate_params(self):
-        return ParameterGrid(self.param_grid)
+        try:
+            return ParameterGrid(self.param_grid)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_grid: {error}") from error
 
 
 class DPRandomizedSearchCV(BasePrivateSearch):
@@ -278,8 +288,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
     depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still possible
-    then, mostly in third-party steps that follow a private step, and the derivations.
+    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
     ----------
@@ -308,14 +318,14 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     def __init__(
         self,
         estimator: BaseEstimator,
-        param_distributions: dict | list,
+        param_distributions: dict | list[dict],
         *,
         epsilon: float = 1.0,
         delta: float = 1e-6,
-        strategy: str = "auto",
-        selection: str = "exponential",
-        cv: object = None,
-        scoring: object = None,
+        strategy: Literal["auto", "disjoint", "holdout", "cv", "random_stopping"] = "auto",
+        selection: Literal["exponential", "permute_and_flip", "noisy_max"] = "exponential",
+        cv: int | BaseCrossValidator | Iterable | None = None,
+        scoring: str | BoundedScore | None = None,
         refit: bool = True,
         mean_runs: int | None = None,
         public_steps: tuple[str, ...] = (),
@@ -346,4 +356,10 @@ class DPRandomizedSearchCV(BasePrivateSearch):
 
     def _candidate_params(self):
         n_iter = check_integer(self.n_iter, "n_iter", 1)
-        return ParameterSampler(self.param_distributions, n_iter, random_state=self.sampling_seed)
+        seed = self.sampling_seed
+        if seed is not None:
+            seed = check_integer(seed, "sampling_seed", 0, MAX_SAMPLING_SEED)
+        try:
+            return ParameterSampler(self.param_distributions, n_iter, random_state=seed)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"param_distributions: {error}") from error

@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import row_weights_of
@@ -20,6 +22,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
 from skdp.utils._row_wise import row_sums
+from skdp.utils._types import Bounds, Classes
 from skdp.utils._validation import as_doubles
 from skdp.utils._values import FrozenValue
 
@@ -78,7 +81,11 @@ class ClassMomentsPlan(MomentsPlan):
         unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, row_args)
         noisy = self.mechanism.release(sums, random_state=source)
         counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
-        means, variances = self.read((noisy[:, :d], noisy[:, d:-1]), counts)
+        means, variances = self.means_and_variances((noisy[:, :d], noisy[:, d:-1]), counts)
+        # Bounds that no value fills are those of the column, so all rows are taken together.
+        totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
+        deviation = math.sqrt(self.n_classes) * self.mechanism.deviation(self.size)
+        self.report_unfilled(totals, self.n_rows, deviation)
         prior = self.prior
         if prior is None:
             prior = counts[:, 0] / counts.sum()
@@ -161,11 +168,11 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``. With
-    little noise the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares its
-    weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1. On a
-    table of amounts, most of them zero, its accuracy without any noise is .41, where guessing has
-    .78; `DPHistogramNB` has .80 there at epsilon 1.
+    row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``.
+    With little noise the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares
+    its weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1.
+    On a table of amounts, most of them zero, its accuracy without any noise is .41, where guessing
+    has .78; `DPHistogramNB` has .80 there at epsilon 1.
 
     References
     ----------
@@ -184,7 +191,6 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     True
     """
 
-    _read = read_table
     _public = ("bounds", "priors")
 
     def __init__(
@@ -192,9 +198,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        priors: list | np.ndarray | None = None,
-        classes: list | np.ndarray | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        priors: ArrayLike | None = None,
+        classes: Classes | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -206,6 +212,10 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y, *, groups=None):
         """Charge the accountant and fit the model.
@@ -213,14 +223,13 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only linear models accept a sparse matrix. Data larger than memory are read block
-            by block.
+            Rows. A table that is larger than memory is read block by block.
         y : array-like of shape (n_samples,)
             Class labels.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

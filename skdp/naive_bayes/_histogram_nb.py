@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy.special import logit, softmax
@@ -20,6 +21,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
 from skdp.utils._row_wise import row_softmax, row_sums
+from skdp.utils._types import Bounds, Categories, Classes
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
 # classes, and for the temperature of several. With .1 instead of .05 the mean log loss on the
@@ -519,9 +521,9 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        classes: list | np.ndarray | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        classes: Classes | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -546,8 +548,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

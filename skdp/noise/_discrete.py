@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
+from skdp.noise._source import Stream
 from skdp.utils._validation import check_within
 
 # Draws per block, so that temporary arrays stay in the processor's cache. Seeded draws depend on
@@ -18,7 +19,9 @@ LARGEST_SCALE = 2.0**48
 MAGNITUDE_BITS = np.uint64(2**63 - 1)
 
 
-def discrete_laplace(scale, size, stream, *, exact=False):
+def discrete_laplace(
+    scale: float, size: int | tuple[int, ...], stream: Stream, *, exact: bool = False
+) -> np.ndarray:
     """Draw from the discrete Laplace distribution, exactly.
 
     ``P(X = x)`` is proportional to ``exp(-|x| / scale)`` on the integers.
@@ -67,7 +70,9 @@ def discrete_laplace(scale, size, stream, *, exact=False):
     return _collect(draw, size)
 
 
-def discrete_gaussian(sigma, size, stream, *, exact=False):
+def discrete_gaussian(
+    sigma: float, size: int | tuple[int, ...], stream: Stream, *, exact: bool = False
+) -> np.ndarray:
     """Draw from the discrete Gaussian distribution, exactly.
 
     ``P(X = x)`` is proportional to ``exp(-x**2 / (2 * sigma**2))`` on the integers.
@@ -116,7 +121,7 @@ def discrete_gaussian(sigma, size, stream, *, exact=False):
     return _collect(draw, size, 1.33)
 
 
-def geometric(scale, size, stream):
+def geometric(scale: float, size: int, stream: Stream) -> np.ndarray:
     """Draw from the geometric distribution (number of failures before a success), exactly.
 
     A trial fails with probability ``exp(-1 / scale)``, so that
@@ -194,7 +199,9 @@ def _laplace_block(scale, n, stream, exact):
     negative = words > MAGNITUDE_BITS
     negative_zero = negative & (magnitude == 0)
     np.negative(magnitude, out=magnitude, where=negative)
-    return magnitude[~negative_zero] if negative_zero.any() else magnitude
+    if negative_zero.any():
+        return magnitude[~negative_zero]
+    return magnitude
 
 
 def _geometric(scale, leading, stream, exact):

@@ -1,8 +1,12 @@
 """Exact comparison of a uniform random number with exp(-a/b), in integers."""
 
+from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
+
+from skdp.noise._source import Stream
 
 
 def exp_bounds(numerator, denominator, precision):
@@ -187,7 +191,13 @@ def is_below(approximate, bounds, stream, *, exact=False):
     return result
 
 
-def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
+def bernoulli_exp(
+    exponent: np.ndarray,
+    exact_exponent: Callable[[int], Fraction],
+    stream: Stream,
+    *,
+    exact: bool = False,
+) -> np.ndarray:
     """Draw independent Bernoulli(exp(-x)) variables, exactly; see `is_below`.
 
     Parameters
@@ -223,7 +233,9 @@ def bernoulli_exp(exponent, exact_exponent, stream, *, exact=False):
     return is_below(np.exp(-exponent), bounds, stream, exact=exact)
 
 
-def truthful(exponent, others, n, stream, *, exact=False):
+def truthful(
+    exponent: float, others: int, n: int, stream: Stream, *, exact: bool = False
+) -> np.ndarray:
     """Draw independent Bernoulli variables with P(1) = 1 / (1 + others * exp(-exponent)), exactly.
 
     This is the probability that randomized response over ``others + 1`` categories reports the

@@ -3,8 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.noise._exact import exp_bounds, is_below
+from skdp.noise._source import Stream
 from skdp.utils._validation import check_integer
 
 # Bits of the sum of scaled weights in `choose_by_distance`, so that the proposals fit 63 bits.
@@ -12,7 +14,7 @@ _TOTAL_BITS = 60
 _MAX_TOTAL_WEIGHT = 2**56
 
 
-def uniform_integers(bound, size, stream):
+def uniform_integers(bound: int, size: int | tuple[int, ...], stream: Stream) -> np.ndarray:
     """Draw independent integers, uniform on 0, ..., bound - 1, exactly.
 
     Words at or above the largest multiple of `bound` are drawn again.
@@ -46,7 +48,7 @@ def uniform_integers(bound, size, stream):
     return (words % np.uint64(bound)).astype(np.int64).reshape(size)
 
 
-def random_order(n, stream):
+def random_order(n: int, stream: Stream) -> np.ndarray:
     """Draw a uniformly random permutation of 0, ..., n - 1, exactly.
 
     Parameters
@@ -75,7 +77,9 @@ def random_order(n, stream):
             return order
 
 
-def choose_by_distance(weights, distances, rate, stream):
+def choose_by_distance(
+    weights: ArrayLike, distances: ArrayLike, rate: Fraction, stream: Stream
+) -> int:
     """Choose j with probability proportional to weights[j] exp(-rate distances[j]), exactly.
 
     This is rejection sampling. Candidate j is proposed with probability proportional to an integer
@@ -111,20 +115,20 @@ def choose_by_distance(weights, distances, rate, stream):
     >>> choose_by_distance([5, 0, 1], [3, 0, 900], Fraction(1, 2), RandomSource().stream())
     0
     """
-    weights = np.asarray(weights, np.int64)
-    distances = np.asarray(distances, np.int64)
-    candidates = np.flatnonzero(weights)
-    if not candidates.size or not weights.sum() <= _MAX_TOTAL_WEIGHT:
+    counts = np.asarray(weights, np.int64)
+    steps = np.asarray(distances, np.int64)
+    candidates = np.flatnonzero(counts)
+    if not candidates.size or not counts.sum() <= _MAX_TOTAL_WEIGHT:
         # The message does not contain the sum, which can be a count of private values.
         raise ValueError("weights must not be all 0 and must sum to at most 2**56")
-    weights = weights[candidates]
-    distances = distances[candidates]
-    distances = distances - distances.min()
+    counts = counts[candidates]
+    steps = steps[candidates]
+    steps = steps - steps.min()
     # A float cannot be larger, and exp(-1e300) is 0 as well. Exponents below 200 have an error of
     # at most 2**-40.
-    float_rate = float(min(rate, 10**300))
+    float_rate = float(min(rate, Fraction(10**300)))
     with np.errstate(over="ignore", under="ignore"):
-        masses = weights * np.exp(-float_rate * distances)
+        masses = counts * np.exp(-float_rate * steps)
     # Scale the sum to less than 2**60, so that it and the slack of the proposals fit 63 bits.
     unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
     masses = np.ldexp(masses, unit_bits)
@@ -134,8 +138,8 @@ def choose_by_distance(weights, distances, rate, stream):
     while True:
         position = uniform_integers(int(ends[-1]), 1, stream)[0]
         j = int(np.searchsorted(ends, position, side="right"))
-        exponent = rate * int(distances[j])
-        factor = Fraction(int(weights[j]) << unit_bits, int(proposals[j]))
+        exponent = rate * int(steps[j])
+        factor = Fraction(int(counts[j]) << unit_bits, int(proposals[j]))
         if _is_below_scaled_exp(masses[j] / proposals[j], factor, exponent, stream):
             return int(candidates[j])
 

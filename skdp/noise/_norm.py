@@ -7,13 +7,16 @@ import numpy as np
 
 from skdp.noise._discrete import LARGEST_SCALE, MAGNITUDE_BITS
 from skdp.noise._exact import floors
+from skdp.noise._source import Stream
 from skdp.utils._validation import check_within
 
 # Points whose squared norm differs from 1 by less are compared with the unit circle in integers.
 _NEAR_CIRCLE = 2.0**-48
 
 
-def rounded_norm_noise(offset, scale, stream, *, exact=False):
+def rounded_norm_noise(
+    offset: np.ndarray, scale: float, stream: Stream, *, exact: bool = False
+) -> np.ndarray:
     """Draw a vector b with density ``exp(-||b||_2 / scale)`` and round ``offset + b`` to integers.
 
     Let z and w be vectors of d and d + 1 independent standard normal numbers. Then

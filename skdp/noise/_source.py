@@ -173,7 +173,7 @@ class RandomSource(_NotCopyable):
 
     __slots__ = ("_lock", "_pid", "_seeds")
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state: int | None = None):
         check_seed(random_state)
         self._seeds = None if random_state is None else np.random.SeedSequence(int(random_state))
         self._lock = threading.Lock()
@@ -236,7 +236,9 @@ def as_source(random_state: SourceLike) -> RandomSource:
     >>> as_source(None).seeded
     False
     """
-    return random_state if isinstance(random_state, RandomSource) else RandomSource(random_state)
+    if isinstance(random_state, RandomSource):
+        return random_state
+    return RandomSource(random_state)
 
 
 def _refuse_after_fork(pid):

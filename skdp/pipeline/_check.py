@@ -1,8 +1,9 @@
 """The check of a pipeline: steps that are not private, redundant charges, and the cost."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from sklearn.base import is_classifier
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
@@ -20,6 +21,7 @@ from skdp.pipeline._steps import (
     steps_of_search,
     unaccepted,
 )
+from skdp.utils._callers import find_raw_settings
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer
@@ -190,7 +192,13 @@ class PipelineCheck(PrintedDocument, FrozenValue):
         return Section("Steps of the pipeline", tables=(table,), notes=notes)
 
 
-def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
+def check_pipeline(
+    pipe: BaseEstimator,
+    *,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    public_steps: Sequence[str] = (),
+) -> PipelineCheck:
     """Report which steps of a pipeline are not private, redundant charges, and the cost.
 
     Nothing is fitted to data.
@@ -263,12 +271,12 @@ def check_pipeline(pipe, *, n_samples=None, n_features=None, public_steps=()):
     findings += _accountants(priced)
     prices = price_steps(priced, n_samples)
     total = total_price(prices)
-    known = not any(_may_charge(step) for step in steps)
+    has_known_charges = not any(_may_charge(step) for step in steps)
     return PipelineCheck(
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         accepted=not left,
-        **total | {"exact": known and total["exact"]},
+        **total | {"exact": has_known_charges and total["exact"]},
     )
 
 
@@ -316,6 +324,10 @@ def _raw_candidates(step):
             title = join_names(step.name, name, raw.name)
             what = f"{type(raw.estimator).__name__}, which the search tries, {REASONS[raw.kind]}"
             yield Finding(title, PROBLEMS[raw.kind], f"{what}; {raw.advice}")
+    for text in find_raw_settings(step.estimator):
+        yield Finding(
+            step.title, PROBLEMS["learns"], f"what the search tries is not private: {text}"
+        )
 
 
 def _row_wise_remedy(estimator):

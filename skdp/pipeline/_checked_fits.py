@@ -7,6 +7,7 @@ from traceback import walk_tb
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._lengths import computed_column, opened_table
 from skdp.base import terms_of
 from skdp.pipeline._fit_params import check_fit_params, groups_of_steps
 from skdp.pipeline._instances import fitted_params
@@ -18,6 +19,7 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
+from skdp.utils._chunked import ChunkedArray
 from skdp.utils._fit_arguments import forget_fitted
 from skdp.utils._frames import check_names_differ
 from skdp.utils._values import FrozenValue
@@ -72,21 +74,38 @@ class CheckedFitsMixin:
     _budget_plan = None
 
     def _fit_checked(self, fit, X, y, params):
-        if self.checks_fits:
-            try:
-                if self.judges_steps:
-                    self._check_steps()
-                check_names_differ(X)
-                check_selectable(self, X)
-                check_fit_params(self, params)
-                check_parameters(self, PublicTable.of_fit(self, X, y, params))
-                read_raw_cells(self, X, y, params)
-            except Exception:
-                # Like any refused fit, it must not leave the model of an earlier fit.
-                self._forget_fits()
-                raise
-        with no_columns_named():
-            return fit(X, y, **params)
+        if not self.checks_fits:
+            with no_columns_named():
+                return fit(X, y, **params)
+        table = X
+        is_fitted = False
+        try:
+            if self.judges_steps:
+                self.check_steps()
+            check_names_differ(X)
+            check_selectable(self, X)
+            # Lazy data are computed once for all steps: a plan that samples or shuffles yields
+            # other rows each time, and lengths must be known before the first charge.
+            table = opened_table(X)
+            y = computed_column(y)
+            params = _with_computed_groups(params)
+            check_fit_params(self, params)
+            check_parameters(self, PublicTable.of_fit(self, table, y, params))
+            read_raw_cells(self, table, y, params)
+        except Exception:
+            # Like any refused fit, it must not leave the model of an earlier fit.
+            self._forget_fits()
+            _close_opened(table, X)
+            raise
+        try:
+            with no_columns_named():
+                output = fit(table, y, **params)
+            is_fitted = True
+            return output
+        finally:
+            # A lazy output reads the table later; then its file goes with the last reference.
+            if not (is_fitted and isinstance(output, ChunkedArray)):
+                _close_opened(table, X)
 
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps.
@@ -96,7 +115,7 @@ class CheckedFitsMixin:
         for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
 
-    def _check_steps(self):
+    def check_steps(self):
         """Raise `ValueError` for steps that learn without privacy or without a charge."""
         accountants = fitted_params(self, "accountant").values()
         by_person = any(terms_of(accountant).unit == "person" for accountant in accountants)
@@ -128,6 +147,21 @@ class CheckedFitsMixin:
 
     def fit_transform(self, X, y=None, **params):
         return self._fit_checked(super().fit_transform, X, y, params)
+
+
+def _with_computed_groups(params):
+    """Return the parameters of a fit with the person ids in memory."""
+    computed = {}
+    for name, value in params.items():
+        is_groups = name.rpartition("__")[2] == "groups"
+        computed[name] = computed_column(value) if is_groups else value
+    return computed
+
+
+def _close_opened(table, X):
+    """Remove the temporary files of a table that was opened for a fit to X."""
+    if table is not X and isinstance(table, ChunkedArray):
+        table.close()
 
 
 @contextmanager

@@ -1,6 +1,9 @@
 """The kinds of steps, by what they learn from the table, and the form of their output."""
 
+from typing import Literal
+
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
@@ -44,7 +47,7 @@ def plans_its_fit(estimator):
     return False
 
 
-def step_kind(estimator):
+def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) -> str:
     """Return the kind of a step, by what it learns from the table and whether that is charged.
 
     Classes of scikit-learn and other libraries are known by their names and parameters. A class of

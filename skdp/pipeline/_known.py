@@ -959,14 +959,15 @@ def _add_raw_steps(estimator, name, found, with_fitted):
     for part, value, reason in _raw_choices(estimator):
         found.append(RawStep(join_names(name, part), value, "learns", reason))
     is_prefit = getattr(estimator, "prefit", None) is True
-    has_reports = False
+    earlier = []
     for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
         if is_prefit and is_estimator(inner):
             inner = FrozenEstimator(inner)
         # Behind private reports of the rows a step computes from these alone.
-        if not (has_reports and _ignores_targets(inner)):
+        if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             _add_raw_steps(inner, join_names(name, part), found, with_fitted)
-        has_reports = has_reports or (hasattr(estimator, "steps") and _reports_rows(inner))
+        if hasattr(estimator, "steps"):
+            earlier.append(inner)
 
 
 def _reports_rows(step):

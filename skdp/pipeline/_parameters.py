@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
@@ -65,14 +66,14 @@ class PublicTable(FrozenValue):
     @classmethod
     def of_fit(cls, pipe, X, y, params):
         """Return the public information in the arguments of a pipeline's fit."""
-        shape = getattr(X, "shape", None) or np.shape(X)
+        n_rows = n_rows_of(X)
+        if n_rows is not None:
+            check_lengths(n_rows, y=y)
+            for ids in _groups_in(params):
+                check_lengths(n_rows, groups=ids)
+        shape = shape_of(X)
         if len(shape) != 2:
             return cls(has_target=True, y=y)
-        # A dask collection may have an unknown number of rows.
-        n_rows = shape[0] if isinstance(shape[0], int | np.integer) else None
-        n_targets = _length(y)
-        if None not in (n_rows, n_targets) and n_targets != n_rows:
-            raise ValueError(f"X has {n_rows} rows, but y has {n_targets}")
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
         by_person = [each for each in terms if each.unit == "person"]
         if by_person:
@@ -95,24 +96,19 @@ class PublicTable(FrozenValue):
         return replace(self.form, classes=labels)
 
 
-def _length(y):
-    """Return how many rows a target of any container has, None where it does not say it."""
-    if hasattr(y, "shape"):
-        length = y.shape[0] if len(y.shape) else None
-    else:
-        length = len(y) if hasattr(y, "__len__") else None
-    # Lazy collections may not know it.
-    return length if isinstance(length, int | np.integer) else None
+def _groups_in(params):
+    """Return the person ids among the parameters of a fit, once per step that receives them."""
+    return [
+        value
+        for name, value in params.items()
+        if name.rpartition("__")[2] == "groups" and value is not None
+    ]
 
 
 def _number_of_persons(params, n_rows, missing_ids):
     """Return the number of persons in the parameters of a fit, None without `groups`."""
     # All private steps are given the same ids.
-    ids = [
-        value
-        for name, value in params.items()
-        if name.rpartition("__")[2] == "groups" and value is not None
-    ]
+    ids = _groups_in(params)
     if not ids or n_rows is None:
         return None
     return read_persons(ids[0], n_rows, missing_ids).n_persons

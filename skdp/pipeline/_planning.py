@@ -1,24 +1,28 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from numbers import Real
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skdp._data._forms import TableForm
 from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
 from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
-from skdp.ledger._reservation import covering_gaussian
+from skdp.ledger._reservation import covering_event
+from skdp.ledger._state import LedgerConfig
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._known import REASONS
 from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -27,8 +31,16 @@ TRANSFORMER_FRACTION = 0.15
 
 
 def planned_charge(
-    estimator, n_samples=None, n_features=None, *, classes=None, terms=None, name="", columns=None
-):
+    estimator: BaseEstimator,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    *,
+    classes: Classes | None = None,
+    terms: LedgerConfig | None = None,
+    name: str = "",
+    columns: dict | None = None,
+    holds_numbers: bool = False,
+) -> PlannedCharge:
     """Return the charge of a private estimator's fit, before it sees a table.
 
     Parameters
@@ -46,6 +58,9 @@ def planned_charge(
         Name of the step; empty uses the name of the class.
     columns : dict, default=None
         The `names` and `kinds` of a `TableShape` with `n_features` columns, if they are known.
+    holds_numbers : bool, default=False
+        True if all columns are known to be numeric. Otherwise the charge also covers a fit that
+        finds categories, where the kinds of the columns are unknown.
 
     Returns
     -------
@@ -68,8 +83,8 @@ def planned_charge(
     """
     terms = terms_of(None) if terms is None else terms
     params = estimator.get_params(deep=False)
-    asked = {"epsilon": params["epsilon"], "delta": params.get("delta") or 0.0}
-    guarantee = Guarantee(**asked, neighbors=terms.neighbors)
+    delta = params.get("delta") or 0.0
+    guarantee = Guarantee(epsilon=params["epsilon"], delta=delta, neighbors=terms.neighbors)
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)
@@ -89,12 +104,18 @@ def planned_charge(
         except ValueError:
             if not unknown:
                 raise
+        if shape.kinds is None and not holds_numbers:
+            # The columns may hold words whose categories are to be found. A fit that cannot find
+            # them refuses such a table.
+            with suppress(ValueError):
+                of_words = replace(shape, kinds=["object"] * d)
+                plans.append(estimator.plan_fit(of_words, guarantee))
     if not plans:
         return planned
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):
         return replace(planned, event=EMPTY_EVENT)
-    event = events[0] if len(set(events)) == 1 else covering_gaussian(events)
+    event = events[0] if len(set(events)) == 1 else covering_event(events)
     if not same or event is None:
         return planned
     price = plans[0] if guarantee.neighbors.max_rows == 1 else guarantee
@@ -155,7 +176,7 @@ class PipelinePlan(FrozenValue):
     n_samples: int | None
     classes: object
     terms: object
-    columns: dict = None
+    columns: dict | None = None
 
     def charges(self, epsilon, delta):
         """Return the charge of each step for a total budget.
@@ -194,6 +215,7 @@ class PipelinePlan(FrozenValue):
             return PlannedCharge(step.title, EMPTY_EVENT, step.params["epsilon"], delta)
         estimator = clone(step.estimator).set_params(**budget)
         known = {"classes": self.classes, "terms": self.terms, "name": step.title}
+        known["holds_numbers"] = step.form.holds_numbers
         if not (step.before or step.columns or may_release_nothing(step.estimator)):
             known["columns"] = self.columns
         try:
@@ -249,16 +271,16 @@ def _releases(step):
 
 
 def plan_pipeline(
-    pipe,
-    n_samples=None,
-    n_features=None,
+    pipe: BaseEstimator,
+    n_samples: int | None = None,
+    n_features: int | None = None,
     *,
-    classes=None,
-    terms=None,
-    fractions=None,
-    public_steps=(),
-    columns=None,
-):
+    classes: Classes | None = None,
+    terms: LedgerConfig | None = None,
+    fractions: dict[str, float] | None = None,
+    public_steps: Sequence[str] = (),
+    columns: dict | None = None,
+) -> PipelinePlan:
     """Return the plan of a pipeline, all of whose steps are private or learn nothing.
 
     Parameters
@@ -327,8 +349,8 @@ def plan_pipeline(
     shared = dict(
         zip((s.name for s in releasing), _check_fractions(releasing, fractions), strict=True)
     )
-    fractions = tuple(shared.get(step.name, 0.0) for step in private)
-    return PipelinePlan(clone(pipe), private, fractions, n_samples, classes, terms, columns)
+    step_fractions = tuple(shared.get(step.name, 0.0) for step in private)
+    return PipelinePlan(clone(pipe), private, step_fractions, n_samples, classes, terms, columns)
 
 
 def check_accepted(steps, public_steps=()):

@@ -1,8 +1,12 @@
 """The check that a `ColumnTransformer` can select columns of the table of a fit."""
 
+import os
+
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._lengths import shape_of
+from skdp._data._tables import check_not_empty
 from skdp.pipeline._instances import is_estimator
 
 PASSED_ON = (None, "passthrough")
@@ -11,7 +15,8 @@ PASSED_ON = (None, "passthrough")
 def check_selectable(pipe, X):
     """Raise `ValueError` for a table whose columns scikit-learn cannot select, with a remedy.
 
-    scikit-learn selects columns of tables in memory only, and raises errors that do not say so.
+    scikit-learn selects columns of tables in memory only, and raises errors that do not say so,
+    nor that a table with one dimension has no columns.
 
     Parameters
     ----------
@@ -22,11 +27,22 @@ def check_selectable(pipe, X):
     Raises
     ------
     ValueError
-        If `pipe` has a `ColumnTransformer` that is given a polars LazyFrame, a dask DataFrame or
-        an Arrow dataset.
+        If `pipe` has a `ColumnTransformer` that is given a polars LazyFrame, a dask DataFrame, an
+        Arrow dataset or record batch, a path, or an object without columns.
     """
+    if not _selects_columns(pipe):
+        return
     in_memory = _how_to_read(type(X))
-    if in_memory is not None and _selects_columns(pipe):
+    if in_memory is None:
+        shape = shape_of(X)
+        if len(shape) != 2:
+            raise ValueError(
+                f"Expected 2D array, got a {type(X).__name__} instead: a ColumnTransformer selects "
+                "columns of a data frame, an array of two dimensions or a list of rows of one "
+                "length"
+            )
+        check_not_empty(shape, X)
+    else:
         name = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
         raise ValueError(
             f"X is a {name}, and a ColumnTransformer selects columns of tables in memory only: "
@@ -43,6 +59,10 @@ def _how_to_read(kind):
         return "X.compute()"
     if hasattr(kind, "to_table") and hasattr(kind, "scanner"):
         return "X.to_table().to_pandas()"
+    if hasattr(kind, "to_struct_array") and not hasattr(kind, "combine_chunks"):
+        return "X.to_pandas(), as it is one batch of a table"
+    if issubclass(kind, os.PathLike):
+        return "pandas.read_parquet(X)"
     return None
 
 

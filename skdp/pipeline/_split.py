@@ -1,19 +1,22 @@
 """One budget for all private steps of a pipeline: of yours, or of one for raw tables."""
 
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Literal, TypeVar
 
-from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.pipeline import make_pipeline
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import get_tags
 
 from skdp._data._forms import TableForm
-from skdp.accounting import Guarantee, calibrate
+from skdp.accounting import Event, Guarantee, calibrate
 from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._laws import group_event
 from skdp.base import guarantee_of, terms_of
 from skdp.gam import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._additive import RawTableModel
 from skdp.ledger import PrivacyAccountant, Reservation
+from skdp.ledger._state import LedgerConfig
 from skdp.pipeline._checked_fits import BudgetPlan, with_checked_fits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
@@ -21,23 +24,26 @@ from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import plan_pipeline
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
+from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_privacy_parameters, is_auto
 
+# The class of the estimator that `split_budget` returns.
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
 
 
 def split_budget(
-    pipe,
-    epsilon,
-    delta=0.0,
-    accountant=None,
+    pipe: Estimator,
+    epsilon: float,
+    delta: float = 0.0,
+    accountant: PrivacyAccountant | None = None,
     *,
-    fractions=None,
-    n_samples=None,
-    n_features=None,
-    classes=None,
-    public_steps=(),
-):
+    fractions: dict[str, float] | None = None,
+    n_samples: int | None = None,
+    n_features: int | None = None,
+    classes: Classes | None = None,
+    public_steps: Sequence[str] = (),
+) -> Estimator:
     """Return a pipeline whose private steps share one budget, with their noise set together.
 
     The steps' own epsilons and deltas are as large as the tightest bound on their composition
@@ -113,8 +119,15 @@ def split_budget(
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
     pipe = with_dense_columns(pipe, public_steps)
-    asked = {"classes": classes, "fractions": fractions, "public_steps": public_steps}
-    plan = plan_pipeline(pipe, n_samples, n_features, terms=terms, **asked)
+    plan = plan_pipeline(
+        pipe,
+        n_samples,
+        n_features,
+        classes=classes,
+        terms=terms,
+        fractions=fractions,
+        public_steps=public_steps,
+    )
     row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row.delta
     if terms.max_rows > 1:
         row *= 0.5  # The other half is for Gaussians, which have no delta of their own.
@@ -133,7 +146,12 @@ def split_budget(
     )
 
 
-def joint_scale(make_event, epsilon, delta, terms=None):
+def joint_scale(
+    make_event: Callable[[float], Event],
+    epsilon: float,
+    delta: float,
+    terms: LedgerConfig | None = None,
+) -> float:
     """Return the largest scale at which an event fits a budget, to a relative 1e-4.
 
     Parameters
@@ -168,18 +186,27 @@ def joint_scale(make_event, epsilon, delta, terms=None):
         epsilon = row.epsilon
         delta = row.delta
         terms = terms.per_row
-    at = {"relation": terms.relation, "group_size": terms.max_rows}
-    one = terms.max_rows == 1
+    relation = terms.relation
+    group_size = terms.max_rows
+    one = group_size == 1
 
     def fits(scale):
         made = event(scale)
-        within = get_epsilon(made, delta, **at) <= epsilon
-        return within and not (one and get_delta(made, epsilon, relation=terms.relation) > delta)
+        within = get_epsilon(made, delta, relation=relation, group_size=group_size) <= epsilon
+        return within and not (one and get_delta(made, epsilon, relation=relation) > delta)
 
     start = 1.0 if fits(1.0) else 1.0 - 1e-12
     if delta == 0.0 and one and fits(start):
         return start
-    scale = calibrate(event, epsilon, delta, bounds=(2.0**-30, 2.0**20), rtol=1e-4, **at)
+    scale = calibrate(
+        event,
+        epsilon,
+        delta,
+        relation=relation,
+        group_size=group_size,
+        bounds=(2.0**-30, 2.0**20),
+        rtol=1e-4,
+    )
     shrink = 1e-6
     while not fits(scale):
         scale = scale * (1 - shrink)
@@ -188,16 +215,16 @@ def joint_scale(make_event, epsilon, delta, terms=None):
 
 
 def tabular_pipeline(
-    estimator,
+    estimator: Literal["classifier", "regressor"] | BaseEstimator | type[BaseEstimator],
     *,
-    epsilon=1.0,
-    delta=1e-6,
-    bounds="auto",
-    categories=None,
-    target_bounds=None,
-    accountant=None,
-    random_state=None,
-):
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    bounds: Bounds | Literal["auto"] = "auto",
+    categories: Categories | Literal["auto"] | None = None,
+    target_bounds: tuple[float, float] | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> Pipeline:
     """Return a pipeline that fits a private model to raw tables, in one budget.
 
     Tables are data frames or arrays of numbers, dates, strings, categories and booleans, with or
@@ -266,7 +293,7 @@ def tabular_pipeline(
     """
     if isinstance(estimator, str) and estimator in ADDITIVE:
         estimator = ADDITIVE[estimator]
-    model = estimator() if isinstance(estimator, type) else estimator
+    model: BaseEstimator = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
     # The table vectorizer makes sparse rows.
     fits = predicts and (isinstance(model, RawTableModel) or get_tags(model).input_tags.sparse)
@@ -278,15 +305,24 @@ def tabular_pipeline(
         )
     model_params = model.get_params(deep=False)
     model = clone(model)
-    optional = {"bounds": None if is_auto(bounds) else bounds, "target_bounds": target_bounds}
-    optional |= {"accountant": accountant, "random_state": random_state, "categories": categories}
-    given = {name: value for name, value in optional.items() if value is not None}
-    given |= {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
-    model.set_params(**{name: value for name, value in given.items() if name in model_params})
+    params: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
+    optional = {
+        "bounds": None if is_auto(bounds) else bounds,
+        "target_bounds": target_bounds,
+        "accountant": accountant,
+        "random_state": random_state,
+        "categories": categories,
+    }
+    params |= {name: value for name, value in optional.items() if value is not None}
+    model.set_params(**{name: value for name, value in params.items() if name in model_params})
     guarantee_of(model)
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))
     moments = model_params.get("mechanism") == "sufficient_statistics"
-    given = {"bounds": bounds, "categories": categories, "random_state": random_state}
-    front = DPTableVectorizer(numeric="scaled" if moments else "bins", **given)
+    front = DPTableVectorizer(
+        bounds=bounds,
+        categories=categories,
+        numeric="scaled" if moments else "bins",
+        random_state=random_state,
+    )
     return split_budget(make_pipeline(front, model), epsilon, delta, model.accountant)

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
@@ -37,6 +38,7 @@ from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._frames import objects
 from skdp.utils._labels import is_missing
 from skdp.utils._output import asks_for_frame
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -204,10 +206,10 @@ class DPTableVectorizer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
-        numeric: str = "bins",
-        n_bins: int | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
+        numeric: Literal["bins", "scaled"] = "bins",
+        n_bins: int | Literal["auto"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -233,8 +235,8 @@ class DPTableVectorizer(PlannedTransformer):
             labels of several kinds is refused before the charge.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -262,7 +264,6 @@ class DPTableVectorizer(PlannedTransformer):
             checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
             if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
                 raise ValueError("Input y contains missing values.")
-            check_consistent_length(columns, y)
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
     def _check_rows(self, rows, plan):

@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
+from skdp._data._tables import check_not_empty
+from skdp.base import TableEstimator
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import (
@@ -71,7 +73,8 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
     """A step of a dry run, which reads rows like the step that it replaces, up to the charge.
 
     The output of a private step is not known before its charge, so this step returns a table
-    without columns. Later steps receive only the columns that bypass private steps.
+    without columns. Later steps receive only the columns that bypass private steps, and the cells
+    that an imputer passes on.
 
     Parameters
     ----------
@@ -112,7 +115,10 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         # A third-party estimator has no dry run: its fit could charge.
         elif of_skdp(self.estimator) and self.makes_plan:
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
-        elif of_skdp(self.estimator) and hasattr(self.estimator, "_read_table"):
+            if _passes_cells_on(self.estimator) and as_chunked(X) is None:
+                self.made = self.estimator._cells_passed_on(X)
+        # A search reads no cells itself: its candidates do.
+        elif of_skdp(self.estimator) and isinstance(self.estimator, TableEstimator):
             # Its parameters were checked before. It reads the cells of the columns that exist.
             clone(self.estimator)._read_table(X, y)
         return self
@@ -141,6 +147,11 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
 
     def get_metadata_routing(self):
         return self.estimator.get_metadata_routing()
+
+
+def _passes_cells_on(estimator):
+    """Return True for an imputer whose output consists of the cells that it receives."""
+    return getattr(estimator, "_passes_cells_on", False)
 
 
 class UnreadColumns(NotCopied, TransformerMixin, BaseEstimator):
@@ -179,8 +190,9 @@ def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
         if hasattr(container, "judges_steps"):
             container.judges_steps = False
     parts = {}
+    hiding = {name for name in private if not _passes_cells_on(params[name])}
     for step in steps:
-        is_behind = bool(private.intersection(step.before))
+        is_behind = bool(hiding.intersection(step.before))
         # Other estimators behind a private step are replaced, too: their effect on a table in
         # which columns are missing is unknown.
         if step.name in private or (is_behind and is_estimator(step.estimator)):
@@ -218,7 +230,7 @@ def read_raw_cells(container, X, y, params):
     """Raise the errors of steps that receive columns of the raw table, before the first charge.
 
     The first step reads its table before the first charge anyway. So nothing is done unless some
-    columns bypass it and go to other steps.
+    columns bypass it and go to other steps, or an imputer passes its cells on.
 
     Parameters
     ----------
@@ -233,7 +245,8 @@ def read_raw_cells(container, X, y, params):
         If a step refuses a cell, the table or its target.
     """
     inside = [container, *container.get_params().values()]
-    if not any(isinstance(part, ColumnTransformer | FeatureUnion) for part in inside):
+    selects = any(isinstance(part, ColumnTransformer | FeatureUnion) for part in inside)
+    if not (selects or any(map(_passes_cells_on, inside))):
         return
     if any(map(_makes_polars_frames, inside)) and not _supports_empty_rows(
         sys.modules.get("polars")
@@ -261,6 +274,7 @@ def read_raw_cells(container, X, y, params):
     is_partitioned = table is not None
     if not is_partitioned:
         table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        check_not_empty(table.shape, X)
         if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
             # Third-party steps may write into the table that they receive: give them a copy.
             table = take_rows(table, np.arange(table.shape[0]))

@@ -1,11 +1,13 @@
 """The smallest number of rows or epsilon from which on an expected error meets a target."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from inspect import isroutine
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, clone
 
 from skdp.stats import expected_error
 from skdp.utils._validation import check_integer, check_positive
@@ -25,7 +27,14 @@ MIN_EPSILON = 1e-4
 EPSILON_TOLERANCE = 1e-3
 
 
-def required_samples(planned, *, excess_loss=None, error=None, max_samples=10**6, **public):
+def required_samples(
+    planned: BaseEstimator | Callable | str,
+    *,
+    excess_loss: float | None = None,
+    error: float | ArrayLike | None = None,
+    max_samples: int = 10**6,
+    **public: object,
+) -> int:
     """Return the number of rows that an expected loss or error requires to meet a target.
 
     Nothing is charged and no data are read. The result suffices, and so does every larger number up
@@ -82,8 +91,14 @@ def required_samples(planned, *, excess_loss=None, error=None, max_samples=10**6
 
 
 def required_epsilon(
-    planned, *, n_samples, excess_loss=None, error=None, max_epsilon=10.0, **public
-):
+    planned: BaseEstimator | Callable | str,
+    *,
+    n_samples: int,
+    excess_loss: float | None = None,
+    error: float | ArrayLike | None = None,
+    max_epsilon: float = 10.0,
+    **public: object,
+) -> float:
     """Return the epsilon that an expected loss or error requires to meet a target.
 
     Nothing is charged and no data are read. The result suffices, and so does every larger epsilon

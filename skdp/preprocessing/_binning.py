@@ -44,7 +44,7 @@ class ColumnBins(FrozenValue):
     """
 
     kind: str
-    limits: np.ndarray = None
+    limits: np.ndarray | None = None
     other: int = UNDECLARED
 
     @property
@@ -188,6 +188,12 @@ class EdgesPlan(FrozenValue):
                 quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
         return cls(bins, n_bins, bounds, search, quantiles, left)
 
+    @property
+    def columns_with_found_bounds(self):
+        """Positions of the columns whose bounds are not declared and are needed."""
+        ranged = columns_of(self.bins, AUTOMATIC)
+        return ranged[np.isnan(self.bounds[0])] if len(ranged) else ranged
+
     def run(self, table, source, **shared):
         """Return the bins of each column, with the released edges."""
         bins = list(self.bins)
@@ -198,7 +204,7 @@ class EdgesPlan(FrozenValue):
         if len(ranged):
             low[ranged], high[ranged] = self.bounds
             if self.search is not None:
-                sought = ranged[np.isnan(low[ranged])]
+                sought = self.columns_with_found_bounds
                 numbers = table.numbers(sought)
                 found = self.search.run(numbers, source, columns=sought, **shared)
                 low[sought], high[sought] = found
@@ -206,7 +212,7 @@ class EdgesPlan(FrozenValue):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(chosen):
             plan = replace(self.quantiles, low=low[chosen], high=high[chosen])
-            released = plan.run(table.numbers(chosen), source, **shared)
+            released = plan.run(table.numbers(chosen), source, columns=chosen, **shared)
             for j, column in zip(chosen, released.T, strict=True):
                 bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
         return bins

@@ -133,7 +133,7 @@ class DeclaredCounts(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "counts of categories"
+    released_name = "counts of categories"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
@@ -201,7 +201,7 @@ class MixedCategories(MechanismPlan):
     mechanism: object
 
     by_person = True
-    released = "categories and their counts"
+    released_name = "categories and their counts"
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts or None."""
@@ -445,8 +445,8 @@ class StabilityThreshold(StatisticPlan):
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
     under replace-one, is added to the count of each value that occurs. A value that occurs in
     one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
-    a row that has a value in each of d columns, is in ``docs/theory/encoders.md``. A person counts as one
-    row, with the most frequent of its values in each column.
+    a row that has a value in each of d columns, is in ``docs/theory/encoders.md``. A person counts
+    as one row, with the most frequent of its values in each column.
 
     Parameters
     ----------
@@ -478,7 +478,7 @@ class StabilityThreshold(StatisticPlan):
     n_declared: int = 0
 
     name = "Geometric mechanism with a stability threshold"
-    released = "categories and their counts"
+    released_name = "categories and their counts"
     stages = PlanValue.stages
 
     def __post_init__(self):

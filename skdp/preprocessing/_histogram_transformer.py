@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -15,9 +16,11 @@ from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
+from skdp.utils._findings import CERTAIN_NOISE, ONE_BIN, is_in_one_bin, report_finding
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
+from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 
 # Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
@@ -44,7 +47,7 @@ class HistogramPlan(BinningPlan):
     counts: object
     pairs: list
 
-    released = "counts of bins"
+    released_name = "counts of bins"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedBins`."""
@@ -60,6 +63,7 @@ class HistogramPlan(BinningPlan):
                 self.counts,
                 total,
             )
+            self._report_one_bin(bins, noisy, total)
             column_counts = []
             for column, noisy_column in zip(bins, noisy, strict=True):
                 # Every value is in a bin, unless it may be an undeclared category.
@@ -67,6 +71,29 @@ class HistogramPlan(BinningPlan):
                 column_counts.append(consistent_counts(noisy_column, total, is_complete))
             counts = objects(column_counts)
         return ReleasedBins(bins, counts)
+
+    def _report_one_bin(self, bins, noisy, n_units):
+        """Report numeric columns of whose values one bin contains nearly all.
+
+        Edges at quantiles were chosen so that no bin does, unless one value is that frequent. Of
+        declared edges the outermost bins are those of values beyond them.
+        """
+        noise_std = self.counts.deviation(sum(map(len, noisy)))
+        found = self.edges.columns_with_found_bounds
+        reported = []
+        for j, (column, counts) in enumerate(zip(bins, noisy, strict=True)):
+            is_outermost = counts.argmax() in (0, len(counts) - 1)
+            if column.kind != "uniform" and not (column.kind == "declared" and is_outermost):
+                continue
+            # The number of rows is public, so only the largest count has noise. The column is not
+            # reported unless the others are few also if the noise is large.
+            others = n_units - counts.max() + CERTAIN_NOISE * noise_std
+            is_declared = j not in found
+            if is_in_one_bin(
+                counts, others, column.limits, noise_std, n_units, is_declared=is_declared
+            ):
+                reported.append(j)
+        report_finding(ONE_BIN, reported)
 
     def noisy_counts(self, table, bins, source, row_weights=None):
         """Return the noisy counts of each column's bins."""
@@ -171,7 +198,8 @@ class DPHistogramTransformer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/theory/transformers.md``.
+    the row as the unit. The number of rows is public. The proof is in
+    ``docs/theory/transformers.md``.
 
     References
     ----------
@@ -206,15 +234,15 @@ class DPHistogramTransformer(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        edges: object = "quantile",
-        n_bins: int | str = 32,
-        categories: dict | list | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        edges: Literal["quantile", "uniform"] | list | dict | np.ndarray = "quantile",
+        n_bins: int | Literal["auto"] = 32,
+        categories: Categories | None = None,
         other: object = None,
-        encode: str = "onehot",
+        encode: Literal["onehot", "ordinal", "density", "cumulative"] = "onehot",
         interactions: list | None = None,
-        unit_norm: bool | str = "auto",
-        edges_fraction: float | str = "auto",
+        unit_norm: bool | Literal["auto"] = "auto",
+        edges_fraction: float | Literal["auto"] = "auto",
         sparse_output: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -241,14 +269,13 @@ class DPHistogramTransformer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,6 +1,7 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._frames import objects
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, has_auto
 from skdp.utils._values import FrozenValue
 
@@ -116,8 +118,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/theory/transformers.md``.
-    A row of one-hot output has the norm ``sqrt(n_features)``.
+    the row as the unit. The number of rows is public. The proof is in
+    ``docs/theory/transformers.md``. A row of one-hot output has the norm ``sqrt(n_features)``.
 
     References
     ----------
@@ -134,17 +136,16 @@ class DPKBinsDiscretizer(PlannedTransformer):
     """
 
     _undoes_scaling = True
-    _read = read_numeric_columns
 
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        n_bins: int | str = 5,
-        encode: str = "onehot",
-        strategy: str = "quantile",
+        bounds: Bounds | Literal["auto"] = "auto",
+        n_bins: int | Literal["auto"] = 5,
+        encode: Literal["onehot", "onehot-dense", "ordinal"] = "onehot",
+        strategy: Literal["quantile", "uniform"] = "quantile",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -157,6 +158,10 @@ class DPKBinsDiscretizer(PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated columns of numbers."""
+        return read_numeric_columns(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -164,14 +169,13 @@ class DPKBinsDiscretizer(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Literal
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
+from skdp.utils._findings import report_unfilled_means
 from skdp.utils._sums import sum_grid
+from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
 
@@ -60,7 +63,7 @@ class MeanPlan(MechanismPlan):
     noisy_count: bool = False
 
     by_person = True
-    released = "sums of columns"
+    released_name = "sums of columns"
 
     # How many values are released together.
     @property
@@ -83,6 +86,10 @@ class MeanPlan(MechanismPlan):
         """Return the noisy means, within the bounds."""
         means = np.clip(self.scaled_means(X, source, persons), -1.0, 1.0)
         half = (self.high - self.low) / 2
+        # A warning may not depend on a number of rows that is private.
+        if not self.noisy_count:
+            noise_std = self.mechanism.deviation(self.size) / self.n_rows
+            report_unfilled_means(means, noise_std, self.low, self.high)
         return np.clip(self.low + half + half * means, self.low, self.high)
 
     def scaled_means(self, X, source, persons=None):
@@ -185,9 +192,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        mechanism: str = "auto",
-        count: str = "public",
+        bounds: Bounds | Literal["auto"] = "auto",
+        mechanism: Literal["auto", "laplace", "gaussian"] = "auto",
+        count: Literal["public", "noisy"] = "public",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -206,14 +213,13 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

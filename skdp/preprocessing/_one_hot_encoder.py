@@ -1,6 +1,7 @@
 """One-hot encoding of declared or privately discovered categories."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -30,6 +31,7 @@ from skdp.preprocessing._categories import (
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import category_codes
+from skdp.utils._types import Categories
 from skdp.utils._validation import check_boolean, check_real
 
 
@@ -142,7 +144,6 @@ class DPOneHotEncoder(PlannedTransformer):
 
     _public = ("categories", "other")
     _accepts = ("categorical", "string", "allow_nan")
-    _read = read_columns
 
     _may_release_nothing = True
 
@@ -151,7 +152,7 @@ class DPOneHotEncoder(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        categories: list | dict | np.ndarray | str | None = None,
+        categories: Categories | Literal["auto"] | None = None,
         other: object = None,
         min_frequency: float | None = None,
         sparse_output: bool = True,
@@ -167,6 +168,10 @@ class DPOneHotEncoder(PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
         """Charge the accountant and release the statistics of all features.
@@ -174,14 +179,13 @@ class DPOneHotEncoder(PlannedTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
@@ -22,10 +23,11 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
 
     A pipeline finds redundant charges by three attributes, which are False unless a class sets
     them: `_rescales`, features are shifted or scaled; `_undoes_scaling`, the output is the same if
-    they were shifted or scaled before; `_known_range`, the range of the output is known.
+    they were shifted or scaled before; `_known_range`, the range of the output is known. It plans
+    the charge for a table of unknown shape by `_shape_dependent_if_auto` (see `PrivateEstimator`).
     """
 
-    _public = ("bounds",)
+    _public: ClassVar[tuple[str, ...]] = ("bounds",)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the output's columns.
@@ -145,8 +147,11 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
     The plan is a `WithinBounds`.
     """
 
-    _rescales = _undoes_scaling = True
-    _read = read_table
+    _rescales = True
+
+    def _read(self, X, reset=True):
+        """Return validated rows of numbers."""
+        return read_table(self, X, reset=reset)
 
     def _clipped(self, X):
         """Return samples clipped to the bounds, which limits the effect of outliers."""

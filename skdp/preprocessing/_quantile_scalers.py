@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from skdp.preprocessing._planned import (
 )
 from skdp.stats._quantiles import QuantilePlan
 from skdp.utils._clipping import finite_doubles
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
 # Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is no range.
@@ -113,6 +115,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     True
     """
 
+    _undoes_scaling = True
     _known_range = True
 
     def __init__(
@@ -120,9 +123,9 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         feature_range: tuple[float, float] = (0, 1),
-        quantile_range: tuple[float, float] | str = "auto",
+        quantile_range: tuple[float, float] | Literal["auto"] = "auto",
         clip: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -143,14 +146,13 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -337,6 +339,10 @@ class DPRobustScaler(CenteringTransformer):
     """
 
     @property
+    def _undoes_scaling(self):
+        return self.with_centering and self.with_scaling
+
+    @property
     def _middle(self):
         return self.center_ if self.with_centering else None
 
@@ -349,7 +355,7 @@ class DPRobustScaler(CenteringTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         with_centering: bool = True,
         with_scaling: bool = True,
         quantile_range: tuple[float, float] = (25.0, 75.0),
@@ -372,14 +378,13 @@ class DPRobustScaler(CenteringTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -535,7 +540,6 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     True
     """
 
-    _undoes_scaling = False
     _known_range = True
 
     def __init__(
@@ -543,8 +547,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        quantile: float | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
+        quantile: float | Literal["auto"] = "auto",
         clip: bool = False,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -564,14 +568,13 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,5 +1,7 @@
 """A private estimate of each feature's distribution function, as a transformer."""
 
+from typing import Literal
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -14,6 +16,7 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._quantiles import QuantilePlan
+from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
 # "auto" takes as many levels of quantiles, at most 9, as keep this many scales of the ranks'
@@ -102,6 +105,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     """
 
     _rescales = False
+    _undoes_scaling = True
     _known_range = True
 
     def __init__(
@@ -109,9 +113,9 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
-        n_quantiles: int | str = "auto",
-        output_distribution: str = "uniform",
+        bounds: Bounds | Literal["auto"] = "auto",
+        n_quantiles: int | Literal["auto"] = "auto",
+        output_distribution: Literal["uniform", "normal"] = "uniform",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -130,14 +134,13 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

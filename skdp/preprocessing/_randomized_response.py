@@ -22,6 +22,7 @@ from skdp.mechanisms._stages import one_stage
 from skdp.preprocessing._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._output import check_output_setting
+from skdp.utils._types import Categories
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 
@@ -44,7 +45,7 @@ class ColumnwiseResponse(MechanismPlan):
     categories: list
 
     name = "k-ary randomized response on each column"
-    released = "reports of the rows"
+    released_name = "reports of the rows"
 
     # The largest noise of a column's debiased counts, for one row.
     @property
@@ -54,7 +55,7 @@ class ColumnwiseResponse(MechanismPlan):
     @property
     def stages(self):
         """One release for each `transform`."""
-        return (replace(one_stage(self, self.released), reads=EACH_ALONE),)
+        return (replace(one_stage(self, self.released_name), reads=EACH_ALONE),)
 
     def run(self, table, source):
         """Return a report of each row."""
@@ -136,13 +137,12 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     """
 
     _accepts = ("string", "allow_nan")
-    _read = read_columns
 
     def __init__(
         self,
         epsilon: float = 1.0,
         *,
-        categories: list | dict | np.ndarray | None = None,
+        categories: Categories | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
     ):
@@ -150,6 +150,10 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         self.categories = categories
         self.accountant = accountant
         self.random_state = random_state
+
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
@@ -163,8 +167,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,11 +1,14 @@
 """Standardization with differential privacy."""
 
+from typing import Literal
+
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._planned import CenteringTransformer, plan_columns
 from skdp.stats._moments import MomentsPlan
+from skdp.utils._types import Bounds
 
 
 class DPStandardScaler(CenteringTransformer):
@@ -68,7 +71,8 @@ class DPStandardScaler(CenteringTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
-    the row as the unit. The number of rows is public. The proof is in ``docs/theory/guarantees.md``.
+    the row as the unit. The number of rows is public. The proof is in
+    ``docs/theory/guarantees.md``.
 
     References
     ----------
@@ -88,6 +92,10 @@ class DPStandardScaler(CenteringTransformer):
     _shape_dependent_if_auto = ("bounds",)
 
     @property
+    def _undoes_scaling(self):
+        return self.with_mean and self.with_std
+
+    @property
     def _middle(self):
         return self.mean_ if self.with_mean else None
 
@@ -100,7 +108,7 @@ class DPStandardScaler(CenteringTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        bounds: tuple | dict | str = "auto",
+        bounds: Bounds | Literal["auto"] = "auto",
         with_mean: bool = True,
         with_std: bool = True,
         accountant: PrivacyAccountant | None = None,
@@ -121,14 +129,13 @@ class DPStandardScaler(CenteringTransformer):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows. Only `DPPCA` accepts a sparse matrix. Transformers that release sums read the rows
-            block by block.
+            Rows. A table that is larger than memory is read block by block.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,6 +1,7 @@
 """Encoding of categories by private means of the target."""
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from skdp.preprocessing._categories import (
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.utils._labels import UNDECLARED, category_codes
 from skdp.utils._sums import range_weights, split_epsilon
+from skdp.utils._types import Categories, Classes
 from skdp.utils._validation import check_classes, check_target_bounds, check_within
 from skdp.utils._values import FrozenValue
 
@@ -124,7 +126,6 @@ class DPTargetEncoder(PlannedTransformer):
     """
 
     _accepts = ("categorical", "string", "allow_nan")
-    _read = read_columns
     _shape_dependent_if_auto = ()
     _public = ("categories", "target_bounds")
     _also_public = ("the label set",)
@@ -134,9 +135,9 @@ class DPTargetEncoder(PlannedTransformer):
         epsilon: float = 1.0,
         *,
         delta: float = 0.0,
-        categories: list | dict | np.ndarray | str | None = None,
+        categories: Categories | Literal["auto"] | None = None,
         target_bounds: tuple[float, float] | None = None,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         smooth: float = 10.0,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -150,6 +151,10 @@ class DPTargetEncoder(PlannedTransformer):
         self.accountant = accountant
         self.random_state = random_state
 
+    def _read(self, X, reset=True):
+        """Return validated columns of labels."""
+        return read_columns(self, X, reset=reset)
+
     @private_fit_method
     def fit(self, X, y, *, groups=None):
         """Charge the accountant and release the noisy sums of all categories.
@@ -162,8 +167,8 @@ class DPTargetEncoder(PlannedTransformer):
             Targets: numbers with `target_bounds`, else class labels.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -368,7 +373,7 @@ class TargetPlan(TransformerPlan):
     outcomes: Outcomes
     smooth: float
 
-    released = "sums of outcomes by category"
+    released_name = "sums of outcomes by category"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedEncodings`."""

@@ -21,12 +21,10 @@ from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
 
 # Fraction of epsilon, and maximum fraction of delta, that estimators spend on "auto" bounds.
-AUTO_SHARE = 0.2
-# Magnitudes between SMALLEST and LARGEST are distinguished. Smaller ones share one bin with 0,
+BOUNDS_FRACTION = 0.2
+# Magnitudes between 2**-100 and 2**100 are distinguished. Smaller ones share one bin with 0,
 # larger ones are in the outermost bin.
 _OCTAVES = 100
-SMALLEST = 2.0**-_OCTAVES
-LARGEST = 2.0**_OCTAVES
 # Bound that is used if no bin is visible above the noise.
 FALLBACK = 1.0
 # Fraction of the rows whose norm the bound must cover.
@@ -172,7 +170,7 @@ class BoundsPlan(_SpacedHistogram):
         Plan of the second step.
     """
 
-    released = "bounds of columns"
+    released_name = "bounds of columns"
 
     @cached_property
     def whole(self):
@@ -208,7 +206,7 @@ class BoundsPlan(_SpacedHistogram):
     def stages(self):
         """The stages of the two steps."""
         first = Stage(
-            name=self.released,
+            name=self.released_name,
             law=self.name,
             scale=self.scale,
             sensitivity=self.sensitivity,
@@ -369,7 +367,7 @@ class NormPlan(_SpacedHistogram):
     """Plan of a bound on the norm of most rows, from a noisy histogram of norms."""
 
     signed = False
-    released = "the norm of rows"
+    released_name = "the norm of rows"
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.
@@ -411,7 +409,7 @@ def plan_search(shape, guarantee, *, alone=False):
     The search has a fifth of epsilon. It also has a fifth of delta if Gaussian noise is smaller
     then. With `alone` it has all of both, and the remaining guarantee is None.
     """
-    fraction = 1.0 if alone else AUTO_SHARE
+    fraction = 1.0 if alone else BOUNDS_FRACTION
     search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, fraction)
     search_delta, remaining_delta = split_epsilon(guarantee.delta, fraction)
     pure_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
@@ -440,14 +438,14 @@ def plan_norm(data_norm, n_rows, guarantee):
     """
     if not is_auto(data_norm):
         return None, guarantee, check_magnitude(data_norm, "data_norm")
-    search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, AUTO_SHARE)
+    search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, BOUNDS_FRACTION)
     search_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
     search = NormPlan(n_rows=n_rows, guarantee=search_guarantee)
     return search, replace(guarantee, epsilon=remaining_epsilon), 1.0
 
 
 def spaced_bins(values, bits):
-    """Return the signed number of the bin of each value; 0 for values smaller than `SMALLEST`.
+    """Return the signed number of the bin of each value; 0 for magnitudes below 2**-100.
 
     Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
     of the significand are the number of the bin.

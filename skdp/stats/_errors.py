@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from skdp.accounting import Guarantee, Neighbors
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
 from skdp.stats._quantiles import QuantilePlan
+from skdp.utils._types import Relation
 from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 
 STATISTICS = ("mean", "sum", "var", "count", "histogram", "histogram2d", "median", "quantile")
@@ -24,7 +25,7 @@ def expected_error(
     bounds: tuple[ArrayLike, ArrayLike] = (0.0, 1.0),
     n_columns: int = 1,
     q: float = 0.5,
-    relation: str = "add_remove",
+    relation: Relation = "add_remove",
 ) -> float | np.ndarray:
     """Return the expected absolute error that privacy adds to a statistic.
 
@@ -74,27 +75,35 @@ def expected_error(
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=Neighbors(relation=relation))
     low, high = broadcast_bounds(bounds, n_columns)
     if statistic == "count":
-        plan = CountPlan(n_columns=n_columns, guarantee=guarantee)
-        return plan.mechanism.mean_error(plan.size)
+        return _mean_error(CountPlan(n_columns=n_columns, guarantee=guarantee))
     if statistic in ("histogram", "histogram2d"):
         is_joint = statistic == "histogram2d"
         # The number of bins does not change the error of one count.
-        ones = (1,) * (2 if is_joint else n_columns)
-        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=ones, joint=is_joint)
-        return plan.mechanism.mean_error(plan.size)
-    settings = {"n_rows": n_rows, "low": low, "high": high, "guarantee": guarantee}
+        bins = (1,) * (2 if is_joint else n_columns)
+        ones = np.ones(len(bins))
+        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=bins, joint=is_joint)
+        return _mean_error(plan)
     if statistic in ("median", "quantile"):
-        plan = QuantilePlan(quantiles=[0.5 if statistic == "median" else q], **settings)
-        return _rank_error(plan, n_rows)
+        quantile = 0.5 if statistic == "median" else q
+        quantiles = QuantilePlan(
+            n_rows=n_rows, low=low, high=high, guarantee=guarantee, quantiles=[quantile]
+        )
+        return _rank_error(quantiles, n_rows)
     if statistic == "sum":
-        plan = SumPlan(**settings)
-        error = plan.mechanism.mean_error(plan.size) * plan.units
+        sums = SumPlan(n_rows=n_rows, low=low, high=high, guarantee=guarantee)
+        error = _mean_error(sums) * sums.units
     else:
-        plan = MomentsPlan(**settings, n_moments=2 if statistic == "var" else 1)
-        half_range = (high - low) / 2
-        noise = plan.mechanism.mean_error(plan.size)
-        error = noise / n_rows * (half_range**2 if statistic == "var" else half_range)
+        n_moments = 2 if statistic == "var" else 1
+        moments = MomentsPlan(
+            n_rows=n_rows, low=low, high=high, guarantee=guarantee, n_moments=n_moments
+        )
+        error = _mean_error(moments) / n_rows * ((high - low) / 2) ** n_moments
     return float(error[0]) if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0 else error
+
+
+def _mean_error(plan):
+    """Return the mean magnitude of the noise in each value of a plan."""
+    return plan.mechanism.mean_error(plan.size)
 
 
 def _rank_error(plan, n_rows):

@@ -70,8 +70,8 @@ def dp_mean(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -151,8 +151,8 @@ def dp_var(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -231,8 +231,8 @@ def dp_sum(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -303,8 +303,8 @@ def dp_count(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -386,8 +386,8 @@ def dp_histogram(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -469,8 +469,8 @@ def dp_histogram2d(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -551,8 +551,8 @@ def dp_histogramdd(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -654,8 +654,8 @@ def dp_quantile(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -737,8 +737,8 @@ def dp_median(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -817,8 +817,8 @@ def estimate_bounds(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".

@@ -13,6 +13,7 @@ from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
 from skdp.utils import exact_sum
+from skdp.utils._findings import report_unfilled_means, report_unfilled_variances
 from skdp.utils._validation import check_integer
 
 # Rows of a block; ten columns of so many rows fit into a processor's cache.
@@ -77,7 +78,7 @@ class MomentsPlan(StatisticPlan):
     n_moments: int = 1
     counted: bool = False
 
-    released = "sums of columns"
+    released_name = "sums of columns"
 
     @property
     def size(self):
@@ -112,11 +113,34 @@ class MomentsPlan(StatisticPlan):
         row_weights = row_weights_of(persons)
         sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
         noisy = self.mechanism.release(sums, random_state=source)
+        n_values = self.n_rows
         if self.counted:
-            return self.read(noisy[:-1], noisy[-1])
-        return self.read(noisy, self.n_rows)
+            *noisy, n_values = noisy
+        self.report_unfilled(noisy, n_values, self.mechanism.deviation(self.size))
+        return self.means_and_variances(noisy, n_values)
 
-    def read(self, sums, n_values):
+    def report_unfilled(self, sums, n_values, noise_std):
+        """Report columns whose noisy sums show that their values do not fill the bounds.
+
+        Parameters
+        ----------
+        sums : sequence of ndarray of shape (n_columns,)
+            Noisy sums, as in `means_and_variances`.
+        n_values : float or ndarray of shape (n_columns,)
+            Number of values of each column, public or noisy.
+        noise_std : float
+            Standard deviation of the noise of a sum.
+        """
+        n_values = np.maximum(n_values, noise_std)
+        noise = noise_std / n_values
+        means = np.clip(sums[0] / n_values, -1.0, 1.0)
+        if len(sums) == 1:
+            report_unfilled_means(means, noise, self.low, self.high)
+        else:
+            mean_squares = sums[1] / n_values + 0.5
+            report_unfilled_variances(means, mean_squares, noise, self.low, self.high)
+
+    def means_and_variances(self, sums, n_values):
         """Return the means, and the variances or None, from noisy sums and numbers of values."""
         noise_std = self.mechanism.deviation(self.size)
         n_values = np.maximum(n_values, noise_std)
@@ -210,6 +234,8 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     With `counted` they are sums over values that are not NaN, and the last row is their number.
     """
     sums = np.zeros((n_moments + counted, X.shape[1]))
+    # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker; that scales
+    # the block and calls `_add_moments` or `_add_present`.
     unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
     n_rows = X.shape[0] if row_weights is None else row_weights.sum()
     sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2

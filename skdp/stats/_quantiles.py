@@ -6,14 +6,16 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows
-from skdp._data._persons import row_weights_of
+from skdp._data._persons import n_units, row_weights_of
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
+from skdp.utils._findings import report_unfilled_quantiles
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
@@ -129,13 +131,13 @@ class QuantilePlan(StatisticPlan):
     True
     """
 
-    quantiles: np.ndarray = checked(_check_quantiles)
+    quantiles: ArrayLike = checked(_check_quantiles)
     low: np.ndarray
     high: np.ndarray
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-    released = "quantiles"
+    released_name = "quantiles"
     stages = PlanValue.stages
 
     @property
@@ -191,7 +193,7 @@ class QuantilePlan(StatisticPlan):
             return epsilon / (2 * node.larger_share)
         return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
 
-    def run(self, X, source, persons=None):
+    def run(self, X, source, persons=None, columns=None):
         """Release the quantiles.
 
         Parameters
@@ -203,6 +205,8 @@ class QuantilePlan(StatisticPlan):
             The source that the charge returned.
         persons : Persons, default=None
             Person of each row.
+        columns : ndarray of int, default=None
+            Indices of the columns in the estimator's table; None if they are all its columns.
 
         Returns
         -------
@@ -216,6 +220,9 @@ class QuantilePlan(StatisticPlan):
         # If the bounds are only a few floats apart, rounding can make the values of increasing grid
         # points decrease. Sorting released values is post-processing.
         values[np.argsort(self.quantiles, kind="stable")] = np.sort(values, axis=0)
+        report_unfilled_quantiles(
+            values, self.shares, self.scale, n_units(rows, persons), self.low, self.high, columns
+        )
         return values
 
     def _choose(self, ranks, n_rows, source):

@@ -10,7 +10,7 @@ from sklearn.utils import check_array
 from skdp._data._columns import declared_bounds
 from skdp._data._errors import check_finite
 from skdp._data._parts import Rows
-from skdp._data._tables import RowsAndTarget, check_chunks, number_array
+from skdp._data._tables import RowsAndTarget, check_chunks, number_array, with_dates_as_numbers
 from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
@@ -44,6 +44,7 @@ def check_rows(a, axis, nan_policy="raise"):
             check_finite(X, "a", allow_nan=allow_nan)
             is_vector = X.ndim == 1
         else:
+            X = with_dates_as_numbers(X)
             check_chunks(X, "a", allow_nan=allow_nan)
     if X.ndim not in (1, 2) or 0 in X.shape or X.dtype.kind == "c":
         raise ValueError(

@@ -4,7 +4,8 @@ Rows are divided by the bound on their norm, so that :math:`\|x_i\| \le 1`. The 
 vector. It has the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries times
 :math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released,
 :math:`\sqrt 2\, c \sum x_i` follows. These are the entries of :math:`\sum z_i z_i^\top` for
-:math:`z_i = (x_i, c)`, except for the last one, which is public. Derived in ``docs/theory/encoders.md``.
+:math:`z_i = (x_i, c)`, except for the last one, which is public. Derived in
+``docs/theory/encoders.md``.
 """
 
 import math
@@ -55,7 +56,7 @@ class SecondMoment(StatisticPlan):
     center: np.ndarray | float = 0.0
     constant: float = MEAN_WEIGHT
 
-    released = "the second moment"
+    released_name = "the second moment"
 
     def __post_init__(self):
         self.check_size(self.size)

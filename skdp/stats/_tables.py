@@ -55,8 +55,8 @@ def dp_covariance(
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -130,8 +130,8 @@ def dp_correlation(
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -220,8 +220,8 @@ def dp_crosstab(
         Labels of the table's rows and of its columns. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".
@@ -258,8 +258,10 @@ def dp_crosstab(
             f"{categories!r}"
         )
     check_consistent_length(index, columns)
-    are_series = hasattr(index, "iloc") and hasattr(columns, "iloc")
-    if are_series and not index.index.equals(columns.index):
+    row_index = _index_of(index)
+    column_index = _index_of(columns)
+    both_have_one = row_index is not None and column_index is not None
+    if both_have_one and not row_index.equals(column_index):
         raise ValueError("index and columns must have the same index: rows are paired by position")
     index_codes, index_labels = _codes(index, categories[0], "index")
     column_codes, column_labels = _codes(columns, categories[1], "columns")
@@ -287,6 +289,11 @@ def dp_crosstab(
         index=Index(index_labels, name=getattr(index, "name", None)),
         columns=Index(column_labels, name=getattr(columns, "name", None)),
     )
+
+
+def _index_of(values):
+    """Return the index of a pandas Series; None for other arrays."""
+    return values.index if hasattr(values, "iloc") else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -344,8 +351,8 @@ def dp_mode(
         The labels that can be chosen. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-        accountant with unit="person", or none.
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. With None
         nothing is recorded, and the guarantee holds under "add_remove".

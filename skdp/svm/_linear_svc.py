@@ -1,6 +1,6 @@
 """Linear support vector classification with differential privacy."""
 
-import numpy as np
+from typing import Literal
 
 from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
 from skdp.base import plans_for_groups, private_fit, private_fit_method
@@ -10,6 +10,7 @@ from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_sp
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._output_perturbation import check_reg_strength
+from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice, check_within
 
 
@@ -100,8 +101,8 @@ class DPLinearSVC(PrivateLinearClassifier):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold` the model agrees with
-    scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
+    ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold` the model agrees
+    with scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
     ``multi_class="crammer_singer"``.
 
     References
@@ -127,13 +128,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        data_norm: float | str = 1.0,
+        data_norm: float | Literal["auto"] = 1.0,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
-        classes: list | np.ndarray | None = None,
-        C: float | str = "auto",
+        classes: Classes | None = None,
+        C: float | Literal["auto"] = "auto",
         huber_threshold: float = 0.5,
-        mechanism: str = "auto",
+        mechanism: Literal["auto", "output", "gradient"] = "auto",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -164,8 +165,8 @@ class DPLinearSVC(PrivateLinearClassifier):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -78,8 +78,10 @@ class Case:
 
     def fit(self, X=None, y=None, groups=None, **params):
         """Return a clone with changed parameters, fitted to the table or to another one."""
-        X = self.X if X is None else X
-        y = self.y if y is None else y
+        if X is None:
+            X = self.X
+        if y is None:
+            y = self.y
         table = (X, y) if self.tags.target_tags.required else (X,)
         estimator = self.clone_with(**params)
         if groups is None:
@@ -137,7 +139,9 @@ class Case:
 
     def seed_params(self, seed):
         """Return the parameters of a fit with this seed; None for noise that is not seeded."""
-        return {"random_state": seed} if "random_state" in self.params else {}
+        if "random_state" in self.params:
+            return {"random_state": seed}
+        return {}
 
     def repeats_noise(self, releases):
         """Return True if two of some releases are equal because they share their noise.
@@ -180,7 +184,9 @@ def _numbers(value):
     if is_ragged:
         return _concatenate(np.ravel(value) if isinstance(value, np.ndarray) else value)
     value = np.asarray(value)
-    return value.ravel().astype(float) if value.dtype.kind in "iuf" else np.empty(0)
+    if value.dtype.kind in "iuf":
+        return value.ravel().astype(float)
+    return np.empty(0)
 
 
 def _concatenate(values):

@@ -10,9 +10,12 @@ features are drawn from 0, 1 and 2.
 """
 
 import warnings
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
+from typing import Literal
 from unittest import SkipTest
 
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import EstimatorCheckFailedWarning, SkipTestWarning
 
 from skdp.testing import _charges, _claims
@@ -20,7 +23,7 @@ from skdp.testing._case import Case
 from skdp.utils._validation import check_choice
 
 
-def dp_checks(*, n_fits=100, reference=None):
+def dp_checks(*, n_fits: int = 100, reference: BaseEstimator | None = None) -> list[Callable]:
     """Return the list of checks, which are functions of an unfitted estimator.
 
     Parameters
@@ -42,12 +45,12 @@ def dp_checks(*, n_fits=100, reference=None):
     >>> dp_checks()[0].__name__
     'check_refused_charge'
     """
-    options = {
+    options: dict[str, dict] = {
         "check_limit": {"reference": reference},
         "check_neighbors": {"n_fits": n_fits},
         "check_persons": {"n_fits": n_fits},
     }
-    checks = []
+    checks: list[Callable] = []
     for module in (_charges, _claims):
         for name, check in vars(module).items():
             # Skip the functions that the module imports.
@@ -67,15 +70,15 @@ def _run_check(check, estimator, **options):
 
 
 def check_dp_estimator(
-    estimator,
+    estimator: BaseEstimator,
     *,
-    reference=None,
-    on_fail="raise",
-    on_skip="warn",
-    expected_failed_checks=None,
-    n_fits=100,
-    callback=None,
-):
+    reference: BaseEstimator | None = None,
+    on_fail: Literal["raise", "warn"] | None = "raise",
+    on_skip: Literal["warn"] | None = "warn",
+    expected_failed_checks: dict[str, str] | None = None,
+    n_fits: int = 100,
+    callback: Callable | None = None,
+) -> list[dict]:
     """Check that an estimator keeps the contract of private estimators.
 
     This is the counterpart of `sklearn.utils.estimator_checks.check_estimator` for differential
@@ -127,10 +130,10 @@ def check_dp_estimator(
     Notes
     -----
     The requirements of the checks and the mistakes that each of them finds are documented in
-    ``docs/how_to/own_estimators.md``. In short, an estimator has parameters `epsilon` and `accountant`,
-    and `delta` and `random_state` if it uses them. Its `fit` charges the accountant once, with
-    ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, after reading the shape of its
-    input and before reading the values. Its attributes contain released values only.
+    ``docs/how_to/own_estimators.md``. In short, an estimator has parameters `epsilon` and
+    `accountant`, and `delta` and `random_state` if it uses them. Its `fit` charges the accountant
+    once, with ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, after reading the
+    shape of its input and before reading the values. Its attributes contain released values only.
     `skdp.base.PrivateFit` keeps that order and writes the statement `privacy_`.
 
     An estimator that passes may still not be private: the checks find mistakes, but prove nothing.
@@ -158,7 +161,7 @@ def check_dp_estimator(
     for check in dp_checks(n_fits=n_fits, reference=reference):
         name = check.__name__
         status = "passed"
-        exception = None
+        exception: Exception | None = None
         try:
             check(estimator)
         except SkipTest as error:
@@ -178,7 +181,7 @@ def check_dp_estimator(
         results.append(result)
         if callback is not None:
             callback(**result)
-        if status == "failed" and on_fail == "raise":
+        if exception is not None and status == "failed" and on_fail == "raise":
             raise exception
         if status == "failed" and on_fail == "warn":
             warnings.warn(EstimatorCheckFailedWarning(**result), stacklevel=2)
@@ -188,8 +191,12 @@ def check_dp_estimator(
 
 
 def parametrize_with_dp_checks(
-    estimators, *, references=None, expected_failed_checks=None, n_fits=100
-):
+    estimators: Sequence[BaseEstimator],
+    *,
+    references: Callable | None = None,
+    expected_failed_checks: Callable | None = None,
+    n_fits: int = 100,
+) -> Callable:
     """Return a pytest decorator that runs a test for each pair of an estimator and a check.
 
     Parameters

@@ -1,8 +1,10 @@
 """Invalid values of the parameters of private estimators, by the type of the parameter."""
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import SplineTransformer
 
@@ -25,30 +27,50 @@ COUNT_OR_AUTO = (-1, 1.5, "many")
 POSITIVE = (-1.0, math.nan, "much")
 RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), "wide")
 FRACTION = (-0.5, 1.5, "half")
+SEED = (-1, 1.5, "secret")
 
 #: Mapping from a type of parameters to their names and the values that they must refuse.
 WRONG_VALUES = {
+    "epsilon": (["epsilon"], (0.0, *POSITIVE)),
+    "delta": (["delta"], (-0.1, 1.0, math.nan, "small")),
+    "accountant": (["accountant"], (3.0, "mine")),
+    "seed": (["random_state", "sampling_seed", "structure_seed"], SEED),
+    "verbosity": (["verbose"], (-1, 1.5, "loud")),
     "boolean": (
         (
-            "add_indicator average clip fit_intercept sparse_output unit_norm "
-            "with_centering with_mean with_scaling with_std"
+            "add_indicator average clip fit_intercept refit sparse_output standard_errors "
+            "unit_norm with_centering with_mean with_scaling with_std"
         ).split(),
         BOOLEAN,
     ),
     "choice": (
         (
             "count encode learning_rate loss mechanism numeric optimizer output_distribution "
-            "penalty sampling strategy"
+            "partial_fit_rows penalty sampling selection strategy"
         ).split(),
         CHOICE,
     ),
-    "count": (["max_iter", "n_clusters", "n_components", "n_estimators", "n_quantiles"], COUNT),
+    "count": (
+        ("max_iter mean_runs n_clusters n_components n_estimators n_iter n_quantiles").split(),
+        COUNT,
+    ),
+    "number of folds": (["cv"], (1, *COUNT)),
+    "number of jobs": (["n_jobs"], (0, 1.5, "many")),
+    "number of rows": (["min_frequency"], (-1, math.nan, "much")),
     "count or 'auto'": (["batch_size", "max_depth", "n_bins"], COUNT_OR_AUTO),
     "positive number": (
         ["C", "alpha", "eta0", "intercept_scaling", "max_grad_norm", "smooth", "huber_threshold"],
         POSITIVE,
     ),
-    "norm": (["data_norm"], (0.0, *POSITIVE)),
+    "number of at least 0": (["power_t"], POSITIVE),
+    "norm": (["data_norm", "projection_radius"], (0.0, *POSITIVE)),
+    "center": (["center"], ([math.nan], [0.0] * 999, "middle")),
+    "edges": (["edges"], ([3.0, 2.0, 1.0], [[1.0]], [math.nan, 1.0], "wide")),
+    "label": (["fill_value"], ([1, 2], math.nan)),
+    "scorer": (["scoring"], (3, "no such score")),
+    "estimator": (["estimator"], (None, 3, "model")),
+    "grid": (["param_grid", "param_distributions"], (3, "C")),
+    "names of steps": (["public_steps"], (3, "x", ["no such step"])),
     "fraction": (["edges_fraction", "momentum"], FRACTION),
     "quantile": (["quantile"], (-1.0, 101.0, "half")),
     "range": (["bounds", "feature_range", "target_bounds"], RANGE),
@@ -63,7 +85,7 @@ WRONG_VALUES = {
 }
 
 
-def wrong_values(estimator):
+def wrong_values(estimator: BaseEstimator) -> Iterator[tuple[str, object]]:
     """Yield the parameters of an estimator that have a known type, with values they must refuse.
 
     Parameters
@@ -96,7 +118,7 @@ def wrong_values(estimator):
                         yield name, value
 
 
-def wrong_widths(n_columns):
+def wrong_widths(n_columns: int) -> Iterator[tuple[BaseEstimator, str]]:
     """Yield steps whose parameters do not fit a table of this number of numeric columns.
 
     Parameters

@@ -4,6 +4,7 @@ The derivation is in ``docs/theory/forests.md``.
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from skdp.base import private_fit, private_fit_method
 from skdp.gam._additive import N_BINS, FittedTerms, RawTableModel
 from skdp.gam._models import RawTableClassifier
 from skdp.gam._plan import AdditivePlan
-from skdp.gam._shapes import shape_functions
+from skdp.gam._shapes import make_shape_functions
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._binning import input_names
+from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, check_verbose
 from skdp.utils._values import FrozenValue
 
@@ -54,7 +56,7 @@ class Tree(FrozenValue):
     columns: np.ndarray
     sides: np.ndarray
     most_counts: np.ndarray
-    values: np.ndarray = None
+    values: np.ndarray | None = None
 
     @property
     def shape(self):
@@ -232,7 +234,7 @@ class PrivateTrees(RawTableModel):
         for tree, leaf_values in zip(terms[n_columns:], values[n_columns:], strict=True):
             trees.append(replace(tree, values=leaf_values))
         names = input_names(self, None)
-        return shape_functions(terms[:n_columns], values[:n_columns], names), trees
+        return make_shape_functions(terms[:n_columns], values[:n_columns], names), trees
 
     def _scores(self, X):
         scores = []
@@ -354,10 +356,10 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
-        bounds: tuple | dict | str = "auto",
-        categories: dict | list | str | None = None,
+        bounds: Bounds | Literal["auto"] = "auto",
+        categories: Categories | Literal["auto"] | None = None,
         max_depth: int = 6,
-        classes: list | np.ndarray | None = None,
+        classes: Classes | None = None,
         class_weight: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -387,8 +389,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires an
-            accountant with unit="person", or none.
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -4,7 +4,7 @@ try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # stands in for the class above
         """Base class without callbacks, for older versions of scikit-learn."""
 
     def with_callbacks(method):

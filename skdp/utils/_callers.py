@@ -8,6 +8,7 @@ code, shows these tools, also in worker processes.
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import GeneratorType, ModuleType
 
@@ -17,6 +18,7 @@ from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._known_callers import (
     FITS,
     holds_private,
+    is_estimator,
     is_frozen,
     is_known,
     is_private,
@@ -35,6 +37,8 @@ CONTAINERS = (
 VALIDATION = "sklearn.model_selection._validation"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
+# Modules of Python's executors, whose threads run tasks of another thread that waits for them.
+EXECUTORS = frozenset({"concurrent.futures.thread", "concurrent.futures._base"})
 # Modules whose threads pickle tasks for worker processes.
 SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
 RAW_STEPS = "has steps that learn from raw rows"
@@ -43,21 +47,27 @@ INSTALLED = ("site-packages", "dist-packages")
 
 @dataclass
 class _WarningState:
-    """Warnings that were emitted for one call of the outermost tool, stored in its frame.
+    """Warnings that were emitted for one call of a tool, stored in its frame.
 
     Attributes
     ----------
     texts : set of str
         Texts of the warnings.
     is_complete : bool
-        True if a warning was about the outermost tool itself, which covers all inner calls.
+        True if a warning was about this call itself, which covers all inner calls.
     has_price : bool
         True if the price of a search was compared with the remaining budget.
+    raw_candidates : list or None
+        Problems of the candidates of a search; None before they were looked for.
+    is_judged : bool
+        True if the call was judged, so that answers of its estimators need no other judgment.
     """
 
     texts: set = field(default_factory=set)
     is_complete: bool = False
     has_price: bool = False
+    raw_candidates: list | None = None
+    is_judged: bool = False
 
 
 # Name of the local variable in the frame of the call that stores the state. It ends with the call,
@@ -66,7 +76,7 @@ STATE_VARIABLE = "__skdp_warning_state__"
 # Held while warning, so that the threads of a tool warn only once together.
 _warning = threading.RLock()
 # Function that finds the steps of pipelines that learn from rows without privacy; at most one.
-_step_readers = []
+_step_readers: list[Callable] = []
 
 
 def register_step_reader(find_raw_steps):
@@ -108,17 +118,32 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         # The refusal was stored when the estimator was sent to this worker.
         raise estimator._refusal
     stack = _calls_around(sys._getframe(2))
+    if occasion == "answer" and stack.calls and all(map(_is_judged, stack.calls)):
+        return
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
+        for call in stack.calls:
+            _state_of(call).is_judged = True
 
 
-def is_judged_before_copies():
+def _is_judged(call):
+    state = call.f_locals.get(STATE_VARIABLE)
+    return state is not None and state.is_judged
+
+
+def is_judged_before_copies(is_fitted):
     """Return True if a known tool in the call stack must be judged before it copies an estimator.
 
     Tools check whether the estimator is a classifier just before they read their folds, which
-    calls this function. Two kinds of calls cannot wait for the first copy. The splitter of a
-    generator of folds is visible only before the generator is read. And joblib loses an error of
-    the first copy if all tasks are dispatched at once, as in `learning_curve`.
+    calls this function. Three kinds of calls cannot wait for the first copy. The splitter of a
+    generator of folds is visible only before the generator is read. joblib loses an error of
+    the first copy if all tasks are dispatched at once, as in `learning_curve`. And a fitted
+    estimator may be frozen, so that the tool neither copies nor fits it.
+
+    Parameters
+    ----------
+    is_fitted : bool
+        True if the estimator is fitted.
     """
     frame = sys._getframe(2)
     while frame is not None:
@@ -126,7 +151,11 @@ def is_judged_before_copies():
         if frame.f_code is check_callers.__code__:
             # The judgment of a tool reads tags too, which calls this function again.
             return False
-        if is_known(module):
+        is_tool = is_known(module)
+        if is_fitted and frame.f_code.co_name in FITS and (is_tool or module in CONTAINERS):
+            if not _is_judged(frame):
+                return True
+        if is_tool:
             variables = frame.f_locals
             if module == VALIDATION and variables.get("pre_dispatch") == "all":
                 return True
@@ -209,7 +238,7 @@ def _read_stack(frame):
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
             is_outermost = False
-        elif module == PARALLEL or module in SENDS_TASKS:
+        elif module == PARALLEL or module in SENDS_TASKS or module in EXECUTORS:
             batches.append(frame)
         elif direct is None and not passes_on(module) and not _is_fit_of_the_users(frame):
             direct = frame
@@ -236,7 +265,7 @@ def _is_fit_of_the_users(frame):
 
 
 def _find_waiting(stack, known):
-    """Return the call of joblib in another thread that waits for the task of a stack.
+    """Return the call in another thread that waits for the task of a stack.
 
     Parameters
     ----------
@@ -250,9 +279,13 @@ def _find_waiting(stack, known):
         None if there is no such call, as in a worker process.
     """
     tasks = [_pickles_of(frame) for frame in stack.batches]
+    of_executor = _executor_and_future(stack.batches)
     for thread, innermost in sys._current_frames().items():
         frame = innermost if thread not in known else None
         while frame is not None:
+            if of_executor and _waits_for(frame, of_executor):
+                known.add(thread)
+                return frame
             if frame.f_globals.get("__name__") == PARALLEL:
                 pickles = _pickles_of(frame)
                 if pickles is not None and any(task is pickles for task in tasks):
@@ -260,6 +293,30 @@ def _find_waiting(stack, known):
                     return frame
             frame = frame.f_back
     return None
+
+
+def _executor_and_future(batches):
+    """Return the executor and the future of the task that a thread of an executor runs, if any."""
+    found = []
+    for frame in batches:
+        if frame.f_globals.get("__name__") in EXECUTORS:
+            variables = frame.f_locals
+            reference = variables.get("executor_reference")
+            found += [
+                reference() if callable(reference) else None,
+                getattr(variables.get("self"), "future", None),
+            ]
+    return [value for value in found if value is not None]
+
+
+def _waits_for(frame, values):
+    """Return True if a call waits for an executor or a future, or if a known tool started it."""
+    module = frame.f_globals.get("__name__") or ""
+    variables = frame.f_locals if module in EXECUTORS or is_known(module) else {}
+    held = list(variables.values())
+    for group in (variables.get("fs"), variables.get("futures")):
+        held += list(group) if isinstance(group, list | tuple | set) else []
+    return any(value is other for value in values for other in held)
 
 
 def _pickles_of(frame):
@@ -333,7 +390,7 @@ def check_scored(estimator, scorer, on_raw_data):
         )
     if calls:
         with _warning:
-            _warn_once(text, calls[-1], [])
+            _warn_once(text, calls[-1], [], calls)
     else:
         warn_user(text, RawDataWarning, is_skipped=passes_on)
 
@@ -421,14 +478,14 @@ def _judge(estimator, stack, on_raw_data, occasion):
         skips_steps = call in checked or any(
             problem.startswith(RAW_STEPS) for _, _, problem, _ in findings
         )
-        findings += _findings_of(call, row, title, occasion, skips_steps)
+        findings += _findings_of(call, row, title, occasion, skips_steps, calls)
     is_unknown = direct is not None and _is_installed(direct)
     # A clone alone does not show what a tool will do.
     if findings and occasion == "clone":
         outer_findings = []
         for call, row in others:
             title = _public_name(call, row, calls)
-            outer_findings += _findings_of(call, row, title, occasion, True)
+            outer_findings += _findings_of(call, row, title, occasion, True, calls)
         findings = outer_findings + findings
     if is_unknown and (occasion == "fit" or findings):
         findings += _unknown_caller(direct, estimator)
@@ -450,7 +507,7 @@ def _judge(estimator, stack, on_raw_data, occasion):
     found_in = [call for call, *_ in findings]
     outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
-        _warn_once(text, outermost, found_in, more=price and f"; {price}")
+        _warn_once(text, outermost, found_in, calls, more=price and f"; {price}")
 
 
 def _price_of_searches(calls, occasion):
@@ -491,7 +548,7 @@ def _price_of_searches(calls, occasion):
     return ""
 
 
-def _warn_once(text, outermost, found_in, more=""):
+def _warn_once(text, outermost, found_in, calls, more=""):
     """Warn once for each call of the outermost tool, or always if the warning is an error.
 
     Parameters
@@ -502,16 +559,30 @@ def _warn_once(text, outermost, found_in, more=""):
         Call of the tool that the user's code called.
     found_in : list of frames
         Calls that have problems.
+    calls : list of frames
+        All calls of known tools, from the inside out.
     more : str, default=""
         Further text, which alone causes no new warning.
     """
     state = _state_of(outermost)
-    if (state.is_complete or text in state.texts) and not _is_error():
+    is_covered = state.is_complete or text in state.texts or _is_covered(found_in, calls)
+    if is_covered and not _is_error():
         return
     warn_user(text + more, RawDataWarning, is_skipped=passes_on)
     # After the warning: if it is an error, it is raised at the next call again.
     state.texts.add(text)
-    state.is_complete = state.is_complete or outermost in found_in
+    for call in found_in:
+        _state_of(call).is_complete = True
+
+
+def _is_covered(found_in, calls):
+    """Return True if each call that has a problem was warned of, or is inside one that was."""
+    for call in found_in or calls[:1]:
+        outer = calls[calls.index(call) :] if call in calls else [call]
+        states = [frame.f_locals.get(STATE_VARIABLE) for frame in outer]
+        if not any(state is not None and state.is_complete for state in states):
+            return False
+    return bool(found_in or calls)
 
 
 def _state_of(call):
@@ -526,7 +597,7 @@ def _state_of(call):
     return state
 
 
-def _findings_of(call, row, name, occasion, skips_steps):
+def _findings_of(call, row, name, occasion, skips_steps, calls):
     """Return a list of findings (call, name of the tool, problem, is refused) about a call.
 
     Parameters
@@ -539,6 +610,8 @@ def _findings_of(call, row, name, occasion, skips_steps):
     occasion : str
     skips_steps : bool
         True if its steps were checked by a plan, or reported already.
+    calls : list of frames
+        All calls of known tools, from the inside out.
     """
     module = call.f_globals["__name__"]
     function = call.f_code.co_name
@@ -553,7 +626,9 @@ def _findings_of(call, row, name, occasion, skips_steps):
             who = row.name or name
             findings.append((call, who, f"{problem}: {row.instead}", is_refused))
     fits = is_validation or (subject is not None and function in FITS)
-    if occasion == "answer" or skips_steps or not fits:
+    # A frozen step of a pipeline is only asked for its answers.
+    is_only_asked = occasion == "answer" and module not in CONTAINERS
+    if is_only_asked or skips_steps or not fits:
         return findings
     if module in CONTAINERS:
         # Samplers are covered by the entry of their pipeline.
@@ -567,7 +642,7 @@ def _findings_of(call, row, name, occasion, skips_steps):
         # cannot tell the user about its steps.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
         steps = _raw_steps(inner)
-        steps += _raw_candidates(_grids_of(call)) + _raw_in_members(subject)
+        steps += _raw_candidates(call, calls, inner) + _raw_in_members(subject)
     else:
         steps = []
     if steps:
@@ -623,44 +698,163 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
                     title = _title(part, name)
                     problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
+        problems += _raw_settings(part)
     return problems
 
 
-def _grids_of(call):
-    """Return the candidates of a search, or of a validation curve, as a list of grids."""
+def _candidates_of(call, calls):
+    """Return the settings that a search, or a validation curve, is about to try, as dictionaries.
+
+    Parameters
+    ----------
+    call : frame
+    calls : list of frames
+
+    Returns
+    -------
+    candidates : list of dict
+        Before scikit-learn's searches have drawn theirs, and in searches of other libraries, each
+        value of each parameter alone.
+    holder : frame
+        The call to which they belong.
+    """
     variables = call.f_locals
     if "param_name" in variables and "param_range" in variables:
-        return [{variables["param_name"]: variables["param_range"]}]
+        values = _listed_values(variables["param_range"])
+        return [{variables["param_name"]: value} for value in values], call
     subject = _subject(variables)
-    grids = getattr(subject, "param_grid", getattr(subject, "param_distributions", None))
-    return grids if isinstance(grids, list | tuple) else [grids]
+    for inner in calls:
+        if inner.f_code.co_name == "evaluate_candidates" and _subject(inner.f_locals) is subject:
+            drawn = inner.f_locals.get("candidate_params")
+            return (drawn if isinstance(drawn, list) else []), inner
+    return _listed_candidates(subject), call
 
 
-def _raw_candidates(grids):
-    """Return the problems of estimators among the candidates of grids, as `_raw_steps` does.
+def _listed_candidates(search):
+    """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
+    grids = None
+    for name in ("param_grid", "param_distributions", "search_spaces"):
+        grids = getattr(search, name, grids)
+    candidates = []
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        # skopt has a number of draws beside a grid.
+        grid = grid[0] if isinstance(grid, tuple) and grid else grid
+        for name, values in grid.items() if isinstance(grid, dict) else ():
+            candidates += [{name: value} for value in _listed_values(values)]
+    return candidates
+
+
+def _listed_values(values):
+    """Return the values in a list, an array or a categorical distribution; () of others."""
+    for name in ("choices", "categories"):
+        values = getattr(values, name, values)
+    return values if isinstance(values, list | tuple | np.ndarray) else ()
+
+
+def _raw_candidates(call, calls, estimator):
+    """Return the problems of the settings that a search will try, as `_raw_steps` does.
 
     Private candidates must not be charged before the problems of others are found.
     """
-    problems = []
-    for grid in grids:
-        for name, values in grid.items() if isinstance(grid, dict) else ():
-            for value in values if isinstance(values, list | tuple | np.ndarray) else ():
-                problems += [
-                    (f"{text} among the candidates for {name!r}", refused)
-                    for estimator in _estimators_of_candidate(value)
-                    for text, refused in _raw_steps(estimator)
+    candidates, holder = _candidates_of(call, calls)
+    state = _state_of(holder)
+    if state.raw_candidates is None:
+        state.raw_candidates = _problems_of_candidates(candidates, estimator)
+    return state.raw_candidates
+
+
+def find_raw_settings(search):
+    """Return texts about the listed values that a search tries and that make its estimator raw.
+
+    Estimators among them are left out, because `find_raw_steps` of the pipelines' modules finds
+    them.
+    """
+    return [text for text, _ in _raw_settings(search)]
+
+
+def _raw_settings(search):
+    # The step reader does not look at candidates for the steps of a plan.
+    estimator = getattr(search, "estimator", None)
+    settings = [
+        setting
+        for setting in _listed_candidates(search)
+        if _checks_its_steps(estimator) or not any(map(is_estimator, setting.values()))
+    ]
+    return _problems_of_candidates(settings, estimator)
+
+
+def _problems_of_candidates(candidates, estimator):
+    if not hasattr(estimator, "get_params"):
+        return []
+    params = estimator.get_params()
+    known = {text for text, _ in _raw_steps(estimator)}
+    looked_at = set()
+    problems = {}
+    for candidate in candidates:
+        # Other settings of a private estimator make nothing raw. They are most settings.
+        relevant = {
+            name: value
+            for name, value in candidate.items()
+            if is_estimator(value)
+            or any(holder in candidate for holder in _outer_names(name))
+            or not is_private(params.get(name.rpartition("__")[0], estimator))
+        }
+        key = tuple((name, id(value)) for name, value in relevant.items())
+        if key in looked_at:
+            continue
+        looked_at.add(key)
+        for text, refused in _raw_with(estimator, relevant):
+            if text not in known:
+                known.add(text)
+                names = [
+                    name
+                    for name, value in relevant.items()
+                    if text in dict(_raw_with(estimator, {name: value}))
                 ]
+                words = " and ".join(map(repr, names or relevant))
+                problems[f"{text} among the candidates for {words}"] = refused
+    return list(problems.items())
+
+
+def _outer_names(name):
+    """Return the names of the estimators that hold a nested parameter."""
+    names = name.split("__")
+    return ["__".join(names[:i]) for i in range(1, len(names))]
+
+
+def _raw_with(estimator, values):
+    """Return the problems of an estimator with other parameter values, as `_raw_steps` does."""
+    if not values:
+        return []
+    changed = _copy_parts(estimator)
+    try:
+        changed.set_params(**{name: _copy_parts(value) for name, value in values.items()})
+    except (TypeError, ValueError, AttributeError):
+        # The search refuses names and values that do not fit.
+        return []
+    problems = _raw_steps(changed)
+    if _checks_its_steps(changed):
+        try:
+            changed.check_steps()
+        except ValueError as error:
+            problems.append((str(error), True))
     return problems
 
 
-def _estimators_of_candidate(value):
-    """Return a list of the estimators in a candidate.
+def _copy_parts(value):
+    """Return a copy of an estimator and of those inside it, so that `set_params` changes no other.
 
-    A candidate is an estimator, or a list of named estimators like the parameter "steps".
+    Everything else is shared. `clone` would ask the private estimators to be judged again.
     """
-    if not isinstance(value, list | tuple):
-        return [value]
-    return [part[1] for part in value if isinstance(part, tuple) and len(part) > 1]
+    if type(value) in (list, tuple):
+        return type(value)(map(_copy_parts, value))
+    if not is_estimator(value) or is_frozen(value):
+        return value
+    copied = object.__new__(type(value))
+    vars(copied).update(vars(value))
+    for name, part in value.get_params(deep=False).items():
+        vars(copied)[name] = _copy_parts(part)
+    return copied
 
 
 def _raw_in_members(ensemble):
@@ -682,9 +876,8 @@ def _raw_in_members(ensemble):
 
 def _holders(name, params):
     """Yield the estimators that contain a nested parameter, from its name."""
-    names = name.split("__")
-    for i in range(1, len(names)):
-        yield params.get("__".join(names[:i]))
+    for outer in _outer_names(name):
+        yield params.get(outer)
 
 
 def _title(estimator, name):

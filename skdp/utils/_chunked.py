@@ -3,6 +3,7 @@
 import os
 import sys
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, chain, zip_longest
 from threading import Lock, local
@@ -21,6 +22,7 @@ from skdp.utils._sources import (
     path_parts,
     table_parts,
 )
+from skdp.utils._types import TableLike
 
 # Maximum number of chunks, on which the bound on rounding errors of sums relies.
 MAX_CHUNKS = 2**24
@@ -43,7 +45,8 @@ class ChunkedArray:
         partition). A sequence may contain such tables, arrays of shape (n_i, n_features), paths of
         ``.npy`` files, and numeric frames in memory, in the order of their rows.
 
-        Values are numbers, and also strings and categories in tables whose schema declares types.
+        Values are numbers, and also strings, categories, dates and durations in tables whose schema
+        declares types.
         All items must have the same number of columns, and those with column names must have the
         same names in the same order.
 
@@ -52,8 +55,9 @@ class ChunkedArray:
     shape : tuple of (int, int)
         Numbers of rows and columns.
     dtype : numpy.dtype
-        Common type of the chunks' values. It is object if the schema declares strings or
-        categories: then numbers are Python floats, and missing values are None or NaN.
+        Common type of the chunks' values. It is object if the schema declares strings, categories,
+        dates or durations: then numbers are Python floats, times are NumPy's, and missing values
+        are None, NaN or NaT.
     ndim : int
         2.
     offsets : tuple of int
@@ -94,7 +98,7 @@ class ChunkedArray:
 
     ndim = 2
 
-    def __init__(self, chunks):
+    def __init__(self, chunks: Sequence | TableLike):
         paths = chunks if isinstance(chunks, list | tuple) else [chunks]
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
@@ -465,7 +469,8 @@ def as_chunked(X):
     ------
     ValueError
         If X is a dask array that has an unknown shape, is not numeric or not 2-D; if the type of a
-        column is not numeric, Boolean, string or categorical; or as in `ChunkedArray`.
+        column is not numeric, Boolean, string or categorical, nor of durations or of dates without
+        a time zone; or as in `ChunkedArray`.
     """
     if isinstance(X, ChunkedArray):
         return X

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.utils._frames import is_frame
 from skdp.utils._row_wise import row_norms
@@ -22,7 +23,7 @@ def finite_doubles(values):
     return np.clip(values, -largest, largest, out=values)
 
 
-def clip_rows(X, norm):
+def clip_rows(X: ArrayLike, norm: float) -> np.ndarray:
     """Scale rows down to an L2 norm that never exceeds the bound.
 
     The exact norm of the returned floats is at most `norm`: the computed norm is compared with a
@@ -83,7 +84,7 @@ def clip_rows(X, norm):
     return out
 
 
-def clip_features(X, bounds):
+def clip_features(X: ArrayLike, bounds: tuple[ArrayLike, ArrayLike]) -> np.ndarray:
     """Clip each feature to its range.
 
     Parameters
@@ -131,7 +132,7 @@ def _rounded_inwards(bound, direction):
     return np.where(is_outside, np.nextafter(rounded, direction), rounded)
 
 
-def check_matrix(X):
+def check_matrix(X: ArrayLike) -> np.ndarray:
     """Return a matrix of float64 or float32, or raise `ValueError`."""
     is_declared = hasattr(X, "dtype") or is_frame(X)
     X = np.asarray(X)

@@ -1,18 +1,20 @@
 """Tables of dask arrays, and calls of functions of their partitions on dask's scheduler."""
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial, wraps
 from itertools import pairwise
 from traceback import clear_frames, format_exception_only
 
 from skdp.utils._frames import checked_blocks
+from skdp.utils._types import P, R
 from skdp.utils._workers import PersistedRef, delayed_call, tree_sum
 
 # Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
 # if values persisted by one client are needed by another one or by none. Compared by name, because
 # the classes are in distributed, which may not be installed.
-LOSSES = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
+LOST_WORKERS = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 MESSAGE_LOG = "recent_message_log"
 LOST = (
@@ -90,7 +92,7 @@ class Run:
         return self._memo[key][0]
 
 
-def in_one_run(function):
+def in_one_run(function: Callable[P, R]) -> Callable[P, R]:
     """Decorator that runs a function in a `Run`, so that it leaves no temporary file.
 
     It must not be used for functions that return a lazy table.
@@ -157,7 +159,7 @@ class DaskTable:
             return list(compute(*delayed_values, scheduler=client))
         except Exception as error:
             what = format_exception_only(error)[0]
-            if _is_closed(client) or re.match(f"{LOSSES}|{ELSEWHERE}", what):
+            if _is_closed(client) or re.match(f"{LOST_WORKERS}|{ELSEWHERE}", what):
                 raise RuntimeError(LOST) from error
             raise
         finally:

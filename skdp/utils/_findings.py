@@ -21,6 +21,7 @@ NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
 MANY_LABELS = "many labels"
 ONE_BIN = "bin"
+UNFILLED = "unfilled"
 NO_NORM = "norm"
 
 # Message of each finding, in the order in which they are shown. A column is listed in the first
@@ -55,6 +56,11 @@ MESSAGES = {
         "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
         "the bounds are much wider than the values can be, declare narrower ones."
     ),
+    UNFILLED: (
+        "As far as the noise shows, nearly all values of {columns} are at one end of the bounds, "
+        "to which values beyond are clipped, or fill a small part of the bounds: declare bounds, "
+        "in the unit of the column, that its values fill."
+    ),
     NO_NORM: (
         "No norm of a row stood out of the noise, so data_norm=1 was taken: declare data_norm, or "
         "give more epsilon."
@@ -70,6 +76,38 @@ ROWS_PER_IDENTIFIER = 10
 # A column is reported if no more than this fraction of its rows match its categories, and if the
 # noise of their number is no more than that fraction.
 MAX_MATCHED = 0.02
+# Bounds are reported as unfilled if a statistic that is 0 if all values are at one end of them is
+# within `UNFILLED_NOISE` standard deviations of 0, and, also if `CERTAIN_NOISE` standard deviations
+# are added to it, at most a limit. The statistic is the distance of the mean from the nearer end,
+# or the variance, of values that are scaled to [-1, 1]. So a column with a statistic above the
+# limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %, with Laplace noise.
+UNFILLED_NOISE = 6.0
+CERTAIN_NOISE = 3.0
+MIN_DISTANCE_OF_MEAN = 0.04
+MIN_VARIANCE = 0.04
+# Bounds are also reported as unfilled if all released quantiles are within `MAX_SPREAD` of the
+# range from one end, or from each other, and at most `MAX_ROWS_ELSEWHERE` of the rows can be
+# elsewhere. A quantile counts if no empty cell of the grid, whose rank is 0 or the number n of
+# rows, is likely: there are 2**24 cells, and among n equal values one in n positions has a given
+# rank. So its rank is ln(2**24 n) + `CERTAIN_RANK` noise scales from these ranks.
+MAX_SPREAD = 1e-3
+LOG_N_CELLS = 24.0 * np.log(2.0)
+CERTAIN_RANK = 14.0
+MAX_NOISE_OF_RANK = 0.01
+MAX_ROWS_ELSEWHERE = 0.55
+# Quantiles that are closer than this to each other or to an end are equal to it.
+EQUAL_SPREAD = 2.0**-20
+# A warning says that a column is in one bin if the other bins have at most this fraction of the
+# rows, and if the noise of a count is at most this fraction of the rows.
+MAX_OTHER_BINS = 0.05
+MAX_NOISE_OF_ONE_BIN = 0.02
+# Flags and amounts of rare events have one of these values in most rows. That most rows have one
+# is no sign that the bounds are wrong, so fewer other rows than this are allowed for a warning.
+# With bounds that were found this holds only for bins up to the given width, because wider bins
+# may contain many other values.
+TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
+MAX_OTHERS_OF_TYPICAL_VALUE = 0.005
+MAX_WIDTH_OF_TYPICAL_VALUE = 1.0
 # A word in names such as customer_id and customerID.
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # Maximum number of column names in a message; the number of further columns follows.
@@ -147,6 +185,138 @@ def report_unmatched(matched, deviations, n_units):
         if deviation <= max_matched and n_matched <= max_matched + deviation:
             unmatched.append(j)
     report_finding(NO_MATCH, unmatched)
+
+
+def report_unfilled_means(means, noise_std, low, high):
+    """Report columns whose noisy mean is one of their bounds, as far as the noise shows.
+
+    Then nearly all values are at this end of the bounds, or so close to it that they are lost.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n_columns,)
+        Noisy means of the values, which are scaled from their bounds to [-1, 1].
+    noise_std : float or ndarray of shape (n_columns,)
+        Standard deviations of their noise.
+    low, high : ndarray of shape (n_columns,)
+        Bounds.
+    """
+    is_typical = _is_typical(np.where(means < 0.0, low, high))
+    # A fraction p of flags with the other value moves the mean by 2 p.
+    limits = np.where(is_typical, 2.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_DISTANCE_OF_MEAN)
+    _report_unfilled(1.0 - np.abs(means), noise_std, limits)
+
+
+def report_unfilled_variances(means, mean_squares, noise_std, low, high):
+    """Report columns whose noisy variance is 0, as far as the noise shows.
+
+    Parameters
+    ----------
+    means, mean_squares : ndarray of shape (n_columns,)
+        Noisy means of the values and of their squares; values are scaled to [-1, 1].
+    noise_std : float or ndarray of shape (n_columns,)
+        Standard deviations of the noise of either.
+    low, high : ndarray of shape (n_columns,)
+        Bounds.
+    """
+    is_typical = _is_typical(np.where(means < 0.0, low, high))
+    # The variance of flags of which a fraction p has the other value is 4 p (1 - p).
+    limits = np.where(is_typical, 4.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_VARIANCE)
+    # The square of the mean has noise, too.
+    noise_std = noise_std * np.hypot(1.0, 2.0 * means)
+    _report_unfilled(mean_squares - means**2, noise_std, limits)
+
+
+def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, columns=None):
+    """Report columns whose released quantiles show that their values do not fill the bounds.
+
+    Parameters
+    ----------
+    released : ndarray of shape (n_quantiles, n_columns)
+        Released quantiles.
+    fractions : ndarray of shape (n_quantiles,)
+        Fraction of the rows that should be below each quantile.
+    scale : float
+        Scale of the errors of ranks.
+    n_units : int
+        Public number of rows, or of persons.
+    low, high : ndarray of shape (n_columns,)
+        Bounds.
+    columns : ndarray of int, default=None
+        Indices of the columns in the estimator's table; None if they are all its columns.
+    """
+    rank_noise = scale / n_units
+    margin = (LOG_N_CELLS + np.log(n_units) + CERTAIN_RANK) * rank_noise
+    is_certain = (fractions >= margin) & (fractions <= 1.0 - margin)
+    if rank_noise > MAX_NOISE_OF_RANK or not is_certain.any():
+        return
+    fractions = fractions[is_certain]
+    # Halves, because the range of extreme bounds overflows.
+    half_range = 0.5 * high - 0.5 * low
+    positions = (0.5 * released[is_certain] - 0.5 * low) / half_range
+    first, last = positions.min(axis=0), positions.max(axis=0)
+    noise = CERTAIN_NOISE * rank_noise
+    is_unfilled = np.zeros(len(low), dtype=bool)
+    has_typical_value = np.zeros(len(low), dtype=bool)
+    for end, nearest, farthest, rows_elsewhere in (
+        (low, first, last, 1.0 - fractions.max()),
+        (high, 1.0 - last, 1.0 - first, fractions.min()),
+    ):
+        is_typical = _is_typical(end) & (nearest <= EQUAL_SPREAD)
+        limits = np.where(is_typical, MAX_OTHERS_OF_TYPICAL_VALUE, MAX_ROWS_ELSEWHERE)
+        is_unfilled |= (farthest <= MAX_SPREAD) & (rows_elsewhere + noise <= limits)
+        has_typical_value |= is_typical
+    # Equal quantiles are those of a value that many rows have.
+    is_narrow = (last - first > EQUAL_SPREAD) & (last - first <= MAX_SPREAD) & ~has_typical_value
+    rows_elsewhere = 1.0 - (fractions.max() - fractions.min())
+    is_unfilled |= is_narrow & (rows_elsewhere + noise <= MAX_ROWS_ELSEWHERE)
+    columns = np.arange(len(low)) if columns is None else np.asarray(columns)
+    report_finding(UNFILLED, columns[is_unfilled])
+
+
+def _report_unfilled(statistic, noise_std, limits):
+    """Report columns whose statistic is 0 against its noise, and certainly below its limit."""
+    is_zero = statistic <= UNFILLED_NOISE * noise_std
+    is_certain = statistic + CERTAIN_NOISE * noise_std <= limits
+    report_finding(UNFILLED, np.flatnonzero(is_zero & is_certain))
+
+
+def _is_typical(values):
+    return np.isin(values, TYPICAL_VALUES)
+
+
+def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True, is_declared=True):
+    """Return True if noisy counts show that one bin contains nearly all rows of a column.
+
+    The answer is False if the noise is too large to show it.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_bins,)
+        Noisy counts of the bins.
+    others : float
+        Noisy number of rows that are not in the largest bin.
+    edges : ndarray of shape (n_bins + 1,)
+        Edges of the bins. The outermost bins contain the values beyond the outermost edges.
+    noise_std : float
+        Standard deviation of the noise of a count.
+    n_units : int
+        Public number of rows, or of persons.
+    has_values : bool, default=True
+        False if the edges are not numbers of the column, such as times of a day.
+    is_declared : bool, default=True
+        True if the bounds or the edges are declared.
+    """
+    if noise_std > MAX_NOISE_OF_ONE_BIN * n_units:
+        return False
+    k = int(counts.argmax())
+    fraction = MAX_OTHER_BINS
+    if has_values and (is_declared or edges[k + 1] - edges[k] <= MAX_WIDTH_OF_TYPICAL_VALUE):
+        low = edges[k] if k else -np.inf
+        high = edges[k + 1] if k + 2 < len(edges) else np.inf
+        if ((low <= TYPICAL_VALUES) & (TYPICAL_VALUES < high)).any():
+            fraction = MAX_OTHERS_OF_TYPICAL_VALUE
+    return others <= fraction * n_units + noise_std
 
 
 def report_many_labels(n_labels, n_units):

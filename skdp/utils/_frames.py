@@ -4,6 +4,7 @@
 NumPy: one value then determines how the others are converted.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,6 +78,27 @@ def number_type_of(dtype):
     name = str(dtype).lower().partition("[")[0]
     name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
     return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
+
+
+def time_type_of(dtype):
+    """Return the NumPy type of a column of dates or durations, with the unit of its type.
+
+    Parameters
+    ----------
+    dtype : type of numpy, pandas, Arrow or polars
+
+    Returns
+    -------
+    dtype or None
+        None for other columns, and for dates with a time zone, which NumPy does not have.
+    """
+    code = {"date": "M8", "duration": "m8"}.get(kind_of(dtype))
+    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    if code is None or zone is not None or getattr(dtype, "time_zone", None) is not None:
+        return None
+    unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
+    # Types that name no unit, or "day", are those of calendar dates.
+    return np.dtype(f"{code}[{unit[1] if unit else 'D'}]")
 
 
 def in_memory(table):

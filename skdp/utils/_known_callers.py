@@ -2,14 +2,17 @@
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral
 from types import GeneratorType
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
+
+from skdp.exceptions import LedgerError
 
 # Splitters whose folds depend on row indices only.
 INDEX_SPLITTERS = frozenset(
@@ -100,11 +103,63 @@ def is_estimator(value):
 
 def _is_private_scorer(scoring):
     """Return True if all scores that scikit-learn would compute are private."""
+    scorers = _scorers_of(scoring)
+    return len(scorers) > 0 and all(
+        getattr(scorer, "releases_privately", False) is True for scorer in scorers
+    )
+
+
+def _scorers_of(scoring):
+    """Return a list of the scorers in the parameter `scoring`."""
     if isinstance(scoring, dict):
-        scoring = list(scoring.values())
-    if isinstance(scoring, list | tuple | set):
-        return len(scoring) > 0 and all(map(_is_private_scorer, scoring))
-    return getattr(scoring, "releases_privately", False) is True
+        return list(scoring.values())
+    return list(scoring) if isinstance(scoring, list | tuple | set) else [scoring]
+
+
+def _is_by_person(*charging):
+    """Return True if the privacy unit of an estimator or scorer is a person."""
+    for accountant in {id(a): a for value in charging for a in _accountants_in(value)}.values():
+        try:
+            unit = accountant.config.unit
+        except (AttributeError, LedgerError, ValueError):
+            continue
+        if unit == "person":
+            return True
+    return False
+
+
+def _accountants_in(value):
+    """Yield the accountants in a scorer or an estimator, and in the estimators inside it.
+
+    Parameters are read as attributes, since `get_params` takes as long as a small fit.
+    """
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _accountants_in(part)
+    elif is_estimator(value) or getattr(value, "releases_privately", False) is True:
+        for name, part in getattr(value, "__dict__", {}).items():
+            if name == "accountant":
+                yield part
+            elif not name.endswith("_"):
+                yield from _accountants_in(part)
+
+
+def _folds_problem(cv, estimator, scoring=None):
+    """Return the problem of folds whose rows depend on those of others, or ""."""
+    splitter = _splitter_of(cv)
+    # Listed folds count as public. scikit-learn wraps them in an object with a `split` method.
+    is_listed = type(splitter).__name__ == "_CVIterableWrapper" or not (
+        cv is None or isinstance(cv, Integral) or hasattr(splitter, "split")
+    )
+    is_by_row = not is_listed and type(splitter).__name__ != "PersonKFold"
+    if is_by_row and _is_by_person(estimator, *_scorers_of(scoring)):
+        return (
+            "splits the rows of persons by row numbers, which depend on how many rows others have "
+            "(use cv=PersonKFold(k))"
+        )
+    if _splits_by_values(cv, estimator):
+        return "splits the rows by folds that depend on their labels"
+    return ""
 
 
 def _splits_by_values(cv, estimator):
@@ -146,9 +201,52 @@ def _score_problem(variables):
     problems = []
     if not _is_private_scorer(scoring):
         problems.append("publishes or chooses by scores of the raw rows")
-    if _splits_by_values(cv, estimator):
-        problems.append("splits the rows by folds that depend on their labels")
-    return " and ".join(problems)
+    problems.append(_folds_problem(cv, estimator, scoring))
+    return " and ".join(filter(None, problems))
+
+
+def _subset_problem(variables):
+    """Return the problem of a tool that fits to subsets of its rows and scores them, or "".
+
+    These are halving searches and learning curves.
+    """
+    problems = [_score_problem(variables)]
+    owner = variables.get("self")
+    source = variables if owner is None else vars(owner)
+    estimator = source.get("estimator")
+    if source.get("resource", "n_samples") != "n_samples":
+        return problems[0]
+    if _is_by_person(estimator, *_scorers_of(source.get("scoring"))):
+        problems.append(
+            "takes a number of rows, so that how many rows others have decides whose rows a fit "
+            "gets (use dp_learning_curve or DPGridSearchCV)"
+        )
+    # The smallest number of rows is computed from the labels that occur. A classifier without
+    # `classes` publishes these.
+    is_counted = source.get("min_resources") in ("smallest", "exhaust")
+    if is_counted and is_classifier(estimator) and _declares_some_labels(estimator):
+        problems.append(
+            "computes min_resources from the labels that occur, which a private classifier with "
+            "declared classes does not publish (give min_resources as a number)"
+        )
+    return " and ".join(filter(None, problems))
+
+
+def _scores_refusal(variables):
+    """Return the reason to refuse a search or a cross-validation, or "".
+
+    Rows may be repeated, or the scores may get no ids of persons, which they refuse after the
+    first fit was charged.
+    """
+    owner = variables.get("self")
+    scoring = variables.get("scoring") if owner is None else getattr(owner, "scoring", None)
+    private = [s for s in _scorers_of(scoring) if getattr(s, "releases_privately", False) is True]
+    if not get_config()["enable_metadata_routing"] and _is_by_person(*private):
+        return (
+            "does not pass groups to private scores (call "
+            "sklearn.set_config(enable_metadata_routing=True) before)"
+        )
+    return _repeated_rows(variables)
 
 
 def _repeated_rows(variables):
@@ -233,10 +331,11 @@ def _not_of_classes(*names, wrong):
 
 def _prediction_problem(variables):
     """Return the problem of cross-validated predictions, or ""."""
-    problem = "returns an answer for each raw row"
-    if _splits_by_values(variables.get("cv"), variables.get("estimator")):
-        return f"{problem} and splits the rows by folds that depend on their labels"
-    return problem
+    problems = [
+        "returns an answer for each raw row",
+        _folds_problem(variables.get("cv"), variables.get("estimator")),
+    ]
+    return " and ".join(filter(None, problems))
 
 
 def _raw_members(variables):
@@ -258,8 +357,8 @@ def _stacking_problem(variables):
     problems = [_raw_members(variables)]
     if not holds_private(getattr(owner, "final_estimator", None)):
         problems.append("fits its final_estimator to raw rows")
-    if owner is not None and owner.cv != "prefit" and _splits_by_values(owner.cv, owner):
-        problems.append("splits the rows by folds that depend on their labels")
+    if owner is not None and not isinstance(owner.cv, str):
+        problems.append(_folds_problem(owner.cv, owner))
     return " and ".join(filter(None, problems))
 
 
@@ -267,8 +366,7 @@ def _chain_problem(variables):
     owner = variables.get("self")
     if getattr(owner, "cv", None) is None:
         return ""
-    is_by_values = _splits_by_values(owner.cv, getattr(owner, "estimator", None))
-    return "splits the rows by folds that depend on their labels" if is_by_values else ""
+    return _folds_problem(owner.cv, getattr(owner, "estimator", None))
 
 
 def _width(target):
@@ -316,13 +414,52 @@ def _outputs_problem(variables):
     return " and ".join(filter(None, problems))
 
 
+def _declared_labels(estimator):
+    """Return the parameters `classes` of the private classifiers in an estimator."""
+    params = estimator.get_params() if is_estimator(estimator) else {}
+    private = (part for part in (estimator, *params.values()) if is_private(part))
+    return [part.classes for part in private if "classes" in part.get_params(deep=False)]
+
+
 def _declares_labels(estimator):
     """Return True if all private classifiers of an estimator declare their labels."""
-    params = estimator.get_params() if is_estimator(estimator) else {}
-    params_of_classifiers = (
-        part.get_params(deep=False) for part in (estimator, *params.values()) if is_private(part)
+    return all(classes is not None for classes in _declared_labels(estimator))
+
+
+def _declares_some_labels(estimator):
+    """Return True if a private classifier of an estimator declares its labels."""
+    return any(classes is not None for classes in _declared_labels(estimator))
+
+
+# Private estimators whose fits publish `coef_` or `feature_importances_`.
+HAS_IMPORTANCES = frozenset(
+    "DPAdditiveClassifier DPAdditiveRegressor DPHistogramNB DPLinearRegression DPLinearSVC "
+    "DPLogisticRegression DPPoissonRegressor DPRidge DPSGDClassifier DPSGDRegressor".split()
+)
+
+
+def _importance_refusal(variables):
+    """Return the reason to refuse a selection that would fail after its first charge, or ""."""
+    owner = variables.get("self")
+    estimator = getattr(owner, "estimator", None)
+    is_default = getattr(owner, "importance_getter", "") == "auto"
+    is_fitted = getattr(owner, "prefit", False) is True or is_frozen(estimator)
+    if not is_default or is_fitted or not holds_private(estimator):
+        return ""
+    kind = type(estimator)
+    is_known_class = kind.__module__.partition(".")[0] in ("sklearn", "imblearn", "skdp")
+    has_names = hasattr(kind, "coef_") or hasattr(kind, "feature_importances_")
+    if has_names or not is_known_class or kind.__name__ in HAS_IMPORTANCES:
+        return ""
+    return (
+        f"selects by coef_ or feature_importances_, and {kind.__name__} has neither, which is "
+        "found after its fit was charged (give importance_getter, such as "
+        "'named_steps.dplogisticregression.coef_' for a pipeline, or select by another model)"
     )
-    return all(names.get("classes", ()) is not None for names in params_of_classifiers)
+
+
+def _elimination_refusal(variables):
+    return _importance_refusal(variables) or _scores_refusal(variables)
 
 
 def _sampler_problem(variables):
@@ -430,13 +567,13 @@ def _autolog_problem(variables):
 _MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabeled by other rows"
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
-_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_repeated_rows)
+_SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_scores_refusal)
 
 _CROSS_VALIDATION = KnownCaller(
     _RAW_SCORES,
     f"use dp_cross_val_score, or {PRIVATE_SCORES}",
     problem=_score_problem,
-    refusal=_repeated_rows,
+    refusal=_scores_refusal,
 )
 
 _LABELS_INSTEAD = (
@@ -507,10 +644,12 @@ CALLERS = {
         ),
     ),
     "sklearn.model_selection._search": _SEARCH,
-    "sklearn.model_selection._search_successive_halving": _SEARCH,
+    "sklearn.model_selection._search_successive_halving": replace(_SEARCH, problem=_subset_problem),
     "sklearn.model_selection._validation:cross_validate": _CROSS_VALIDATION,
     "sklearn.model_selection._validation:cross_val_score": _CROSS_VALIDATION,
-    "sklearn.model_selection._validation:learning_curve": _CROSS_VALIDATION,
+    "sklearn.model_selection._validation:learning_curve": replace(
+        _CROSS_VALIDATION, problem=_subset_problem
+    ),
     "sklearn.model_selection._validation:validation_curve": _CROSS_VALIDATION,
     "sklearn.model_selection._validation:cross_val_predict": KnownCaller(
         "returns an answer for each raw row",
@@ -541,16 +680,16 @@ CALLERS = {
         _RAW_SCORES,
         f"use RFE or SelectFromModel, which choose by released coefficients, or {PRIVATE_SCORES}",
         problem=_sees_only_scores("RFECV"),
-        refusal=_repeated_rows,
+        refusal=_elimination_refusal,
     ),
     "sklearn.feature_selection._from_model": KnownCaller(
-        "", "give max_features as a number", problem=_selection_problem
+        "", "give max_features as a number", problem=_selection_problem, refusal=_importance_refusal
     ),
     "sklearn.feature_selection._sequential": KnownCaller(
         _RAW_SCORES,
         f"use SelectFromModel, which chooses by released coefficients, or {PRIVATE_SCORES}",
         problem=_score_problem,
-        refusal=_repeated_rows,
+        refusal=_scores_refusal,
     ),
     "sklearn.semi_supervised._self_training": KnownCaller(
         "publishes a label of each raw row, and how often it fits depends on raw rows",
@@ -756,6 +895,7 @@ PASSES_ON = (
     "sklearn.callback",
     "sklearn.compose",
     "sklearn.ensemble._base",
+    "sklearn.feature_selection._base",
     "sklearn.frozen",
     "sklearn.inspection",
     "sklearn.metrics",

@@ -77,7 +77,7 @@ def label_key(value):
         return value if value == value else None
     try:
         if isinstance(value, str):
-            # A subclass of str may define equality differently.
+            # A member of an enum of strings is its value.
             return str.__str__(value)
         if kind in KEY_TYPES:
             return value

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from skdp.utils._frames import column_values, in_memory, is_frame, take_rows
 from skdp.utils._labels import is_missing, label_codes
+from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer
 
 
-def limit_rows(X, y, groups, max_rows):
+def limit_rows(
+    X: TableLike, y: ArrayLike | None, groups: ArrayLike, max_rows: int
+) -> tuple[TableLike, ArrayLike | None]:
     """Return the first `max_rows` rows of each person.
 
     ``PrivacyAccountant(unit="group", max_rows=max_rows)`` then protects persons. If an estimator

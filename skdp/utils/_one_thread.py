@@ -7,7 +7,7 @@ from threading import Lock
 from threadpoolctl import ThreadpoolController
 
 _lock = Lock()
-_limits = []
+_limits: list = []
 
 
 @contextmanager

@@ -7,6 +7,9 @@ from fractions import Fraction
 # Factors that exceed the relative rounding errors of the operations of a formula.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
+# Above this no intermediate result has lost digits by underflow.
+_MIN_PRECISE = 1e-300
+_SMALLEST_DOUBLE = 2.0**-1074
 
 
 def float_up(number: Fraction) -> float:
@@ -18,6 +21,15 @@ def float_up(number: Fraction) -> float:
     if nearest == math.inf or Fraction(nearest) >= number:
         return nearest
     return math.nextafter(nearest, math.inf)
+
+
+def up_from_underflow(bound: float) -> float:
+    """Return an upper bound on a positive number whose computation may have underflowed.
+
+    Below the smallest normal double, about 2e-308, a result has an absolute rounding error of the
+    smallest double; it may be 0.
+    """
+    return bound if bound >= _MIN_PRECISE else bound + _SMALLEST_DOUBLE
 
 
 def sum_up(counted) -> float:

@@ -195,9 +195,10 @@ def slice_rows(n_columns):
 def read_as(names, types):
     """Return the NumPy type as which each column is read, from its declared type only."""
     kinds = [_frames.kind_of(dtype) for dtype in types]
+    time_types = [_frames.time_type_of(dtype) for dtype in types]
     unsupported = []
-    for name, dtype, kind in zip(names, types, kinds, strict=True):
-        if kind not in ("number", "boolean", "label"):
+    for name, dtype, kind, time_type in zip(names, types, kinds, time_types, strict=True):
+        if kind not in ("number", "boolean", "label") and time_type is None:
             unsupported.append(f"{name!r} of {dtype}")
     # pandas and dask write an index without a name under these names.
     index = r"__index_level_\d+__|__null_dask_index__"
@@ -207,18 +208,22 @@ def read_as(names, types):
     if unsupported or len(set(names)) < len(names):
         raise ValueError(
             "columns of a table that is read in parts must be declared as numbers, truth values, "
-            "strings or categories, and have distinct names, got "
-            f"{', '.join(unsupported[:5]) or list(names)}: leave such columns out, convert each of "
-            "their cells to a number or a string, or, if the table fits into memory, load it (by "
+            "strings, categories, durations or dates without a time zone, and have distinct names, "
+            f"got {', '.join(unsupported[:5]) or list(names)}: leave such columns out, convert "
+            "each of their cells to one of these, or, if the table fits into memory, load it (by "
             "the compute() of dask, or the collect() of polars)"
         )
     number_types = set()
     for dtype, kind in zip(types, kinds, strict=True):
-        if kind != "label":
+        if kind in ("number", "boolean"):
             number_types.add(str(dtype).lower())
     # Integers become floats, as values may be missing.
     number_dtype = np.float32 if number_types <= {"float", "float32"} else np.float64
-    return [np.dtype(object if kind == "label" else number_dtype) for kind in kinds]
+    dtypes = []
+    for kind, time_type in zip(kinds, time_types, strict=True):
+        other = np.dtype(object if kind == "label" else number_dtype)
+        dtypes.append(other if time_type is None else time_type)
+    return dtypes
 
 
 def typed_columns(meta):
@@ -229,7 +234,9 @@ def typed_columns(meta):
 
 def common_type(dtypes):
     """Return the type of an array of columns with these types."""
-    return np.result_type(np.float32, *dtypes)
+    # Dates are objects: as numbers they would lose nanoseconds, and that they are dates.
+    are_numbers = all(dtype.kind in _frames.NUMBERS for dtype in dtypes)
+    return np.result_type(np.float32, *dtypes) if are_numbers else np.dtype(object)
 
 
 def meta_of_columns(meta, columns):
@@ -244,12 +251,18 @@ def meta_of_columns(meta, columns):
 
 
 def _matrix(columns, n_rows, dtypes, out=None):
-    """Return columns as one array; missing numbers are NaN, and missing labels None."""
+    """Return columns as one array; missing numbers are NaN, labels None, and dates NaT."""
     matrix = np.empty((n_rows, len(columns)), common_type(dtypes)) if out is None else out
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
-            values = _frames.column_values(column)[0] if dtype.kind == "O" else column
-            matrix[:, j] = np.asarray(values, dtype)
+            is_number = dtype.kind in _frames.NUMBERS
+            values = np.asarray(column if is_number else _frames.column_values(column)[0], dtype)
+            if dtype.kind in _frames.TIMES:
+                # One by one: NumPy would make integers of an array of nanoseconds.
+                for i, value in enumerate(values):
+                    matrix[i, j] = value
+            else:
+                matrix[:, j] = values
     return matrix
 
 

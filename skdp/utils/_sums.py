@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import nextafter
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdp.utils._clipping import check_matrix
 from skdp.utils._validation import broadcast_bounds, check_integer
@@ -13,7 +14,7 @@ from skdp.utils._validation import broadcast_bounds, check_integer
 _BLOCK_VALUES = 1 << 17
 
 
-def sum_grid(bound, n_samples):
+def sum_grid(bound: float | np.ndarray, n_samples: int) -> float | np.ndarray:
     """Return a grid on which sums of `n_samples` values up to `bound` are exact in float64.
 
     Parameters
@@ -41,7 +42,13 @@ def sum_grid(bound, n_samples):
     return np.maximum(np.ldexp(1.0, exponent + doublings - 53), 2.0**-1074)[()]
 
 
-def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
+def exact_sum(
+    X: ArrayLike,
+    bounds: tuple[ArrayLike, ArrayLike],
+    *,
+    n_samples: int | None = None,
+    row_weights: np.ndarray | None = None,
+) -> np.ndarray:
     """Return exact sums of columns, whose values are clipped and rounded to a grid.
 
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
@@ -109,7 +116,7 @@ def exact_sum(X, bounds, *, n_samples=None, row_weights=None):
     return total * grid
 
 
-def exact_counts(codes, n_categories):
+def exact_counts(codes: ArrayLike, n_categories: int) -> np.ndarray:
     """Return the count of each category code; codes outside 0, ..., n_categories - 1 are ignored.
 
     Parameters

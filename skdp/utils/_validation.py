@@ -45,7 +45,7 @@ def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER)
     """Return an int from `low` to `high`, by default the largest exact float64."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < low:
         raise ValueError(f"{name} must be an integer of at least {low}, got {value!r}")
-    if value > high:
+    if int(value) > high:
         raise ValueError(f"{name} must be at most {high}, got {value!r}")
     return int(value)
 
@@ -53,6 +53,13 @@ def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER)
 def check_verbose(verbose):
     """Raise `ValueError` unless it is False, True or an integer of at least 0."""
     check_integer(int(verbose) if isinstance(verbose, bool) else verbose, "verbose", 0)
+
+
+def check_n_jobs(n_jobs):
+    """Raise `ValueError` unless joblib's number of jobs is None or a nonzero integer."""
+    is_integer = isinstance(n_jobs, Integral) and not isinstance(n_jobs, bool)
+    if n_jobs is not None and (not is_integer or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a nonzero integer or None, got {n_jobs!r}")
 
 
 def check_within(
@@ -112,9 +119,8 @@ def check_boolean(value: object, name: str) -> bool:
 def check_choice(value, name, choices):
     """Return a value that is one of the choices, or raise `ValueError`."""
     choices = tuple(choices)
-    # Comparison with an array returns an array. Looking up a set compares hashes first, and an
-    # array has none.
-    if not (isinstance(value, tuple(map(type, choices))) and value in set(choices)):
+    # The type is checked first, because an array compares as an array.
+    if not (isinstance(value, tuple(map(type, choices))) and value in choices):
         raise ValueError(f"{name} must be one of {choices}, got {value!r}")
     return value
 
@@ -244,7 +250,8 @@ def check_classes(classes, y):
         if not is_integer_type:
             check_classification_targets(y)
         if y.dtype.kind == "O":
-            # A subclass of str may define equality differently.
+            # `unique` returns the first of equal labels. Which type it has, of Python, of NumPy or
+            # of an enum, must not depend on single rows.
             y = np.array([str.__str__(label) for label in y], dtype=object)
         # Not by the inverse of `unique`, which takes four times the memory of the codes.
         classes = np.unique(y)

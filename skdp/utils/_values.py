@@ -10,6 +10,11 @@ def checked(check, *, default: Any = MISSING, **limits) -> Any:
     return field(default=default, metadata={"check": partial(check, **limits)})
 
 
+def computed() -> Any:
+    """Return a dataclass field that `__post_init__` computes unless a value is given."""
+    return field(default=None)
+
+
 class FrozenValue:
     """Base class of frozen dataclasses whose fields may declare a check.
 

@@ -304,27 +304,6 @@ def test_large_labels_of_a_series_stay_apart_beside_a_float(odd, build):
         read_target(BaseEstimator(), build([True, *EQUAL_DOUBLES]), 3)
 
 
-class EqualToAll(str):
-    __hash__ = str.__hash__
-
-    def __eq__(self, other):
-        return True
-
-    def __ne__(self, other):
-        return False
-
-
-def test_a_label_that_says_it_equals_all_joins_no_classes():
-    rng = np.random.default_rng(0)
-    for row in rng.integers(0, 40, size=100):
-        y = np.array([*"abc", *rng.choice([*"abc"], size=37)], dtype=object)
-        before, codes = check_classes(None, y)
-        y[row] = EqualToAll(y[row])
-        after, again = check_classes(None, y)
-        assert after.tolist() == before.tolist() and codes.tolist() == again.tolist()
-        assert set(map(type, after)) == {str}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.parametrize(
     "build",

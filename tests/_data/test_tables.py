@@ -71,7 +71,7 @@ def bad_value(value):
     [
         (bad_value(np.nan), np.zeros(300), "NaN"),
         (bad_value(np.inf), np.zeros(300), "infinity"),
-        (table(), np.zeros(299), "inconsistent"),
+        (table(), np.zeros(299), "rows, but X has"),
         (table(), np.full(300, np.nan), "NaN"),
         (table(), np.zeros((300, 2)), "1d"),
         (table(), None, "requires y"),

@@ -74,3 +74,17 @@ def test_the_poisson_loss_goes_on_along_its_tangent():
     assert loss.value(np.array([corner + 3.0]), y) == pytest.approx(at_corner + 15.0)
     assert loss.residual(np.array([1e6]), y) == pytest.approx(5.0)
     assert np.isfinite(loss.value(np.array([1e6, -1e6]), np.array([0.0, 5.0]))).all()
+
+
+@pytest.mark.parametrize("h", [1e-4, 0.3, 0.7])
+def test_residuals_of_the_hinge_at_its_corner(h):
+    """The rounded corner is the one place where its residual is neither 0 nor 1."""
+    rng = np.random.default_rng(0)
+    if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
+        pytest.skip("no extended precision here")
+    y = rng.integers(2, size=500)
+    scores = (2 * y - 1) * (1.0 + h * rng.uniform(-1, 1, size=500))
+    loss = BinaryHuberizedHingeLoss(h)
+    exact = loss.residual(scores.astype(np.longdouble), y)
+    error = np.abs(loss.residual(scores, y) - exact).max()
+    assert 0.0 < error <= loss.residual_error

@@ -614,3 +614,21 @@ def test_batches_are_sent_in_few_bytes():
                 got._indices, rows[(rows >= start) & (rows < stop)] - start
             )
             assert got.offsets == (0, len(got._indices))
+
+
+@pytest.mark.parametrize("kind", [csr_array, csr_matrix])
+@pytest.mark.parametrize("n_repeated", [3, 17, 40])
+def test_the_order_of_one_sparse_row_changes_no_other(kind, n_repeated):
+    """SciPy sorts all rows if one is not sorted; the order of equal columns is then arbitrary.
+
+    Other rows have many entries of one column whose sum depends on their order.
+    """
+    values = [1e17, 3.0, *[0.0] * (n_repeated - 3), -1e17]
+    sums = []
+    for first in ([0, 1], [1, 0]):
+        indices = np.array(first + [0] * (49 * n_repeated), dtype=np.int32)
+        ends = np.append(0, 2 + n_repeated * np.arange(50)).astype(np.int32)
+        X = kind((np.array([0.0, 0.0] + values * 49), indices, ends), shape=(50, 2))
+        batches = ClippedSums(X, np.zeros(50), BinaryLogisticLoss(), constant=0.0, clip=1.0)
+        sums.append([batches.sums(np.zeros(2), rows) for rows in (None, np.arange(1, 50))])
+    np.testing.assert_array_equal(*sums)

@@ -23,7 +23,6 @@ from skdp.accounting import (
     calibrate,
     get_epsilon,
 )
-from skdp.accounting._composition import claimed_price
 
 RELATIONS = ("add_remove", "replace_one")
 
@@ -73,16 +72,21 @@ def charge(event, relation, **claim):
     return PrivacyAccountant(1e6, 0.9, relation=relation).charge(event, **claim)
 
 
+def claimed(event, relation, epsilon, delta):
+    spend = charge(event, relation, epsilon=epsilon, delta=delta)
+    return spend.epsilon, spend.delta
+
+
 def check_claims(seed, count):
     for event, relation, delta in random_events(seed, count):
         price = get_epsilon(event, delta, relation=relation)
         assert 0.0 <= price < math.inf
-        assert claimed_price(event, price, delta, relation) == (price, delta)
+        assert claimed(event, relation, price, delta) == (price, delta)
         other = privacy.get_delta(event, price, relation=relation)
-        assert claimed_price(event, price, other, relation) == (price, other)
+        assert claimed(event, relation, price, other) == (price, other)
         if price > 1e-2:
             with pytest.raises(ValueError, match="is not"):
-                claimed_price(event, 0.99 * price, delta, relation)
+                claimed(event, relation, 0.99 * price, delta)
 
 
 @pytest.mark.thorough
@@ -108,7 +112,7 @@ def test_the_ledger_takes_a_price_and_states_the_same(relation):
 def test_what_adds_up_exactly_can_be_charged_at_the_sum(relation):
     event = ApproximateDP(3.0, 1e-6) + Laplace(3.0)
     assert get_epsilon(event, 1e-6, relation=relation) == 6.0
-    assert claimed_price(event, 6.0, 1e-6, relation) == (6.0, 1e-6)
+    assert claimed(event, relation, 6.0, 1e-6) == (6.0, 1e-6)
     # The exact sum of ten times this number is no double.
     tenths = PureDP(0.1) * 10
     assert get_epsilon(tenths, 0.0, method="basic") == math.nextafter(1.0, 2.0)
@@ -140,7 +144,7 @@ FAMILIES = [
 def test_what_was_calibrated_can_be_charged(make, relation):
     eps, delta = 1.7105818547756004, 1.8486635926699605e-06
     event = make(calibrate(make, eps, delta, relation=relation, rtol=1e-4))
-    assert claimed_price(event, eps, delta, relation) == (eps, delta)
+    assert claimed(event, relation, eps, delta) == (eps, delta)
 
 
 OPTIONS = [{"tolerance": 1e-6}, {"tolerance": 1e-2}, {"method": "rdp"}, {"group_size": 2}]
@@ -173,7 +177,7 @@ def test_groups_are_charged_what_they_cost():
 def test_a_delta_that_underflows_proves_no_pure_claim(event):
     assert get_epsilon(event, 0.0) == math.inf
     with pytest.raises(ValueError, match="not"):
-        claimed_price(event, 700.0, 0.0, "add_remove")
+        claimed(event, "add_remove", 700.0, 0.0)
 
 
 def test_events_of_every_kind_count_how_deep_they_nest():

@@ -19,7 +19,6 @@ from skdp.accounting import (
     get_epsilon,
     rdp,
 )
-from skdp.accounting._advanced import optimal_delta
 
 NEAR_HALF = ApproximateDP(1.0, 0.5)
 FAR = ApproximateDP(1e14, 1e-3) * 3 + PureDP(1e9)
@@ -138,7 +137,7 @@ RESPONSES = [
 
 @pytest.mark.parametrize("epsilon0, count, epsilon, truth", RESPONSES)
 def test_optimal_delta_of_many_releases(epsilon0, count, epsilon, truth):
-    found = optimal_delta(epsilon0, count, epsilon)
+    found = get_delta(PureDP(epsilon0) * count, epsilon, method="advanced")
     assert truth * (1 - 1e-15) <= found <= truth * (1 + (1e-11 if count <= 10**5 else 1e-8))
 
 

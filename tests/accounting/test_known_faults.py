@@ -25,9 +25,9 @@ from skdp.accounting import (
     rdp,
     zcdp,
 )
-from skdp.accounting._bounds import METHODS
 
 RELATIONS = ("add_remove", "replace_one")
+METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
 
 @pytest.mark.parametrize("method", ["basic", "advanced", "zcdp", "rdp", "pld", "auto"])

@@ -203,3 +203,45 @@ def test_atoms_on_no_lattice_keep_a_fine_grid_beside_those_on_one():
     usual, fine = (get_epsilon(event, 1e-2, method="pld", tolerance=t) for t in (1e-4, 1e-6))
     assert abs(usual - fine) < 1e-4 * fine
     assert usual < 6.0 + get_epsilon(sampled, 0.0, method="pld") - 0.1
+
+
+@pytest.mark.quick_cases(cover="values")
+@pytest.mark.parametrize("d", [1e-3, 1e-8])
+@pytest.mark.parametrize(
+    "event, relation",
+    [
+        (PoissonSampled(0.3, Laplace(0.7)), "add_remove"),
+        (PoissonSampled(0.2, ExponentialMechanism(1.0)), "replace_one"),
+        (PoissonSampled(0.2, RandomizedResponse(1.0, 4)), "add_remove"),
+        (PoissonSampled(0.2, PureDP(0.5) * 3), "replace_one"),
+        (PoissonSampled(0.1, DiscreteGaussian(1.5, 2)), "replace_one"),
+        (SampledWithoutReplacement(100, 7, Gaussian(1.2)), "add_remove"),
+        (SampledWithoutReplacement(100, 7, Laplace(0.7)), "replace_one"),
+        (DiscreteGaussian(1.5, 2), "add_remove"),
+    ],
+)
+def test_closed_form_and_fine_grid_agree(event, relation, d):
+    closed = get_epsilon(event, d, relation=relation, method="pld")
+    grid = pld_epsilon(leaves(event), d, relation, 1e-6)
+    assert grid * (1 - 1e-5) <= closed <= grid * (1 + 1e-9) < math.inf
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("noise", [1e-40, 1e-49])
+def test_losses_beyond_every_grid_have_no_price_by_a_grid(noise, relation):
+    """Of these `get_epsilon` takes another method's price (`test_rounding.py`)."""
+    event = Gaussian(noise) + PureDP(0.1)
+    assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_few_samples_have_a_finite_epsilon_at_tiny_deltas(relation):
+    for rate, noise, count, delta in (
+        (1e-6, 0.6, 1, 1e-18),
+        (1e-4, 1.0, 10, 1e-16),
+        (1e-3, 4.0, 100, 1e-14),
+    ):
+        event = PoissonSampled(rate, Gaussian(noise)) * count
+        found = get_epsilon(event, delta, relation=relation, method="pld")
+        assert found <= get_epsilon(event, delta, relation=relation, method="rdp") * (1 + 1e-9)
+        assert found <= get_epsilon(event * 30, delta, relation=relation) * (1 + 1e-9)

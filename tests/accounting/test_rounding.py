@@ -11,6 +11,8 @@ from skdp import PrivacyAccountant
 from skdp.accounting import (
     ZCDP,
     ApproximateDP,
+    Composed,
+    DiscreteGaussian,
     DiscreteLaplace,
     ExponentialMechanism,
     Gaussian,
@@ -34,10 +36,8 @@ from skdp.accounting import (
     zcdp_to_delta,
     zcdp_to_epsilon,
 )
-from skdp.accounting._bounds import METHODS
-from skdp.accounting._events import leaves
-from skdp.accounting._pld import pld_epsilon
 
+METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 TINY = [
     kind(value)
     for kind in (RandomizedResponse, PureDP, Laplace, ExponentialMechanism)
@@ -213,7 +213,6 @@ def test_hardly_any_noise_costs_what_it_must():
 def test_losses_beyond_every_grid_have_a_price(noise):
     event = Gaussian(noise) + PureDP(0.1)
     for relation in ("add_remove", "replace_one"):
-        assert pld_epsilon(leaves(event), 1e-5, relation, 1e-4) == math.inf
         found = get_epsilon(event, 1e-5, method="pld", relation=relation)
         assert found == get_epsilon(event, 1e-5, method="rdp", relation=relation)
     assert 0.49 / noise**2 < get_epsilon(event, 1e-5) < math.inf
@@ -446,3 +445,67 @@ def test_another_relation_is_the_least_float_above_the_exact_rational(seed):
 )
 def test_another_relation_at_the_ends(epsilon, delta, expected):
     assert convert_relation(epsilon, delta, "add_remove", "replace_one") == expected
+
+
+# Every kind of event whose privacy losses are not bounded, and compositions.
+UNBOUNDED = {
+    "Gaussian": Gaussian(3.0),
+    "Gaussians": Gaussian(3.0) * 5,
+    "sampled": PoissonSampled(0.01, Gaussian(1.0)),
+    "sampled often": PoissonSampled(0.01, Gaussian(1.0)) * 100,
+    "without replacement": SampledWithoutReplacement(100, 10, Gaussian(1.0)),
+    "zCDP": ZCDP(0.1),
+    "discrete Gaussian": DiscreteGaussian(3.0, 1),
+    "with Laplace": Composed((Gaussian(2.0), Laplace(1.0))),
+}
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("name", UNBOUNDED)
+def test_a_positive_delta_is_not_rounded_to_zero(name, relation):
+    """At an epsilon at which it is below the smallest double, too."""
+    for epsilon in (1.0, 50.0, 1e3, 1e8):
+        for method in METHODS:
+            try:
+                delta = get_delta(UNBOUNDED[name], epsilon, relation=relation, method=method)
+            except ValueError as error:
+                assert "loss distribution" in str(error)
+                continue
+            assert delta > 0.0, (epsilon, method)
+    assert get_delta(UNBOUNDED[name], 1e8, relation=relation, group_size=3) > 0.0
+
+
+BOUNDED = {
+    "pure": PureDP(0.1) * 10,
+    "Laplace": Laplace(0.3) * 3,
+    "responses": RandomizedResponse(1.0, 3) * 500,
+    "exponential": ExponentialMechanism(1.0) * 20,
+    "sampled Laplace": PoissonSampled(0.1, Laplace(1.0)) * 10,
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_delta_is_zero_only_beyond_the_largest_loss(name):
+    largest = get_epsilon(BOUNDED[name], 0.0)
+    for factor in (0.0, 0.5, 0.9, 0.999):
+        assert get_delta(BOUNDED[name], factor * largest) > 0.0
+    assert get_delta(BOUNDED[name], largest) == 0.0
+
+
+def test_conversions_do_not_round_to_zero():
+    least = math.ulp(0.0)
+    assert gaussian_delta(3.0, 1e6) == gdp_to_delta(1e-3, 1.0) == least
+    assert zcdp_to_delta(0.1, 1e4) == rdp_to_delta(0.1, 100.0, 1e3) == least
+    assert gdp_to_delta(0.0, 1.0) == zcdp_to_delta(0.0, 1.0) == 0.0
+    with mpmath.workdps(60):
+        for half in (36.0, 37.5, 38.0, 38.4, 38.6, 39.0):
+            # Of the smallest doubles, which have few digits.
+            exact = mpmath.ncdf(-half) - mpmath.exp(half + 0.5) * mpmath.ncdf(-half - 1)
+            assert exact <= gdp_to_delta(1.0, half + 0.5) <= exact * (1 + 1e-9) + 3 * least
+
+
+@pytest.mark.parametrize("delta", [math.ulp(0.0), 1e-320, 1e-310])
+def test_an_epsilon_at_the_smallest_deltas_is_found(delta):
+    for mu in (1e-3, 1.0, 30.0):
+        epsilon = gdp_to_epsilon(mu, delta)
+        assert gdp_to_delta(mu, epsilon) <= delta and math.isfinite(epsilon)

@@ -1,7 +1,7 @@
 """The default audit finds values that are not clipped, and noise for one row of a group.
 
-The estimators are written as `docs/how_to/own_estimators.md` says. A sound one is called a violation with
-a probability of at most 1e-6 in each audit.
+The estimators are written as `docs/how_to/own_estimators.md` says. A sound one is called a
+violation with a probability of at most 1e-6 in each audit.
 """
 
 import warnings

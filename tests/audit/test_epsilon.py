@@ -23,6 +23,7 @@ from skdp import (
 )
 from skdp.audit import EpsilonAudit, audit_epsilon, gaussian_epsilon_from_rates
 from skdp.audit._bounds import halved_epsilon
+from skdp.audit._epsilon import _table_order
 from skdp.audit._outputs import relation_in, without_accountant
 from skdp.audit._published import observe
 from skdp.audit._tables import canary_tables, default_canaries
@@ -413,3 +414,12 @@ def test_a_canary_of_a_label_that_only_its_world_has_is_refused():
     assert not quiet_audit(declared, X, y, canary=(row, 2), **options).violation
     ridge = DPRidge(target_bounds=(0, 9), epsilon=0.1)
     assert not quiet_audit(ridge, X, y, canary=(row, 7), **options).violation
+
+
+@pytest.mark.parametrize("n_fits", [1, 8, 51])
+def test_the_worlds_take_table_order(n_fits):
+    turns = np.array(_table_order(n_fits))
+    assert turns.sum() == n_fits
+    assert np.abs(np.cumsum(2 * turns - 1)).max() == 1
+    # Nor is one of them in even turns more often.
+    assert abs(turns[::2].sum() - turns[1::2].sum()) <= 2

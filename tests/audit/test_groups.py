@@ -11,7 +11,6 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from skdp import DPLogisticRegression
 from skdp.audit import membership_inference, success_bound
-from skdp.audit._scores import rate_at
 
 
 def table(n=400, d=60):
@@ -63,25 +62,6 @@ def test_intervals_of_groups_hold_together():
         groups = chance.by_group(np.arange(300) % 5).values()
         held += all(each.auc.low <= 0.5 <= each.auc.high for each in groups)
     assert held >= 85
-
-
-@pytest.mark.parametrize("n_others", [10, 100, 1000])
-def test_few_others_raise_no_alarm_at_a_rate_that_they_do_not_show(n_others):
-    """Of noise the rate found is the rate allowed. P(Binomial(400, .025) > 30) = 1e-7."""
-    rng, members = np.random.default_rng(0), np.arange(2 * n_others) < n_others
-    above, beyond = 0, 0
-    for _ in range(400):
-        found = rate_at(members, rng.normal(size=2 * n_others), 0.01, 0.95)
-        above, beyond = above + (found.low > 0.01), beyond + (found.high < 0.01)
-        assert found.low <= found.value <= found.high
-    assert max(above, beyond) <= 30
-
-
-def test_many_others_show_what_is_found_at_a_rate():
-    members, scores = np.arange(4000) < 2000, np.random.default_rng(0).normal(size=4000)
-    scores[:500] += 20.0
-    found = rate_at(members, scores, 0.01, 0.95)
-    assert 0.2 < found.low < 0.25 < found.high < 0.35
 
 
 def test_groups_of_persons_and_bad_groups():

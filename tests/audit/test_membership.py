@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.special import ndtri
+from scipy.stats import binom
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_regression
 from sklearn.dummy import DummyClassifier
@@ -19,6 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 from skdp.audit import membership_inference
+from skdp.audit._bounds import clopper_pearson
 from skdp.audit._outputs import per_row_statistic
 from skdp.audit._scores import area_under_curve, attack_accuracy, rate_at
 from skdp.exceptions import SeededNoiseWarning
@@ -288,3 +290,31 @@ def test_a_perfect_separation_of_few_rows_is_no_certainty():
     assert area_under_curve(members, -scores, 0.95).high == pytest.approx(1.0 - 0.025**0.1)
     accuracy = attack_accuracy(members, scores, 0.95)
     assert accuracy.value == 1.0 and 0.7 < accuracy.low < 0.9 and accuracy.high == 1.0
+
+
+@pytest.mark.parametrize("n_others", [10, 100, 1000])
+def test_few_others_raise_no_alarm_at_a_rate_that_they_do_not_show(n_others):
+    """Of noise the rate found is the rate allowed. P(Binomial(400, .025) > 30) = 1e-7."""
+    rng, members = np.random.default_rng(0), np.arange(2 * n_others) < n_others
+    above, beyond = 0, 0
+    for _ in range(400):
+        found = rate_at(members, rng.normal(size=2 * n_others), 0.01, 0.95)
+        above, beyond = above + (found.low > 0.01), beyond + (found.high < 0.01)
+        assert found.low <= found.value <= found.high
+    assert max(above, beyond) <= 30
+
+
+def test_many_others_show_what_is_found_at_a_rate():
+    members, scores = np.arange(4000) < 2000, np.random.default_rng(0).normal(size=4000)
+    scores[:500] += 20.0
+    found = rate_at(members, scores, 0.01, 0.95)
+    assert 0.2 < found.low < 0.25 < found.high < 0.35
+
+
+def test_limits_of_a_rate_are_exact():
+    for n, hits in ((10, 0), (10, 10), (50, 7)):
+        low, high = clopper_pearson(hits, n, 0.9)
+        if hits:
+            assert binom.sf(hits - 1, n, low) == pytest.approx(0.05)
+        if hits < n:
+            assert binom.cdf(hits, n, high) == pytest.approx(0.05)

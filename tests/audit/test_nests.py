@@ -18,7 +18,6 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp import DPMeanTransformer
 from skdp.audit import audit_epsilon
-from skdp.audit._epsilon import _table_order
 from skdp.exceptions import PrivacyViolationWarning
 from tests.audit._nests import LEAKS, LEDGERS, make_case, make_leak, no_noise, subjects
 
@@ -111,15 +110,6 @@ def test_the_clock_does_not_tell_the_worlds_apart():
         clock, X, Y, epsilon=0.05, delta=0.0, n_fits=50, confidence=CONFIDENCE, **options
     )
     assert not found.violation
-
-
-@pytest.mark.parametrize("n_fits", [1, 8, 51])
-def test_the_worlds_take_table_order(n_fits):
-    turns = np.array(_table_order(n_fits))
-    assert turns.sum() == n_fits
-    assert np.abs(np.cumsum(2 * turns - 1)).max() == 1
-    # Nor is one of them in even turns more often.
-    assert abs(turns[::2].sum() - turns[1::2].sum()) <= 2
 
 
 class CountsAlone(BaseEstimator):

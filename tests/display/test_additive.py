@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from tests._private import importance
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 from skdp.display import AdditiveDisplay  # noqa: E402
@@ -77,7 +76,9 @@ def steps_of(panel):
 @pytest.mark.thorough
 def test_terms_are_in_the_order_of_their_importance_on_one_scale(model, display):
     display.figure_.canvas.draw()
-    sizes = [importance(shape) for shape in model.shape_functions_]
+    sizes = [
+        np.average(np.abs(shape.values), weights=shape.counts) for shape in model.shape_functions_
+    ]
     names = np.array([shape.name for shape in model.shape_functions_])[np.argsort(sizes)[::-1]]
     assert [shape.name for shape in display.shapes] == list(names)
     curves = [a for a, s in zip(display.axes_, display.shapes, strict=True) if len(s.features) == 1]

@@ -17,6 +17,7 @@ RECIPE = (ROOT / "docs" / "conda" / "meta.yaml").read_text()
     ("page", "words"),
     [
         ("CITATION.cff", r"^version: (.*)$"),
+        ("docs/images/badge_version.svg", r"<title>version: (.*)</title>"),
         ("docs/conda/meta.yaml", r'^{% set version = "(.*)" %}$'),
         ("CHANGELOG.md", r"^## (\S+)"),
     ],
@@ -32,6 +33,12 @@ def test_a_release_is_no_development_version():
 def test_the_recipe_asks_for_what_the_package_asks_for():
     found = re.findall(r"^    - (joblib|numpy|scikit-learn|scipy) (>=\S+)$", RECIPE, flags=re.M)
     assert sorted(map("".join, found)) == sorted(PROJECT["dependencies"])
+
+
+def test_the_badge_of_python_names_the_versions_of_the_classifiers():
+    badge = (ROOT / "docs" / "images" / "badge_python.svg").read_text()
+    named = re.findall(r"Python :: (\d+\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert re.search("<title>python: (.*)</title>", badge)[1].split(" | ") == named
 
 
 def test_classifiers_name_no_python_that_is_not_asked_for():

@@ -11,6 +11,7 @@ import pytest
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._columns import Term, cell_reader, cells_of, one_hot_csr
+from skdp.gam._shapes import edge_names
 from skdp.utils import ChunkedArray
 from tests._private import read_kinds
 
@@ -196,6 +197,8 @@ def test_a_pandas_category_declares_no_list():
 )
 def test_bad_parameters_are_refused(params, words):
     frame, y = make_frame()
+    # Before pandas 3 words are in a column of objects, which bounds would make numbers.
+    frame["color"] = frame["color"].astype("string")
     with pytest.raises(ValueError, match=words):
         DPAdditiveClassifier(**params).fit(frame, y)
 
@@ -251,3 +254,18 @@ def test_blocks_of_cells_are_short_and_what_they_share_is_not_written_to():
     marks = one_hot_csr(np.zeros((3, 1), dtype=int), [2])
     with pytest.raises(ValueError, match="read-only"):
         marks.data *= 2.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "edges", "words"),
+    [
+        ("number", [0.0, 0.5, 20000.0], ["0", "0.5", "20000"]),
+        ("number", [1.0, 1.000001, 2.0], ["1", "1.000001", "2"]),
+        ("date", [0.0, 1.0], ["1970-01-01", "1970-01-02"]),
+        ("date", [0.0, 0.5], ["1970-01-01T00:00", "1970-01-01T12:00"]),
+        ("date", [0.0, 1e300], ["0", "1e+300"]),
+        ("duration", [0.0, 1.5], ["0", "1.5"]),
+    ],
+)
+def test_edges_are_as_short_as_they_can_be_told_apart(kind, edges, words):
+    assert list(edge_names(kind, np.array(edges))) == words

@@ -13,10 +13,10 @@ import pytest
 from sklearn.base import clone
 
 from skdp import DPStandardScaler, PrivacyAccountant
-from skdp.accounting import ApproximateDP, Gaussian, Laplace, PureDP
+from skdp.accounting import ApproximateDP, Composed, Gaussian, Laplace, PureDP
 from skdp.exceptions import BudgetExceededError, LedgerError
 from skdp.ledger import Allowance, PlannedCharge, Reservation, chain_end, plan_event
-from skdp.ledger._reservation import ReservedStep, covering_gaussian
+from skdp.ledger._reservation import ReservedStep, covering_event
 from skdp.ledger._state import PlanRuns
 from tests._processes import Child, read_first_byte, read_to_end
 
@@ -54,12 +54,26 @@ def test_a_plan_covers_what_costs_no_more(planned, event, covered):
 
 def test_gaussians_that_cost_the_same_are_covered_by_one():
     events = [Gaussian(3.7 * math.sqrt(n)) * n for n in (1, 7, 75, 20_000)]
-    covering = covering_gaussian(events)
+    covering = covering_event(events)
     assert covering.noise_multiplier == pytest.approx(3.7, rel=2e-9)
     planned = PlannedCharge("step", covering, 1.0, 1e-5)
     assert all(planned.covers(event, "add_remove") for event in events)
-    assert covering_gaussian([Gaussian(3.7), Gaussian(3.70001)]) is None
-    assert covering_gaussian([Gaussian(3.7), Laplace(1.0)]) is None
+    assert covering_event([Gaussian(3.7), Gaussian(3.70001)]) is None
+    assert covering_event([Gaussian(3.7), Laplace(1.0)]) is None
+
+
+def test_a_plan_covers_a_release_that_may_reserve_a_delta():
+    events = [Gaussian(3.7), Composed((Gaussian(3.72), ApproximateDP(0.0, 1e-7)))]
+    planned = PlannedCharge("step", covering_event(events), 1.0, 1e-5)
+    assert all(planned.covers(event, "add_remove") for event in events)
+    for more in (
+        Gaussian(3.6),
+        Composed((Gaussian(3.72), ApproximateDP(0.0, 2e-7))),
+        Composed((Gaussian(3.72), ApproximateDP(0.0, 1e-7) * 2)),
+        Composed((Gaussian(3.72), Laplace(0.1))),
+    ):
+        assert not planned.covers(more, "add_remove")
+    assert covering_event([Gaussian(3.7), Gaussian(3.0), ApproximateDP(0.0, 1e-7)]) is None
 
 
 def test_an_allowance_is_used_once():

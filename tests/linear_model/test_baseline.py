@@ -15,7 +15,6 @@ from skdp import (
 )
 from skdp.accounting import Neighbors, get_epsilon
 from skdp.base import TableShape
-from skdp.linear_model._baseline import MAX_BASELINE_FRACTION
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._guarantees import meet
@@ -97,7 +96,7 @@ def test_its_share_falls_with_rows_and_epsilon():
         center_of(model, classes, n_rows=n, epsilon=e).epsilon / e
         for n, e in ((100, 0.1), (1000, 1.0), (10**6, 1.0), (100, 1e10))
     ]
-    assert shares[0] == pytest.approx(MAX_BASELINE_FRACTION)
+    assert shares[0] == pytest.approx(0.75)
     assert shares[0] > shares[1] > shares[2] > shares[3]
 
 

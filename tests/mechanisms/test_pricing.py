@@ -1,6 +1,7 @@
 """Discrete noise is no easier to see through than the continuous law that prices it.
 
-Exact sums on the lattice, at scales where the slack that docs/theory/mechanisms.md derives is visible.
+Exact sums on the lattice, at scales where the slack that docs/theory/mechanisms.md derives is
+visible.
 """
 
 import math

@@ -270,7 +270,7 @@ MUTATIONS = [
         "choices-twice-as-sharp",
         "noise._integers",
         "choose_by_distance",
-        rules.inserted("rate = 2 * rate", "np.flatnonzero(weights)"),
+        rules.inserted("rate = 2 * rate", "np.flatnonzero(counts)"),
         ("noise/test_weighted.py::test_the_law_is_the_stated_one",),
         "a quantile is chosen at twice its epsilon",
     ),

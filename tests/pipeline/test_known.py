@@ -36,7 +36,7 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
-from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, find_class, find_raw_steps
+from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, Known, find_class, find_raw_steps
 
 
 class OwnStep(TransformerMixin, BaseEstimator):
@@ -386,3 +386,37 @@ def test_columns_of_skrub_are_looked_into():
         assert kinds(pipe(cols=cols)) == {"c__cols": "learns"}
         assert not check_pipeline(pipe(cols=cols)).accepted
     assert not check_pipeline(skrub.ApplyToCols(StandardScaler())).accepted
+
+
+def test_every_verified_class_is_judged():
+    """A new one is row-wise only by a decision: compare with this list."""
+    accepted = {k: e for k, e in KNOWN.items() if e.kind in ("stateless", "declared")}
+    judged = {
+        key.rpartition(".")[2]
+        for key, entry in accepted.items()
+        if entry.is_row_wise is Known.is_row_wise and key.startswith("sklearn")
+    }
+    assert judged == {
+        "Binarizer",
+        "FeatureHasher",
+        "HashingVectorizer",
+        "MissingIndicator",
+        "OneHotEncoder",
+        "OrdinalEncoder",
+        "PolynomialFeatures",
+        "SimpleImputer",
+        "SplineTransformer",
+    }
+
+
+def test_settings_of_a_search_that_make_its_estimator_raw_are_found():
+    plan = split_budget(Pipeline(private_steps()), 1.0, 1e-6)
+    for estimator, grid in (
+        (Pipeline(private_steps()), {"memory": [None, "folder"]}),
+        (plan, {"s": ["passthrough", StandardScaler()]}),
+    ):
+        (name,) = grid
+        found = check_pipeline(GridSearchCV(estimator, grid, **PRIVATELY))
+        assert [f for f in found if f"among the candidates for {name!r}" in f.message]
+    harmless = GridSearchCV(Pipeline(private_steps()), {"m__C": [0.1, 1.0]}, **PRIVATELY)
+    assert not [f for f in check_pipeline(harmless) if "candidates" in f.message]

@@ -28,7 +28,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.pipeline import check_pipeline, plan_pipeline, split_budget
-from skdp.pipeline._known import KNOWN, Known
 
 
 def row_products(X):
@@ -158,24 +157,3 @@ def test_a_row_alone_is_what_it_is_among_others(name, n_columns, layout):
         for i in {0, 1, n_rows - 1}:
             own = dense(step.transform(X[i : i + 1].copy()))
             np.testing.assert_array_equal(own[0], among[i])
-
-
-def test_every_verified_class_is_judged():
-    """A new one is row-wise only by a decision: compare with this list."""
-    accepted = {k: e for k, e in KNOWN.items() if e.kind in ("stateless", "declared")}
-    judged = {
-        key.rpartition(".")[2]
-        for key, entry in accepted.items()
-        if entry.is_row_wise is Known.is_row_wise and key.startswith("sklearn")
-    }
-    assert judged == {
-        "Binarizer",
-        "FeatureHasher",
-        "HashingVectorizer",
-        "MissingIndicator",
-        "OneHotEncoder",
-        "OrdinalEncoder",
-        "PolynomialFeatures",
-        "SimpleImputer",
-        "SplineTransformer",
-    }

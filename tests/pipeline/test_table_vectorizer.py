@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_refused_before_the_charge(frame, message):
     accountant = PrivacyAccountant(1.0, 1e-6)
     with pytest.raises(ValueError, match=message):
         DPTableVectorizer(accountant=accountant).fit(frame)
-    with pytest.raises(ValueError, match="inconsistent numbers"):
+    with pytest.raises(ValueError, match="rows, but X has"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), np.zeros(3))
     with pytest.raises(ValueError, match="y contains NaN"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(3), [1.0, np.nan, 0.0])

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from skdp import DPMeanTransformer, DPQuantileTransformer
-from skdp.preprocessing._planned import BoundedColumnsTransformer
+from skdp import DPKBinsDiscretizer, DPMeanTransformer, DPQuantileTransformer
 from tests._public import TRANSFORMERS
 
 # A mean is subtracted from what there is; beyond its outermost quantiles a quantile transformer
-# tells nothing apart.
-OTHERS = (DPMeanTransformer, DPQuantileTransformer)
+# tells nothing apart, and no more does one of bins.
+OTHERS = (DPKBinsDiscretizer, DPMeanTransformer, DPQuantileTransformer)
 SCALERS = [
     kind
     for kind in TRANSFORMERS
-    if issubclass(kind, BoundedColumnsTransformer) and hasattr(kind, "inverse_transform")
+    if "bounds" in kind().get_params() and hasattr(kind, "inverse_transform")
     if kind not in OTHERS
 ]
 

@@ -122,7 +122,7 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
     monkeypatch.setattr(
         QuantilePlan,
         "run",
-        lambda self, columns, source, **_: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
+        lambda self, table, source, **_: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
     )
     one, other = make_mixed(), make_mixed()
     other[:, :2] = -1.0

@@ -25,7 +25,6 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
-from tests._private import check_output_setting
 from tests._public import TRANSFORMERS, missing
 
 LABELS = [0, 1, 2]
@@ -107,10 +106,11 @@ def test_a_missing_library_is_missed_before_the_charge(estimator, container, by,
 
 
 def test_an_estimator_without_output_settings_is_not_asked():
-    class Plain(DPStandardScaler, auto_wrap_output_keys=None):
+    class Plain(DPKBinsDiscretizer, auto_wrap_output_keys=None):
         """Returns arrays whatever is set."""
 
+    X = np.random.default_rng(0).uniform(size=(60, 2))
     with config_context(transform_output="pandas"):
-        check_output_setting(Plain(), sparse=True)
+        Plain(bounds=(0, 1), encode="onehot").fit(X)
         with pytest.raises(ValueError, match="sparse"):
-            check_output_setting(DPStandardScaler(), sparse=True)
+            DPKBinsDiscretizer(bounds=(0, 1), encode="onehot").fit(X)

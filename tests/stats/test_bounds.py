@@ -19,8 +19,6 @@ from skdp.noise import RandomSource
 from skdp.stats import _bounds as module
 from skdp.stats._bounds import (
     FALLBACK,
-    LARGEST,
-    SMALLEST,
     BoundsPlan,
     NormPlan,
     plan_search,
@@ -30,6 +28,8 @@ from skdp.stats._bounds import (
 from tests._guarantees import meet
 from tests._private import NO_BOUNDS, collect_findings
 
+SMALLEST = 2.0**-100
+LARGEST = 2.0**100
 AUTOMATIC = [
     DPMeanTransformer(),
     DPStandardScaler(),

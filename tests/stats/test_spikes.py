@@ -14,7 +14,7 @@ from skdp import (
     DPStandardScaler,
 )
 from skdp.noise import RandomSource
-from skdp.stats._bounds import AUTO_SHARE, BoundsPlan, NormPlan, spaced_bins
+from skdp.stats._bounds import BOUNDS_FRACTION, BoundsPlan, NormPlan, spaced_bins
 from skdp.stats._moments import MomentsPlan
 from tests._guarantees import meet
 
@@ -65,10 +65,10 @@ def stretch(x, low, high):
 
 @cases(FAST, FULL)
 def test_scales_are_as_large_as_noise_and_bounds_allow(name, n, epsilon, n_fits):
-    """The bounds are derived in docs/theory/statistics.md, section 4, and docs/theory/encoders.md, section 3."""
+    """Derived in docs/theory/statistics.md, section 4, and docs/theory/encoders.md, section 3."""
     x = draw(name, n)
     end = np.ones(1)
-    rest = epsilon - AUTO_SHARE * epsilon
+    rest = epsilon - BOUNDS_FRACTION * epsilon
     ends = {"low": -end, "high": end}
     moments = MomentsPlan(n_rows=n, **ends, guarantee=meet(rest), n_moments=2)
     floor = min(moments.mechanism.deviation(2) / n, 1 / 3) * (1 - 1e-9)
@@ -94,7 +94,7 @@ def test_what_many_rows_hold_is_within_the_bounds(name, n, epsilon, n_fits):
     Its noise would have to be below twice minus the threshold, which alone has 1e-4 / 401.
     """
     x = draw(name, n)
-    plan = BoundsPlan(n_rows=n, guarantee=meet(AUTO_SHARE * epsilon))
+    plan = BoundsPlan(n_rows=n, guarantee=meet(BOUNDS_FRACTION * epsilon))
     held = np.zeros(x.shape, dtype=bool)
     for bits, threshold in ((plan._split_bits, plan.threshold), (0, plan.octave_threshold)):
         if bits or plan.splits == 1:

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from skdp.utils import clip_features, clip_rows
-from skdp.utils._row_wise import row_norms
 
 
 def squared_norm(row):
@@ -113,16 +112,3 @@ def test_bad_bounds(bad):
 def test_clip_features_refuses_nan():
     with pytest.raises(ValueError, match="NaN"):
         clip_features([[np.nan]], (0, 1))
-
-
-@pytest.mark.parametrize("n_columns", [1, 3, 100, 8193, 10_000, 12_289])
-def test_norms_of_rows_are_those_of_each_row_alone(n_columns):
-    """To the last bit: what one row is cut to must not tell how many others were read with it."""
-    X = np.random.default_rng(n_columns).normal(size=(23, n_columns))
-    norms = row_norms(X)
-    np.testing.assert_allclose(norms, np.linalg.norm(X, axis=1))
-    for height in (1, 2, 3, 22):
-        for start in range(0, 23 - height, 3):
-            rows = slice(start, start + height)
-            np.testing.assert_array_equal(row_norms(X[rows]), norms[rows])
-            np.testing.assert_array_equal(clip_rows(X[rows], 1.0), clip_rows(X, 1.0)[rows])

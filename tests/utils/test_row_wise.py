@@ -126,3 +126,16 @@ def test_other_ways_are_told_apart(norms):
         X = np.asfortranarray(rows_of(n_rows, n_columns, np.float64))
         different.append(np.any(alone(norms, X) != norms(X)[edges(X)]))
     assert any(different)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3, 100, 8193, 10_000, 12_289])
+def test_norms_of_rows_are_those_of_each_row_alone(n_columns):
+    """To the last bit: what one row is cut to must not tell how many others were read with it."""
+    X = np.random.default_rng(n_columns).normal(size=(23, n_columns))
+    norms = row_norms(X)
+    np.testing.assert_allclose(norms, np.linalg.norm(X, axis=1))
+    for height in (1, 2, 3, 22):
+        for start in range(0, 23 - height, 3):
+            rows = slice(start, start + height)
+            np.testing.assert_array_equal(row_norms(X[rows]), norms[rows])
+            np.testing.assert_array_equal(clip_rows(X[rows], 1.0), clip_rows(X, 1.0)[rows])

@@ -30,15 +30,8 @@ def test_statements_of_fits(estimator, declared):
     assert fitted.privacy_.public == SIZES + declared
 
 
-class EqualToAll(str):
-    __hash__ = str.__hash__
-
-    def __eq__(self, other):
-        return True
-
-
 @pytest.mark.parametrize(
-    "value", [pd.array([0, None]), pd.Series(["one"]), ["one"], EqualToAll("three"), 1, None]
+    "value", [pd.array([0, None]), pd.Series(["one"]), ["one"], "three", 1, None]
 )
 def test_what_is_no_choice_is_refused(value):
     """An array of pandas that compares as one of missing values counts as true."""

@@ -1,0 +1,101 @@
+"""The number of rows of a table, and the check that a target and person ids have as many.
+
+Lazy tables and columns do not know how many rows they have until they are computed. A step that
+does not read y would be charged before a later one finds that y has another length. So lengths are
+compared before the first charge, of what was computed once (`computed_column`, `opened_table`).
+The error names both lengths even if the number of rows is private (``unit="person"``): it is an
+error for the curator, and nothing is released.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from skdp.utils._chunked import ChunkedArray, as_chunked
+from skdp.utils._frames import in_memory
+
+# The arguments of a fit that have one entry per row of X.
+ENTRIES = {"y": "label or target", "groups": "person id"}
+
+
+def opened_table(X):
+    """Return a table whose number of rows is known.
+
+    Parameters
+    ----------
+    X : table of any container
+
+    Returns
+    -------
+    table
+        A `ChunkedArray` for a LazyFrame, a dask frame, a dataset or path of Parquet files or a
+        Spark frame. Opening one computes it: do so once for all steps that read it. A lazy column
+        is a column in memory. Other tables, also dask arrays, know their number of rows and are
+        returned unchanged.
+    """
+    if hasattr(type(X), "map_blocks") or _n_rows_of_shape(X) is not None:
+        return X
+    chunked = as_chunked(X)
+    return in_memory(X) if chunked is None else chunked
+
+
+def computed_column(values):
+    """Return y or groups in memory: a lazy column is computed once, so that its length is known."""
+    return values if isinstance(values, ChunkedArray) else in_memory(values)
+
+
+def shape_of(X):
+    """Return the shape of a table; it is empty for an object without rows, and for ragged rows.
+
+    A step refuses such a table when it reads it, which is before its charge.
+    """
+    if hasattr(X, "shape"):
+        return X.shape if isinstance(X.shape, tuple) else ()
+    try:
+        return np.shape(X)
+    except ValueError:
+        return ()
+
+
+def n_rows_of(values):
+    """Return the number of rows of a table or column, or None for an object without rows.
+
+    A lazy column is computed to count its rows.
+    """
+    n_rows = _n_rows_of_shape(values)
+    if n_rows is not None:
+        return n_rows
+    values = computed_column(values)
+    n_rows = _n_rows_of_shape(values)
+    if n_rows is None and hasattr(type(values), "__len__"):
+        # Strings and dicts have a length that is no number of rows.
+        n_rows = None if isinstance(values, str | bytes | Mapping) else len(values)
+    return n_rows
+
+
+def check_lengths(n_rows, **columns):
+    """Raise `ValueError` if a column does not have one entry per row of X.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows of X.
+    **columns : array-like
+        Arguments of the fit by their names, `y` and `groups`. None, and objects without rows, are
+        not checked here.
+    """
+    for name, values in columns.items():
+        length = n_rows_of(values)
+        if length is not None and length != n_rows:
+            raise ValueError(
+                f"{name} has {length} rows, but X has {n_rows}: pass one {ENTRIES[name]} for each "
+                "row of X, in the same order"
+            )
+
+
+def _n_rows_of_shape(values):
+    """Return the first entry of a `shape`; None without one, or if it is not known."""
+    shape = getattr(values, "shape", None)
+    # Lazy collections have NaN or a task in place of a number.
+    is_known = isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)
+    return int(shape[0]) if is_known else None

@@ -1,0 +1,32 @@
+"""Small functions of numbers: sums that are not exceeded, packed matrices, rounded texts."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdp.utils._rounding import format_rounded_up
+from skdp.utils._sums import split_epsilon
+from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
+
+
+def test_two_shares_never_exceed_the_whole():
+    rng, rounded = np.random.default_rng(0), 0
+    for epsilon, share in zip(rng.uniform(0, 9, 2000), rng.uniform(0, 1, 2000), strict=True):
+        first, rest = split_epsilon(epsilon, share)
+        assert Fraction(first) + Fraction(rest) <= Fraction(epsilon)
+        rounded += Fraction(first) + Fraction(epsilon - first) > Fraction(epsilon)
+    # The plain difference would exceed it in many cases, so that the test can fail.
+    assert rounded > 50
+
+
+def test_packing_keeps_frobenius_norms():
+    A = np.random.default_rng(0).normal(size=(5, 5))
+    A = A + A.T
+    assert np.linalg.norm(pack_symmetric(A)) == pytest.approx(np.linalg.norm(A), rel=1e-14)
+    np.testing.assert_allclose(unpack_symmetric(pack_symmetric(A), 5), A, rtol=1e-15)
+
+
+def test_amounts_are_rounded_up_but_for_the_error_of_a_sum():
+    assert format_rounded_up(0.1, 0.1 + 0.2, 1e-300, 0.0, np.inf) == "0.1, 0.3, 1e-300, 0, inf"
+    assert format_rounded_up(1.0 / 3.0) == "0.333334"
