@@ -1,4 +1,4 @@
 """Noisy stochastic gradients: batches, sums of clipped gradients, noise and the loop of steps.
 
-The mathematics is in ``docs/development/dp_sgd_engine.md``.
+The mathematics is in ``docs/theory/dp_sgd_engine.md``.
 """

@@ -5,7 +5,7 @@ as amounts that are scaled by wide public bounds, are long although they hardly 
 with it the noise, is made for their length, while the weights can use the variation only. About
 their mean the same rows are short. The mean row and the mean square of the norms are one Gaussian
 release, and follow with the mean squared distance from the released center. Its sensitivity and the
-rule for its budget are derived in ``docs/guarantees.md``.
+rule for its budget are derived in ``docs/theory/guarantees.md``.
 """
 
 import math

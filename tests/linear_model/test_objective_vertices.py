@@ -1,6 +1,6 @@
 """The vertices of which the price of objective perturbation is the sum, by brute force.
 
-``docs/theory/objective_perturbation.md``, step 4. Each vertex is a pair (t1, t2): how far the
+``docs/theory/objective_perturbation.md``, section 4. Each vertex is a pair (t1, t2): how far the
 residuals of the row that is taken away, whose Jacobian counts, and of the row in its place are from
 0.
 """
