@@ -113,7 +113,7 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
 #
 # All halves have one size, so that a row that takes part does so in the place of another. A claim
 # for a replaced row bounds the share with the row by ``success_bound`` of the share without it, and
-# ε for a removed row is 2 ε for a replaced one (``docs/how_to/auditing.md`` has the proof).
+# ε for a removed row is 2 ε for a replaced one (``docs/theory/auditing.md`` has the proof).
 
 epsilon = 0.25
 trees = {"delta": 0.0, "bounds": (0, 1), "n_estimators": 20, "max_depth": 8}

@@ -1,4 +1,4 @@
-"""What the page about natural mistakes says of each line of its tables is what happens."""
+"""Each line of the pages about natural mistakes does what its table says."""
 
 import re
 import warnings
@@ -6,22 +6,24 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "natural_mistakes.md"
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "how_to" / "natural_mistakes.md"
+REFUSED_PAGE = DOCS / "reference" / "refused.md"
 # Messages of 1.9: before, scikit-learn tells a step nothing of what is around it.
 NEEDS_CALLBACKS = ("of scaled ones", "set data_norm to the norm of a row")
 # What is said of words in a column of objects, as those of pandas 2 are: bounds make them numbers.
 OF_OBJECTS = {"column 'job' is categorical": "column 'job' contains values that are not numbers"}
 
 
-def _rows(heading):
-    section = PAGE.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+def _rows(heading, page=PAGE):
+    section = page.read_text("utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
 
 
-REFUSED = [(code, words, 0.0) for code, words in _rows("Refused, and nothing is charged")]
-WARNED = [(code, words, float(spent)) for code, words, spent in _rows("Done, with a warning")]
-SILENT = [(code, "", float(spent)) for code, spent, _ in _rows("What nobody says")]
+REFUSED = [(code, words, 0.0) for code, words in _rows("Refused before the charge", REFUSED_PAGE)]
+WARNED = [(code, words, float(spent)) for code, words, spent in _rows("With a warning")]
+SILENT = [(code, "", float(spent)) for code, spent, _ in _rows("Without a warning")]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,7 @@ def test_a_mistake_that_is_done_is_warned_of_and_costs_what_is_said(code, words,
 
 
 @pytest.mark.parametrize(("code", "words", "spent"), SILENT)
-def test_what_nobody_says_costs_what_is_said(code, words, spent, names):
+def test_a_mistake_without_a_warning_costs_what_is_said(code, words, spent, names):
     pytest.importorskip("polars")
     pytest.importorskip("pyarrow")
     error, warned, charged = _happens(code, names)

@@ -1,4 +1,4 @@
-"""Each line of the page about other tools does what the page says, where the tool is installed."""
+"""Each line of the pages about other tools does what its page says, where the tool is installed."""
 
 import re
 import warnings
@@ -8,12 +8,14 @@ import pytest
 
 from skdp import RawDataWarning
 
-PAGE = Path(__file__).parents[1] / "docs" / "how_to" / "other_tools.md"
+HOW_TO = Path(__file__).parents[1] / "docs" / "how_to"
+INTRODUCTION = (HOW_TO / "other_tools.md").read_text("utf-8")
+PAGES = sorted((HOW_TO / "other_tools").glob("*.md"))
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 # Other tools may not be installed: other tests of documents do not run these blocks.
 IMPORTS = re.compile(r"```py\n(.*?)```", re.DOTALL)
-RESULT = re.compile(r"(works|nothing said|warns|refused)(?:: `(.*)`)?")
-INTRODUCTION, *SECTIONS = PAGE.read_text("utf-8").split("\n## ")
+RESULT = re.compile(r"(works|no warning|warns|refused)(?:: `(.*)`)?")
+SECTIONS = [s for page in PAGES for s in page.read_text("utf-8").split("\n## ")[1:]]
 NAMES = BLOCK.findall(INTRODUCTION)[-1]
 
 
@@ -31,8 +33,12 @@ def test_there_are_many_lines():
     assert len(list(lines())) > 100
 
 
+def test_the_introduction_links_to_every_page():
+    assert all(f"(other_tools/{page.name})" in INTRODUCTION for page in PAGES)
+
+
 @pytest.mark.parametrize("block", [0, 1])
-def test_the_examples_of_the_page_run(block):
+def test_the_examples_of_the_introduction_run(block):
     with warnings.catch_warnings():
         exec(BLOCK.findall(INTRODUCTION)[block], {})
 

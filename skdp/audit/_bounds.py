@@ -381,7 +381,7 @@ def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
     :math:`h_i \ge g(r_{i+1})` with g the inverse of :math:`1 - f`; and
     :math:`r_i = r_{i+1} + \frac{i}{c' - i}(h_i - h_{i+1})` with c' guesses. If
     :math:`P(W \ge c) \ge p`, the minimum that the recursion reaches must not exceed the total
-    :math:`r_0 + h_0 = c'/m`: proposition 4 of ``docs/how_to/auditing.md``.
+    :math:`r_0 + h_0 = c'/m`: proposition 4 of ``docs/theory/auditing.md``.
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ def membership_inference(
     ----------
     S. Yeom, I. Giacomelli, M. Fredrikson, S. Jha, "Privacy Risk in Machine Learning: Analyzing
     the Connection to Overfitting", 2018. References for the other attacks are in
-    ``docs/how_to/auditing.md``.
+    ``docs/theory/auditing.md``.
 
     Examples
     --------

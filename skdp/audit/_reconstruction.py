@@ -118,7 +118,7 @@ def linear_reconstruction(
     -----
     If all answers together are (epsilon, delta)-differentially private for a changed bit, and bits
     are independent fair coins, the expected fraction of bits that an attack estimates correctly is
-    at most (e^epsilon + delta) / (1 + e^epsilon) (``docs/how_to/auditing.md``).
+    at most (e^epsilon + delta) / (1 + e^epsilon) (``docs/theory/auditing.md``).
 
     References
     ----------

@@ -72,8 +72,9 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
 
     Notes
     -----
-    Predictions are a function of the released values (post-processing). ``docs/how_to/serving.md``
-    lists the result for each estimator, and the support of converters.
+    Predictions are a function of the released values (post-processing).
+    ``docs/reference/plain_models.md`` lists the result for each estimator, and the support of
+    converters.
 
     Examples
     --------

@@ -36,7 +36,7 @@ PAIR_FRACTIONS = {"first_steps": 0.2, "pair_choice": 0.1}
 # Factor of the weights of the first steps, from which the joint steps start.
 WARM_START_FACTOR = 0.8
 # Expected squared norm of a column's weights over the variance of scores, for the expected excess
-# loss. Tuned on the tables of docs/how_to/planning.md.
+# loss. Tuned on the tables of docs/benchmarks/planning.md.
 EXPECTED_SQUARES = 6.0
 # Minimum and maximum fraction of a numeric column's squared weights that belongs to its trend. The
 # minimum is used if the rows outside the most frequent class are at least TREND_ROWS, in units of

@@ -31,7 +31,7 @@ class ExpectedLossMixin:
 
         No data are read and nothing is charged. The value is the loss by regularization and noise
         in a quadratic model of the loss with unfavorable curvature. It is usually an upper bound;
-        see ``docs/how_to/planning.md``. It does not include the sampling error.
+        see ``docs/benchmarks/planning.md``. It does not include the sampling error.
 
         Parameters
         ----------

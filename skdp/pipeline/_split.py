@@ -96,7 +96,7 @@ def split_budget(
     Notes
     -----
     The guarantee, and the reason why steps may run in any order and in concurrent fits, are in
-    ``docs/how_to/pipelines.md``. A step is refused if its parameters were changed so that its
+    ``docs/theory/pipelines.md``. A step is refused if its parameters were changed so that its
     release differs from the plan. Each fit checks its present steps: a step that was added later
     and learns without privacy is refused before the charge.
 
@@ -273,7 +273,7 @@ def tabular_pipeline(
     A fit is (`epsilon`, `delta`)-differentially private, as `split_budget` guarantees. The
     vectorizer returns rows of norm at most 1. It bins numeric columns, unless the model releases
     the moments of all features (``mechanism="sufficient_statistics"``): such a model needs few
-    features, so numeric columns are scaled. The measurements are in ``docs/how_to/pipelines.md``.
+    features, so numeric columns are scaled. The measurements are in ``docs/theory/pipelines.md``.
 
     Examples
     --------

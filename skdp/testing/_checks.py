@@ -130,7 +130,7 @@ def check_dp_estimator(
     Notes
     -----
     The requirements of the checks and the mistakes that each of them finds are documented in
-    ``docs/how_to/own_estimators.md``. In short, an estimator has parameters `epsilon` and
+    ``docs/reference/checks.md``. In short, an estimator has parameters `epsilon` and
     `accountant`, and `delta` and `random_state` if it uses them. Its `fit` charges the accountant
     once, with ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, after reading the
     shape of its input and before reading the values. Its attributes contain released values only.

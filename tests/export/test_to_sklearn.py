@@ -34,7 +34,7 @@ from tests.export._models import (
     people,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "how_to" / "serving.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "plain_models.md"
 # scikit-learn's has no such method, or of other numbers.
 OWN = dict.fromkeys(
     [
@@ -99,7 +99,9 @@ def test_the_page_says_what_maps():
             found.append(plain)
     table = [f"| `{name}` | {'; or '.join(found)} |" for name, found in sorted(rows.items())]
     shown = re.findall(r"^\| `[A-Z]\w+` \| .* \|$", PAGE.read_text(), flags=re.M)
-    assert shown == table, "the table of docs/how_to/serving.md should be\n" + "\n".join(table)
+    assert shown == table, "the table of docs/reference/plain_models.md should be\n" + "\n".join(
+        table
+    )
 
 
 @pytest.mark.parametrize(
