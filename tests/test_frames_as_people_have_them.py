@@ -150,7 +150,7 @@ def test_models_that_refuse_dates_refuse_them_in_parts(form, tmp_path):
     frame = pandas_frame()[["age", "joined"]]
     accountant = PrivacyAccountant(5.0, 1e-5)
     for table in (frame, LAZY[form](frame, tmp_path)):
-        with pytest.raises(ValueError, match="'joined' holds words or dates"):
+        with pytest.raises(ValueError, match="'joined' contains strings or dates"):
             DPLogisticRegression(accountant=accountant).fit(table, Y)
     assert accountant.epsilon_spent == 0.0
 

@@ -104,6 +104,6 @@ def test_what_is_refused_costs_nothing(name):
         run(CALLS[name], X, y, person)
     with pytest.raises(ValueError, match="unit='person'"):
         run(CALLS[name], X, y, row, groups=copies)
-    with pytest.raises(ValueError, match="consistent|inconsistent"):
+    with pytest.raises(ValueError, match="groups has .* rows, but X has"):
         run(CALLS[name], X, y, person, groups=copies[1:])
     assert person.epsilon_spent == row.epsilon_spent == 0.0

@@ -1,4 +1,6 @@
-"""A lock file beside a ledger's file, held by one thread of one process at a time.
+"""Locks of ledgers: one connection per process, and a lock file beside a ledger's file.
+
+The lock file is held by one thread of one process at a time.
 
 SQLite locks a file by POSIX locks. The operating system drops these as soon as any thread of the
 process closes the file, for example after copying it. The lock here is on a separate file, by
@@ -9,12 +11,12 @@ its holder releases it or dies, and not when another process reads, copies or cl
 import io
 import os
 import stat
+import threading
 import time
 import weakref
 from contextlib import contextmanager, suppress
 
 from skdp.exceptions import LedgerError
-from skdp.ledger._connections import hold_connection
 
 try:
     import fcntl
@@ -31,6 +33,60 @@ _LOCKED_BYTE = 1 << 30
 
 # A forked child inherits copies of these open files, and with them the locks, until it closes them.
 _open_locks: "weakref.WeakSet[LockFile]" = weakref.WeakSet()
+
+
+# Held during every connection of this process, and during every fork. A fork while a database's
+# library works in another thread would copy locked mutexes into the child. A child that inherits
+# and closes a connection may delete files or end a session that the parent uses.
+_connections = threading.RLock()
+# The addresses of the ledgers that a call of this process is using.
+_in_use: set = set()
+
+
+# Functions, since `_connections` is another lock in a child.
+def _acquire_before_fork():
+    _connections.acquire()
+
+
+def _release_after_fork():
+    _connections.release()
+
+
+def _reset_in_child():
+    global _connections
+    _connections = threading.RLock()
+    _in_use.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_acquire_before_fork,
+        after_in_parent=_release_after_fork,
+        after_in_child=_reset_in_child,
+    )
+
+
+@contextmanager
+def hold_connection(address):
+    """Hold the only connection of this process in a context, to the ledger at an address.
+
+    Raises
+    ------
+    LedgerError
+        If a call of this thread is already using the ledger, as in a signal handler: it would
+        wait forever for a lock of its thread.
+    """
+    with _connections:
+        if address in _in_use:
+            raise LedgerError(
+                f"the ledger {address} is in use by this thread: a signal handler or a finalizer "
+                "that runs inside a charge can neither charge nor read"
+            )
+        try:
+            _in_use.add(address)
+            yield
+        finally:
+            _in_use.discard(address)
 
 
 def _close_locks_in_child():

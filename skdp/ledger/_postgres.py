@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from skdp.exceptions import LedgerError
 from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
-from skdp.ledger._connections import hold_connection
+from skdp.ledger._file_lock import hold_connection
 
 _KEYWORDS = (
     "user host hostaddr dbname service application_name connect_timeout target_session_attrs "

@@ -105,7 +105,7 @@ def wrong_values(estimator: BaseEstimator) -> Iterator[tuple[str, object]]:
     >>> from skdp import DPStandardScaler
     >>> from skdp.testing import wrong_values
     >>> sorted({name for name, value in wrong_values(DPStandardScaler())})
-    ['bounds', 'with_mean', 'with_std']
+    ['accountant', 'bounds', 'delta', 'epsilon', 'random_state', 'with_mean', 'with_std']
     """
     params = estimator.get_params(deep=False)
     for names, values in WRONG_VALUES.values():

@@ -36,6 +36,8 @@ def test_two_columns_of_one_name_cost_nothing(name, form):
         model = tabular_pipeline("classifier", **params)
     else:
         model = getattr(skdp, name)(**params)
-    with pytest.raises(ValueError, match=r"several columns of one name \('a'\): rename them"):
+    with pytest.raises(
+        ValueError, match=r"several columns with the same name \('a'\): rename them"
+    ):
         model.fit(TABLES[form], CELLS[:, 0] > 0.5)
     assert not accountant.charges

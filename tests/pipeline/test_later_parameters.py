@@ -501,11 +501,10 @@ def test_a_target_of_another_length_costs_nothing(container):
 
 
 @pytest.mark.parametrize("unread", [0, 7.5, np.array(1.0), {0: 0}], ids=str)
-def test_a_parameter_that_a_step_does_not_read_is_not_read(unread):
+def test_a_wrong_parameter_is_refused_although_the_strategy_does_not_use_it(unread):
     imputer = DPSimpleImputer(bounds=(0, 1), categories=unread)
-    accountant = PrivacyAccountant(1.0, 1e-5)
-    split_budget(make_pipeline(scaler(), imputer), 1.0, 1e-5, accountant).fit(X, Y)
-    assert accountant.epsilon_spent == 1.0
+    message = refused(make_pipeline(scaler(), imputer), X, Y)
+    assert message.startswith("step 'dpsimpleimputer': categories"), message
 
 
 # Words whose categories are found, where only the table's shape is planned for.

@@ -219,7 +219,7 @@ REFUSED_BY_THE_TABLE = {
         make_pipeline(scaler(), of_names("p"), classifier()),
         TABLE,
         Y,
-        ("columntransformer__m", "columns p are chosen by name"),
+        ("columntransformer__m", "columns p are selected by name"),
     ),
     "a position beyond the table": (
         make_pipeline(scaler(), ColumnTransformer([("m", scaler(), [3])]), classifier()),
