@@ -89,6 +89,7 @@ from skdp import (
     DPMinMaxScaler,
     DPOneHotEncoder,
     DPPoissonRegressor,
+    DPQuantileTransformer,
     DPRidge,
     DPRobustScaler,
     DPSGDClassifier,
@@ -633,6 +634,7 @@ ACCEPTED = {
                     DPSimpleImputer(strategy="median", bounds=(0, 1)),
                     DPTargetEncoder(categories=WORDS),
                     DPPCA(n_components=2),
+                    DPQuantileTransformer(),
                 ],
                 CENTRAL_TRANSFORMERS,
             )
