@@ -12,6 +12,7 @@ import skdp
 from skdp import PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
+from tests._estimators import BOUNDED_TRANSFORMERS
 
 N_ROWS = 4000
 RNG = np.random.default_rng(0)
@@ -33,20 +34,10 @@ Y = FRAME["age"] > 40
 BOUNDS = {"age": (17, 90), "income": "auto", "years": (0, 12)}
 CATEGORIES = {"job": "auto", "region": ["north", "south", "west"], "grade": "auto"}
 
-BOUNDED = {
-    "DPStandardScaler": {},
-    "DPMeanTransformer": {},
-    "DPMinMaxScaler": {},
-    "DPMaxAbsScaler": {},
-    "DPRobustScaler": {},
-    "DPQuantileTransformer": {},
-    "DPKBinsDiscretizer": {},
-    "DPHistogramTransformer": {},
-    "DPSimpleImputer": {},
+BOUNDED = {kind.__name__: {} for kind in BOUNDED_TRANSFORMERS} | {
     "DPSimpleImputer of medians": {"strategy": "median"},
     "DPGaussianNB": {},
     "DPKMeans": {"n_clusters": 2},
-    "DPTableVectorizer": {},
     "DPAdditiveClassifier": {},
     "DPHistogramNB": {},
     "DPRandomForestClassifier": {"n_estimators": 2},

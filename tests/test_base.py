@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from skdp.base import private_fit
 from skdp.testing import dp_checks
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 
 @pytest.mark.quick_cases(one_per=lambda estimator: type(estimator))

@@ -62,6 +62,7 @@ from skdp.stats import (
     estimate_bounds,
 )
 from skdp.utils import ChunkedArray
+from tests._estimators import CENTRAL_TRANSFORMERS, FIRST_OF_CLASS, instance
 from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
@@ -71,8 +72,8 @@ from tests._private import (
     make_table,
     read_persons,
 )
+from tests._public import missing
 from tests.test_containers import leaves
-from tests.test_contract import FIRST_OF_CLASS
 from tests.utils.test_chunked import counted
 
 HEIGHTS = (700, 1, 0, 1600, 423)
@@ -116,6 +117,13 @@ PASSES = [
     (DPHistogramNB(bounds=(0, 1)), 3),
     (DPTableVectorizer(bounds=(0, 1)), 2),
     (DPOneHotEncoder(delta=1e-6), 2),
+]
+# Of other transformers only the releases are compared.
+LISTED = [estimator for estimator, _ in PASSES]
+PASSES += [
+    (instance(kind, bounds=(0, 1)), None)
+    for kind in CENTRAL_TRANSFORMERS
+    if missing([kind], LISTED)
 ]
 ITERATIVE = [
     DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics", data_norm="auto"),

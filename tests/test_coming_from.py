@@ -1,4 +1,4 @@
-"""Who comes from diffprivlib finds every name of it in one table, beside names that are here."""
+"""Pages for users of other libraries: their names, beside names that are here."""
 
 import importlib
 import re
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs/tutorials/coming_from.md").read_text()
+FOLDER = Path(__file__).parents[1] / "docs/tutorials"
+LIBRARIES = ["diffprivlib", "opacus", "opendp"]
 
 # The public names of diffprivlib 0.6.6: those without a leading underscore that it defines.
 MODELS = """DecisionTreeClassifier GaussianNB KMeans LinearRegression LogisticRegression PCA
@@ -36,10 +37,10 @@ NAMES = ["BudgetAccountant"] + [
 ]
 
 
-def rows():
-    """Return the cells of the rows of diffprivlib's table."""
-    section = PAGE[PAGE.index("## diffprivlib") : PAGE.index("## Opacus")]
-    lines = [line for line in section.splitlines() if line.startswith("| ")][1:]
+def rows(library="diffprivlib"):
+    """Return the cells of the rows of the table on a library's page."""
+    page = (FOLDER / f"coming_from_{library}.md").read_text()
+    lines = [line for line in page.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
 
 
@@ -74,6 +75,19 @@ def test_every_name_of_skdp_in_that_table_is_there():
         assert resolve(name) is not None
     with pytest.raises((AttributeError, ImportError)):
         resolve("stats.dp_nothing")
+
+
+# What is no class and in no package is a parameter, or an attribute of an object.
+IS_NAME = re.compile(r"(DP|[a-z]+\.(?!privacy_|epsilon_spent)|Privacy|Randomized)\w+$")
+
+
+@pytest.mark.parametrize("library", LIBRARIES[1:])
+def test_names_on_the_other_pages_are_there(library):
+    cells = [row[1] for row in rows(library)]
+    named = {name for cell in cells for name in names_of(cell) if IS_NAME.match(name)}
+    assert len(named) >= 3
+    for name in named:
+        assert resolve(name) is not None
 
 
 def test_every_row_says_what_was_measured():

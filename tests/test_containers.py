@@ -60,7 +60,7 @@ from tests._containers import (
     label_rows,
     number_rows,
 )
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 DRAWN = 4
 BOUNDS = (-1.0, 3.0)

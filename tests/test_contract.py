@@ -6,159 +6,22 @@ import numpy as np
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from skdp import (
-    DPPCA,
-    DPAdditiveClassifier,
-    DPAdditiveRegressor,
-    DPDecisionTreeClassifier,
-    DPGaussianNB,
-    DPGridSearchCV,
-    DPHistogramNB,
-    DPHistogramTransformer,
-    DPKBinsDiscretizer,
-    DPKMeans,
-    DPLinearRegression,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPMaxAbsScaler,
-    DPMeanTransformer,
-    DPMinMaxScaler,
-    DPOneHotEncoder,
-    DPPoissonRegressor,
-    DPQuantileTransformer,
-    DPRandomForestClassifier,
-    DPRandomForestRegressor,
-    DPRandomizedSearchCV,
-    DPRidge,
-    DPRobustScaler,
-    DPSGDClassifier,
-    DPSGDRegressor,
-    DPSimpleImputer,
-    DPStandardScaler,
-    DPTableVectorizer,
-    DPTargetEncoder,
-    PrivacyAccountant,
-    RandomizedResponseTransformer,
-)
+from skdp import DPGridSearchCV, PrivacyAccountant
 from skdp.testing import dp_checks
 from tests import _public
+from tests._estimators import ESTIMATORS, FIRST_OF_CLASS, firsts
 from tests._tables import make_table
 
 # scikit-learn's checks put their numbers into a data frame.
 pytestmark = pytest.mark.filterwarnings("ignore:.* holds numbers, and data_norm")
 
-ESTIMATORS = [
-    DPLogisticRegression(),
-    DPLogisticRegression(epsilon=2.0, delta=0.0, C=0.5, data_norm=3.0),
-    DPLogisticRegression(mechanism="output"),
-    DPLogisticRegression(mechanism="objective"),
-    DPLogisticRegression(mechanism="objective", delta=0.0),
-    DPLogisticRegression(mechanism="gradient"),
-    DPLogisticRegression(standard_errors="total"),
-    DPLogisticRegression(data_norm="auto"),
-    DPLinearSVC(),
-    DPLinearSVC(data_norm="auto"),
-    DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
-    DPLinearRegression(target_bounds=(-10, 10)),
-    DPRidge(target_bounds=(-10, 10), alpha=0.5, data_norm=3.0),
-    DPRidge(target_bounds=(-10, 10), mechanism="gradient"),
-    DPRidge(delta=0.0, target_bounds=(-10, 10), fit_intercept=False),
-    DPPoissonRegressor(target_bounds=(0, 10)),
-    DPPoissonRegressor(delta=0.0, target_bounds=(1, 10), alpha=0.1, data_norm=3.0),
-    DPRidge(data_norm="auto", target_bounds=(-10, 10)),
-    DPLinearRegression(data_norm="auto", target_bounds=(-10, 10)),
-    DPPoissonRegressor(data_norm="auto", target_bounds=(0, 10)),
-    DPStandardScaler(),
-    DPSGDClassifier(),
-    DPSGDClassifier(loss="hinge", data_norm=3.0),
-    DPSGDClassifier(delta=0.0),
-    DPSGDClassifier(sampling="poisson", max_iter=2, optimizer="adam"),
-    DPSGDRegressor(target_bounds=(-10, 10)),
-    DPSGDRegressor(target_bounds=(-10, 10), loss="huber", sampling="poisson", max_iter=2),
-    DPStandardScaler(bounds=(-10, 10)),
-    DPStandardScaler(delta=1e-6, bounds=(-10, 10), with_std=False),
-    RandomizedResponseTransformer(categories=[0, 1, 2]),
-    DPGridSearchCV(
-        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC(C=0.1)),
-        {"dplinearsvc__huber_threshold": [0.5, 1.0]},
-        delta=0.0,
-        cv=2,
-    ),
-    DPGridSearchCV(DPLogisticRegression(), {"C": [0.01, 0.1]}, strategy="holdout"),
-    DPRandomizedSearchCV(
-        DPRidge(target_bounds=(-10, 10)),
-        {"alpha": [0.1, 1.0]},
-        n_iter=2,
-        strategy="random_stopping",
-        mean_runs=1,
-    ),
-    DPMeanTransformer(),
-    DPMeanTransformer(bounds=(-10, 10)),
-    DPMeanTransformer(delta=1e-6, bounds=(-10, 10), mechanism="gaussian"),
-    DPHistogramTransformer(),
-    DPHistogramTransformer(epsilon=2.0, bounds=(-10, 10), edges="uniform", encode="cumulative"),
-    DPHistogramTransformer(edges=[-1.0, 0.0, 1.0], encode="density"),
-    DPHistogramTransformer(categories=[0, 1, 2], other=2, encode="ordinal"),
-    DPKBinsDiscretizer(),
-    DPKBinsDiscretizer(delta=1e-6, bounds=(-10, 10), encode="ordinal"),
-    DPKBinsDiscretizer(n_bins=3, encode="onehot-dense"),
-    DPSimpleImputer(),
-    DPSimpleImputer(strategy="median", bounds=(-10, 10), add_indicator=True),
-    DPSimpleImputer(strategy="most_frequent", categories=[0, 1, 2]),
-    DPTargetEncoder(categories=[0, 1, 2]),
-    DPTargetEncoder(categories=[0, 1, 2], target_bounds=(0, 1), delta=1e-6),
-    DPTargetEncoder(epsilon=6.0, delta=1e-6),
-    DPMinMaxScaler(),
-    DPMinMaxScaler(bounds=(-10, 10), delta=1e-6, quantile_range=(1, 98), clip=True),
-    DPMaxAbsScaler(),
-    DPMaxAbsScaler(bounds=(-10, 10), delta=1e-6, quantile=95, clip=True),
-    DPRobustScaler(),
-    DPRobustScaler(bounds=(-10, 10), with_scaling=False),
-    DPQuantileTransformer(bounds=(-10, 10), n_quantiles=9, output_distribution="normal"),
-    DPQuantileTransformer(),
-    DPPCA(),
-    DPOneHotEncoder(epsilon=6.0, delta=1e-6),
-    DPOneHotEncoder(categories=[0, 1, 2], min_frequency=0.2, sparse_output=False),
-    DPOneHotEncoder(delta=1e-6, categories=[0, 1, 2], min_frequency=5, other=7),
-    DPPCA(data_norm="auto", center=None),
-    DPPCA(delta=0.0, n_components=2, data_norm=3.0, center=0.1),
-    DPKMeans(n_clusters=2),
-    DPKMeans(delta=1e-6, bounds=(-10, 10)),
-    DPAdditiveClassifier(),
-    DPAdditiveClassifier(delta=0.0, bounds=(-10, 10)),
-    DPAdditiveClassifier(categories=[0, 1, 2]),
-    DPAdditiveRegressor(target_bounds=(-10, 10)),
-    DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
-    DPTableVectorizer(),
-    DPTableVectorizer(delta=0.0, bounds=(-10, 10), n_bins=8),
-    DPGaussianNB(),
-    DPGaussianNB(delta=0.0, bounds=(-10, 10)),
-    DPHistogramNB(),
-    DPHistogramNB(delta=0.0, bounds=(-10, 10)),
-    DPRandomForestClassifier(n_estimators=20),
-    DPRandomForestClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
-    DPRandomForestRegressor(n_estimators=20, target_bounds=(-10, 10)),
-    DPDecisionTreeClassifier(max_depth=3),
-    DPDecisionTreeClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
-]
-
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
 
 
-def firsts(key, estimators=ESTIMATORS):
-    """The first estimator of each value of a key."""
-    first = {}
-    for estimator in estimators:
-        first.setdefault(key(estimator), estimator)
-    return list(first.values())
-
-
-FIRST_OF_CLASS = firsts(type)
-FIRST_OF_KIND = firsts(lambda estimator: get_tags(estimator).estimator_type)
+FIRST_OF_KIND = firsts(lambda estimator: get_tags(estimator).estimator_type, ESTIMATORS)
 OTHERS = [e for e in ESTIMATORS if not any(e is first for first in FIRST_OF_CLASS)]
 
 

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import skdp
 
@@ -42,6 +43,12 @@ def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", script]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+
+def test_the_readme_counts_the_estimators():
+    classes = [value for value in vars(skdp).values() if isinstance(value, type)]
+    n_estimators = sum(issubclass(cls, BaseEstimator) for cls in classes)
+    assert f"All {n_estimators} estimators" in (ROOT / "README.md").read_text()
 
 
 ELSEWHERE = f"""

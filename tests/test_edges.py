@@ -20,8 +20,8 @@ from skdp import (
     PrivacyAccountant,
     RandomizedResponseTransformer,
 )
+from tests._estimators import ESTIMATORS
 from tests._public import public_names
-from tests.test_contract import ESTIMATORS
 
 pytestmark = [pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 

@@ -17,9 +17,9 @@ from skdp.base import PrivateFit, PrivateRelease, TableShape, fitted_names
 from skdp.ledger import open_ledger, register_ledger
 from skdp.mechanisms import LaplaceMechanism, NoRelease
 from skdp.noise import NoiseGuard, RandomSource
+from tests._estimators import ESTIMATORS
 from tests._public import public_names
 from tests._tables import make_table
-from tests.test_contract import ESTIMATORS
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 

@@ -12,11 +12,9 @@ from skdp import (
     DPKBinsDiscretizer,
     DPKMeans,
     DPMaxAbsScaler,
-    DPMinMaxScaler,
     DPOneHotEncoder,
     DPQuantileTransformer,
     DPRandomizedSearchCV,
-    DPRobustScaler,
     DPSimpleImputer,
     DPTableVectorizer,
     DPTargetEncoder,
@@ -24,6 +22,7 @@ from skdp import (
     stats,
 )
 from tests import test_persons
+from tests._estimators import CENTRAL_TRANSFORMERS, instance
 from tests._public import ESTIMATORS, missing, takes_groups
 from tests.test_persons import accountant_of, run
 
@@ -33,9 +32,7 @@ BOUNDS = {"bounds": (0.0, 8.0)}
 PLENTY = {"epsilon": 1e5}
 BOTH = PLENTY | {"delta": 1e-6}
 CALLS = {
-    "min-max": DPMinMaxScaler(**BOUNDS, **PLENTY),
     "max-abs": DPMaxAbsScaler(**PLENTY),
-    "robust": DPRobustScaler(**BOUNDS, **PLENTY),
     "quantiles": DPQuantileTransformer(**BOUNDS, **PLENTY, n_quantiles=9),
     "bins": DPKBinsDiscretizer(**PLENTY, n_bins=4),
     "histograms": DPHistogramTransformer(**PLENTY, n_bins=4, edges_fraction=0.5),
@@ -63,6 +60,11 @@ CALLS = {
 
 # Searches are in model_selection/test_persons.py; local reports refuse persons.
 OTHERS = [DPGridSearchCV, DPRandomizedSearchCV, RandomizedResponseTransformer]
+LISTED = [*CALLS.values(), *test_persons.CALLS.values(), *OTHERS]
+# Transformers that need no special parameters here are not listed.
+for kind in CENTRAL_TRANSFORMERS:
+    if missing([kind], LISTED):
+        CALLS[kind.__name__] = instance(kind, **BOUNDS, **PLENTY)
 
 
 def test_no_estimator_is_missing_here():
@@ -104,6 +106,6 @@ def test_what_is_refused_costs_nothing(name):
         run(CALLS[name], X, y, person)
     with pytest.raises(ValueError, match="unit='person'"):
         run(CALLS[name], X, y, row, groups=copies)
-    with pytest.raises(ValueError, match="groups has .* rows, but X has"):
+    with pytest.raises(ValueError, match="groups has .* rows, but"):
         run(CALLS[name], X, y, person, groups=copies[1:])
     assert person.epsilon_spent == row.epsilon_spent == 0.0

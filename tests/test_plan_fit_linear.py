@@ -19,7 +19,7 @@ from skdp import (
 )
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 LINEAR = [
     estimator

@@ -28,7 +28,7 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.base import TableShape, guarantee_of
 from tests import _public as public
-from tests.test_contract import ESTIMATORS
+from tests._estimators import BOUNDED_TRANSFORMERS, ESTIMATORS, takes
 
 TRANSFORMERS = [each for each in ESTIMATORS if hasattr(each, "transform")] + [
     DPHistogramTransformer(delta=1e-6, edges_fraction=1.0),
@@ -161,12 +161,21 @@ REFUSED = [
     (DPSimpleImputer, {"strategy": "most_frequent", "categories": [0, 0]}),
     (DPSimpleImputer, {"strategy": "constant", "fill_value": np.nan}),
     (DPSimpleImputer, {"add_indicator": 1}),
-    (DPSimpleImputer, {"bounds": (3, 2)}),
     (DPPCA, {"n_components": 4}),
     (DPPCA, {"n_components": 0}),
     (DPPCA, {"data_norm": -1.0}),
     (DPPCA, {"center": [0.0]}),
     (DPTableVectorizer, {"numeric": "none"}),
+]
+# What every transformer refuses: bounds in the wrong order, and a budget of nothing. The bounds of
+# the vectorizer are read together with the columns of a table.
+REFUSED += [
+    (kind, {"bounds": (3, 2)}) for kind in BOUNDED_TRANSFORMERS if kind is not DPTableVectorizer
+]
+REFUSED += [
+    (kind, {"epsilon": 0.0})
+    for kind in public.TRANSFORMERS
+    if takes(kind, "epsilon") and not takes(kind, "bounds") and hasattr(kind, "plan_fit")
 ]
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp import DPGridSearchCV, DPLogisticRegression, DPRidge, DPStandardScaler
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 FIRST = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
 RIDGE = DPRidge(target_bounds=(0, 1))

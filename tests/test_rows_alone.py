@@ -13,6 +13,7 @@ from sklearn.base import clone
 import skdp
 from skdp import DPPCA, DPGaussianNB, DPKMeans, DPLogisticRegression, DPSGDClassifier
 from skdp.utils import ChunkedArray, clip_rows
+from tests._estimators import CENTRAL_TRANSFORMERS, completed
 from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
@@ -42,8 +43,9 @@ BOUNDS = {"bounds": (-4, 4)}
 TARGETS = {"target_bounds": (-4, 4)}
 SEARCH = DPLogisticRegression(data_norm=3.0)
 
-# Every public estimator with an answer of a row; those of the last line have random answers.
-MODELS = [
+# Every public estimator with an answer of a row. Transformers that need nothing but bounds are
+# not listed.
+LISTED = [
     DPLogisticRegression(data_norm=3.0, mechanism="gradient"),
     skdp.DPLinearSVC(data_norm=3.0),
     skdp.DPLinearRegression(data_norm=3.0, **TARGETS),
@@ -61,22 +63,17 @@ MODELS = [
     skdp.DPRandomForestRegressor(n_estimators=10, **BOUNDS, **TARGETS),
     DPKMeans(n_clusters=5, **BOUNDS),
     DPPCA(data_norm=3.0),
-    skdp.DPStandardScaler(**BOUNDS),
-    skdp.DPMeanTransformer(**BOUNDS),
-    skdp.DPMinMaxScaler(**BOUNDS),
-    skdp.DPMaxAbsScaler(**BOUNDS),
-    skdp.DPRobustScaler(**BOUNDS),
     skdp.DPQuantileTransformer(n_quantiles=9, output_distribution="normal", **BOUNDS),
     skdp.DPKBinsDiscretizer(encode="ordinal", **BOUNDS),
     skdp.DPHistogramTransformer(encode="density", **BOUNDS),
-    skdp.DPSimpleImputer(**BOUNDS),
-    skdp.DPTableVectorizer(**BOUNDS),
     skdp.DPTargetEncoder(categories=[-1, 0, 1], target_bounds=(0, 11)),
     skdp.DPOneHotEncoder(categories=[-1, 0, 1], sparse_output=False),
     skdp.DPGridSearchCV(SEARCH, {"C": [1.0]}, strategy="holdout"),
     skdp.DPRandomizedSearchCV(SEARCH, {"C": [1.0]}, n_iter=1, strategy="holdout"),
 ]
+# Its answers are random.
 RANDOM = [skdp.RandomizedResponseTransformer]
+MODELS = completed(LISTED, CENTRAL_TRANSFORMERS, **BOUNDS)
 # Whose fits are cheap for very wide tables.
 OF_WIDE_TABLES = [DPGaussianNB, DPSGDClassifier, DPKMeans, skdp.DPStandardScaler]
 IDS = [f"{i}-{type(model).__name__}" for i, model in enumerate(MODELS)]

@@ -52,10 +52,10 @@ from skdp import (
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
 from skdp.utils import ChunkedArray
+from tests._estimators import FIRST_OF_CLASS
 from tests._private import Decoded, array_of_columns, in_memory, make_table
 from tests.test_clusters import ITERATIVE, PASSES
 from tests.test_containers import leaves
-from tests.test_contract import FIRST_OF_CLASS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The inplace keyword"),

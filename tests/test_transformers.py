@@ -23,8 +23,8 @@ from skdp import (
 from skdp.accounting import Guarantee
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
+from tests._estimators import ESTIMATORS
 from tests._private import BoundsPlan, QuantilePlan, _add_bins
-from tests.test_contract import ESTIMATORS
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")

@@ -31,7 +31,7 @@ from skdp import (
 )
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.pipeline import split_budget
-from tests.test_contract import FIRST_OF_CLASS
+from tests._estimators import FIRST_OF_CLASS
 
 dd = pytest.importorskip("dask.dataframe")
 dask = pytest.importorskip("dask")

@@ -30,8 +30,8 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
+from tests._estimators import ESTIMATORS
 from tests._private import Case
-from tests.test_contract import ESTIMATORS
 
 # Beyond every bound, and what is no category.
 BEYOND, UNDECLARED = 100.0, 7.0

@@ -86,7 +86,6 @@ from skdp import (
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
-    DPMaxAbsScaler,
     DPMinMaxScaler,
     DPOneHotEncoder,
     DPPoissonRegressor,
@@ -102,6 +101,7 @@ from skdp import (
     RandomizedResponseTransformer,
 )
 from skdp.pipeline import check_pipeline, plan_pipeline, split_budget, step_kind
+from tests._estimators import CENTRAL_TRANSFORMERS, completed
 
 WORDS = [["no", "yes"]]
 FLIP = RandomizedResponseTransformer(categories=[0, 1])
@@ -623,22 +623,21 @@ ACCEPTED = {
     **{
         f"{type(step).__name__} {i}": (lambda step=step: then(step))
         for i, step in enumerate(
-            [
-                scaler(),
-                scaler(delta=1e-6),
-                DPMinMaxScaler(),
-                DPMaxAbsScaler(),
-                DPRobustScaler(bounds=(0, 1)),
-                DPQuantileTransformer(),
-                DPHistogramTransformer(),
-                DPKBinsDiscretizer(),
-                DPOneHotEncoder(delta=1e-6),
-                DPOneHotEncoder(categories=WORDS, min_frequency=5),
-                DPSimpleImputer(),
-                DPSimpleImputer(strategy="median", bounds=(0, 1)),
-                DPTargetEncoder(categories=WORDS),
-                DPPCA(n_components=2),
-            ]
+            completed(
+                [
+                    scaler(),
+                    scaler(delta=1e-6),
+                    DPRobustScaler(bounds=(0, 1)),
+                    DPOneHotEncoder(delta=1e-6),
+                    DPOneHotEncoder(categories=WORDS, min_frequency=5),
+                    DPSimpleImputer(),
+                    DPSimpleImputer(strategy="median", bounds=(0, 1)),
+                    DPTargetEncoder(categories=WORDS),
+                    DPPCA(n_components=2),
+                    DPQuantileTransformer(),
+                ],
+                CENTRAL_TRANSFORMERS,
+            )
         )
     },
     "logistic regression": model,

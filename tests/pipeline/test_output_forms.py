@@ -29,12 +29,7 @@ from skdp import (
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPKMeans,
-    DPMaxAbsScaler,
-    DPMeanTransformer,
-    DPMinMaxScaler,
     DPOneHotEncoder,
-    DPQuantileTransformer,
-    DPRobustScaler,
     DPSimpleImputer,
     DPStandardScaler,
     DPTableVectorizer,
@@ -43,6 +38,7 @@ from skdp import (
 from skdp.pipeline import step_kind
 from skdp.pipeline._forms import form_of_table, output_form
 from skdp.pipeline._known import KNOWN
+from tests._estimators import BOUNDED_TRANSFORMERS, CENTRAL_TRANSFORMERS, completed
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -58,20 +54,16 @@ LISTS = [["no", "yes"], ["yes", "so"], ["no", "yes", "so"]]
 DIGITS = [[0.0, 0.5, 1.0]] * 3
 CELLS = {"bounds": (0, 1), "edges": "uniform", "n_bins": 4}
 
-# Transformers of tables of numbers, and whether the width and the names must be known.
-OF_NUMBERS = [
+# Of these the number of columns depends on bins that are found.
+WIDTH_IS_FOUND = (DPKBinsDiscretizer, DPHistogramTransformer, DPTableVectorizer)
+
+# Transformers of tables of numbers, whose width and names must be known.
+LISTED = [
     *(
         kind(bounds=bounds)
         for bounds in ((0, 1), BY_COLUMN, SOME_FOUND)
-        for kind in (
-            DPStandardScaler,
-            DPMinMaxScaler,
-            DPMaxAbsScaler,
-            DPRobustScaler,
-            DPMeanTransformer,
-            DPQuantileTransformer,
-            DPSimpleImputer,
-        )
+        for kind in BOUNDED_TRANSFORMERS
+        if kind not in WIDTH_IS_FOUND
     ),
     DPSimpleImputer(strategy="median", bounds=BY_COLUMN, add_indicator=True),
     DPSimpleImputer(strategy="constant"),
@@ -119,6 +111,7 @@ OF_NUMBERS = [
     "passthrough",
     "drop",
 ]
+OF_NUMBERS = completed(LISTED, CENTRAL_TRANSFORMERS, bounds=BY_COLUMN)
 OF_WORDS = [
     DPOneHotEncoder(categories=LISTS),
     DPOneHotEncoder(categories=dict(enumerate(LISTS)), other="rest"),

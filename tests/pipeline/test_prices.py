@@ -29,7 +29,7 @@ from skdp import (
     RandomizedResponseTransformer,
 )
 from skdp.pipeline import check_pipeline, planned_charge, split_budget
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 3)) / 4

@@ -24,7 +24,7 @@ from skdp.exceptions import BudgetExceededError
 from skdp.ledger import Allowance, plan_event
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.pipeline import check_pipeline, joint_scale, plan_pipeline, planned_charge, split_budget
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 N, D = 400, 3
 RNG = np.random.default_rng(0)

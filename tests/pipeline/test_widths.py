@@ -44,7 +44,7 @@ from skdp.pipeline import check_pipeline, plan_pipeline, planned_charge, split_b
 from skdp.pipeline._forms import TableForm, form_of_table, output_form
 from skdp.pipeline._kinds import sparsity
 from skdp.pipeline._steps import find_steps
-from tests.test_contract import ESTIMATORS
+from tests._estimators import ESTIMATORS
 
 RNG = np.random.default_rng(0)
 A = RNG.uniform(size=(60, 3))

@@ -6,6 +6,7 @@ import pytest
 import skdp
 from skdp import DPQuantileTransformer, PrivacyAccountant
 from skdp.stats import dp_histogram, dp_mean, dp_quantile
+from tests._estimators import BOUNDED_TRANSFORMERS
 
 CLOSE = [
     (0.29999999999999993, 0.30000000000000004),
@@ -17,17 +18,9 @@ CLOSE = [
 RESOLVED = [(1e6, 1e6 + 1e-8), (2.0**53, 2.0**53 + 128), (1.0, 1.0 + 64 * 2.0**-52)]
 
 ESTIMATORS = [
-    "DPStandardScaler",
-    "DPMinMaxScaler",
-    "DPMaxAbsScaler",
-    "DPRobustScaler",
-    "DPQuantileTransformer",
-    "DPMeanTransformer",
-    "DPHistogramTransformer",
-    "DPSimpleImputer",
+    *(kind.__name__ for kind in BOUNDED_TRANSFORMERS),
     "DPGaussianNB",
     "DPKMeans",
-    "DPTableVectorizer",
     "DPAdditiveClassifier",
     "DPHistogramNB",
     "DPRandomForestClassifier",

@@ -9,9 +9,9 @@ from sklearn.base import clone
 from skdp import DPSGDClassifier, DPSGDRegressor, PrivacyAccountant, RandomizedResponseTransformer
 from skdp.base import fitted_names
 from skdp.exceptions import BudgetExceededError
+from tests._estimators import FIRST_OF_CLASS
 from tests._tables import make_table
 from tests.test_containers import leaves
-from tests.test_contract import FIRST_OF_CLASS
 
 REFUSED = {
     "weights": lambda model, X, y: model.fit(X, y, sample_weight=np.ones(len(X))),
