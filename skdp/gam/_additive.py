@@ -39,24 +39,33 @@ class FittedTerms(FrozenValue):
         Value of each cell of each term.
     constant : ndarray of shape (n_outputs,)
         Score of a row without the values of its cells.
+    stds : list of ndarray, default=None
+        Standard errors of the values, of the same shapes; None if they are not known.
     """
 
     terms: list
     values: list
     constant: np.ndarray
+    stds: list | None = None
 
     def with_target_scale(self, scale):
         """Return the terms in the units of targets, from terms of scaled targets."""
         values = [scale.half_range * term_values for term_values in self.values]
         constant = scale.offset + scale.half_range * self.constant
-        return replace(self, values=values, constant=constant)
+        stds = None
+        if self.stds is not None:
+            stds = [scale.half_range * term_stds for term_stds in self.stds]
+        return replace(self, values=values, constant=constant, stds=stds)
 
     def without_output_axis(self):
         """Return the terms without the axis of outputs if there is only one output."""
         if len(self.constant) > 1:
             return self
         values = [term_values[..., 0] for term_values in self.values]
-        return replace(self, values=values, constant=self.constant[0])
+        stds = None
+        if self.stds is not None:
+            stds = [term_stds[..., 0] for term_stds in self.stds]
+        return replace(self, values=values, constant=self.constant[0], stds=stds)
 
 
 class RawTableModel(TableEstimator):
@@ -153,7 +162,7 @@ class TermsModel(RawTableModel):
             Its constant becomes the intercept.
         """
         names = input_names(self, None)
-        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names)
+        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names, fitted.stds)
         for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
         return _shapes.centered(shapes, fitted.constant)
@@ -218,7 +227,7 @@ class TermsModel(RawTableModel):
         if new_values.shape not in (shape, ()) or not np.isfinite(new_values).all():
             raise ValueError(f"values must be finite numbers of shape {shape}, got {values!r}")
         new_values = np.broadcast_to(new_values, shape).copy()
-        shapes[index] = replace(shapes[index], values=new_values)
+        shapes[index] = replace(shapes[index], values=new_values, standard_errors=None)
         edited = copy.copy(self)
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)
