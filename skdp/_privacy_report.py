@@ -36,6 +36,10 @@ NO_AUDIT = "No attack was run. The guarantees rest on their proofs."
 AUDITED = (
     "An attack proves a lower bound on the privacy loss. Only the guarantee is an upper bound."
 )
+PLANNED_TOGETHER = (
+    "Releases of one plan were charged together: their total is what the plan costs, not the sum "
+    "of the costs that each would have alone."
+)
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
 # Largest epsilon that is put in words as a factor: the factor is then 22,026.
 MAX_WORDS_EPSILON = 10.0
@@ -255,7 +259,10 @@ class PrivacyReport(FrozenValue):
     def _sections(self):
         yield self.summary.section()
         if self.statements:
-            yield Section("Releases of this report", tables=(_release_table(self.statements),))
+            is_planned = any("part of a plan" in s.composition for s in self.statements)
+            notes = (PLANNED_TOGETHER,) if is_planned else ()
+            tables = (_release_table(self.statements),)
+            yield Section("Releases of this report", tables=tables, notes=notes)
         if len(self.statements) > 1:
             # A single statement is itself the total.
             yield from (total.section() for total in self.totals)

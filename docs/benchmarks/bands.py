@@ -3,8 +3,8 @@
 Usage: SKDP_DATA=... python docs/benchmarks/bands.py [fits]
 
 Each fit is made twice with one seed: as it is, and with the noise of its steps replaced by zeros.
-Bins, counts, baseline and the noise of the shrinkage test are the same, so both models have the same
-cells. The script prints the fraction of cells in which the first model's value is within
+Bins, counts, baseline and the noise of the shrinkage test are the same, so both models have the
+same cells. The script prints the fraction of cells in which the first model's value is within
 `BAND_WIDTH` standard errors of the second one's: of the cells that a picture shows, over all fits.
 """
 

@@ -417,9 +417,9 @@ def ticks(shape, axis, shown):
         return np.arange(len(shown)), [names[i] for i in shown]
     places = np.arange(0, len(edges) - 1, 3)
     ends = _shapes.edge_names(kind, edges)
-    if kind == "number" and len({f"{edge:.3g}" for edge in edges}) == len(edges):
-        write = tick_writer(np.abs(edges).max())
-        ends = [write(float(f"{edge:.3g}")) for edge in edges]
+    rounded = [float(f"{edge:.3g}") for edge in edges]
+    if kind == "number" and len({rounded[i] for i in places}) == len(places):
+        ends = list(map(tick_writer(np.abs(edges).max()), rounded))
     missing = shown[shown == len(edges) - 1]
     return [*(places - 0.5), *missing], [*(ends[i] for i in places), *(names[i] for i in missing)]
 
