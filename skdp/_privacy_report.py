@@ -303,7 +303,7 @@ def _conclusion(report):
 
 
 def _plain_words(total, unit):
-    """Return what a guarantee means, without a symbol."""
+    """Return a description of a guarantee without symbols."""
     if not total.epsilon <= MAX_WORDS_EPSILON:
         return (
             f"That is weak: what is released may say nearly everything about a {unit}, and the "
@@ -366,9 +366,9 @@ def _facts(report):
     yield "relation", "; ".join(dict.fromkeys(relations))
     charges = _charges_of(report)
     users = dict.fromkeys(charge.user for charge in charges if charge.user)
-    yield "who", ", ".join(users) or "not recorded: open the ledger with user=..."
+    yield "who", ", ".join(users) or "not recorded (see `PrivacyAccountant.as_user`)"
     purposes = dict.fromkeys(charge.purpose for charge in charges if charge.purpose)
-    yield "why", ", ".join(purposes) or "not recorded: open the ledger with purpose=..."
+    yield "why", ", ".join(purposes) or "not recorded (see `PrivacyAccountant.as_user`)"
     times = sorted(charge.time for charge in charges if charge.time)
     when = "not recorded: no ledger"
     if times:
@@ -440,7 +440,7 @@ def privacy_line(model):
         for hash_, charge in charges.items()
     ]
     is_recorded = [any(c.hash for c in s.charges) for s in contents.statements]
-    contents.keep_statements([not recorded for recorded in is_recorded])
+    contents.select_statements([not recorded for recorded in is_recorded])
     costs += [(total.epsilon, total.delta) for total in contents.totals("")]
     epsilon = math.fsum(cost[0] for cost in costs)
     delta = math.fsum(cost[1] for cost in costs)
@@ -457,12 +457,28 @@ def privacy_line(model):
     return line
 
 
+def _sklearn_repr(estimator, n_char_max):
+    """Return the representation of scikit-learn.
+
+    Its printer breaks the lines of classes that inherit the method of `BaseEstimator`. So it prints
+    an object of such a class, with the name and the parameters of the estimator.
+    """
+
+    def get_params(self, deep=True):
+        return estimator.get_params(deep)
+
+    kind = type(estimator)
+    members = {"__init__": kind.__init__, "get_params": get_params}
+    stand_in = type(kind.__name__, (BaseEstimator,), members)
+    return BaseEstimator.__repr__(object.__new__(stand_in), n_char_max)
+
+
 class PrivacyLineMixin:
     """Mixin that adds one line on privacy to scikit-learn's representations of an estimator."""
 
     def __repr__(self, N_CHAR_MAX=700):
         line = privacy_line(self)
-        text = super().__repr__(N_CHAR_MAX)
+        text = _sklearn_repr(self, N_CHAR_MAX)
         return f"{text}\n{escape_control(line)}" if line else text
 
     def _html_repr(self):
@@ -525,8 +541,8 @@ def privacy_report(
     >>> report = privacy_report(mean)
     >>> report.statements[0].epsilon, report.budgets[0].spent
     (0.5, (0.5, 0.0))
-    >>> report.to_markdown().splitlines()[2]
-    '### DPMeanTransformer is (0.5, 0)-differentially private'
+    >>> report.summary.conclusion[0]
+    'DPMeanTransformer is (0.5, 0)-differentially private for each row.'
     """
     if not sources:
         raise ValueError(
@@ -588,12 +604,12 @@ class _ReportContents:
         self._plan = None
         self._n_plans = 0
 
-    def keep_statements(self, is_kept):
-        """Keep some statements, with what belongs to them; `all_statements` has all."""
+    def select_statements(self, is_selected):
+        """Select some statements, with their plans; `all_statements` still has all of them."""
         self.all_statements = self.statements
         for name in ("statements", "outer_charges", "plans"):
-            pairs = zip(getattr(self, name), is_kept, strict=True)
-            setattr(self, name, [value for value, kept in pairs if kept])
+            pairs = zip(getattr(self, name), is_selected, strict=True)
+            setattr(self, name, [value for value, selected in pairs if selected])
 
     def add(self, source, name, outer_charges=()):
         """Add a source and its nested estimators.

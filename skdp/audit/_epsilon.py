@@ -43,7 +43,7 @@ from skdp.utils._values import FrozenValue
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries that are guessed with "one_run"; each has an equal part of the error.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
-# What each method tried, for a reader who knows no statistics.
+# The attempt of each method, for a reader who knows no statistics.
 ATTEMPTS = {
     "worst_case": (
         "The audit trained the model {runs} times on two artificial tables that differ in one "
@@ -117,7 +117,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         return asdict(self) | {"violation": self.violation, "words": self._verdict()}
 
     def _verdict(self):
-        """Return what was tried, what it shows and what it does not show, for any reader."""
+        """Return the verdict for any reader: the attempt, its result, and the limits of both."""
         condition = f"confidence {self.confidence:g}"
         if self.gaussian:
             condition += ", assuming the trade-off curve of a Gaussian mechanism"
@@ -131,9 +131,9 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
             )
         return (
             f"No violation was found. {tried} It told them apart no more often than the claim of "
-            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. That does not "
-            "show that the claim holds, because no attack can: a better one may find more, and "
-            "only a proof bounds all of them."
+            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. That is no "
+            "proof of the claim: no attack can show that a claim holds, because a better one may "
+            "find more."
         )
 
     def section(self):

@@ -27,6 +27,7 @@ MIN_PANEL_IMPORTANCE = 0.05
 PANEL_SIZE = (2.3, 1.7)
 PANEL_SPACE = (0.5, 1.25)
 MARGINS = (0.75, 0.2, 0.75, 1.0)
+LEGEND_HEIGHT = 0.3
 # Fractions of a panel's height: the space below the curves for the noisy counts of rows, and the
 # height of the largest count.
 COUNT_SPACE = 0.22
@@ -203,6 +204,8 @@ class AdditiveDisplay(Display):
 
         n_rows, n_columns = self._grid
         left, right, top, bottom = MARGINS
+        if len(self.outputs) > 1:
+            top += LEGEND_HEIGHT
         width = n_columns * PANEL_SIZE[0] + (n_columns - 1) * PANEL_SPACE[0] + left + right
         height = n_rows * PANEL_SIZE[1] + (n_rows - 1) * PANEL_SPACE[1] + top + bottom
         figure = plt.figure(figsize=(width, height))
@@ -259,11 +262,20 @@ class AdditiveDisplay(Display):
         bands = ""
         if any(shape.standard_errors is not None for shape in self.shapes):
             bands = "; bands: noise of the fit"
-        ax.set_title(f"{self._title}\ngray: rows{bands}", fontsize="medium", pad=26)
+        title = f"{self._title}\ngray: rows{bands}"
+        ax.set_title(title, fontsize="medium", pad=44 if has_classes else 26)
         if has_classes:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
-            self.axes_[-1].legend(
-                lines, map(short_text, self.outputs), fontsize="x-small", framealpha=0.5
+            height = ax.get_position().height * ax.figure.get_size_inches()[1]
+            ax.legend(
+                lines,
+                map(short_text, self.outputs),
+                loc="lower center",
+                # Above the titles of the first panels.
+                bbox_to_anchor=(0.5, 1.0 + 0.2 / height),
+                ncols=5,
+                fontsize="x-small",
+                frameon=False,
             )
 
 

@@ -11,7 +11,7 @@ MAX_TERMS = 8
 
 
 class Explanation(NDArrayOperatorsMixin):
-    """What each term of a model adds to the score of each sample.
+    """Contributions of the terms of a model to the score of each sample.
 
     NumPy treats it as the array of contributions: indexing, iteration, arithmetic, `shape` and
     methods such as `sum` are those of ``np.asarray(explanation)``.
@@ -126,7 +126,7 @@ class Explanation(NDArrayOperatorsMixin):
         starts = np.ravel(self.intercept)
         for label, contributions in zip(index, flat[:MAX_ROWS], strict=False):
             scores = contributions.sum(axis=0) + starts
-            # Of several classes, the one with the largest score is explained.
+            # With several classes, the one with the largest score is explained.
             output = int(np.argmax(scores))
             order = np.argsort(-np.abs(contributions[:, output]), kind="stable")[:n_terms]
             terms = ", ".join(f"{self.names[t]} {contributions[t, output]:+.2g}" for t in order)

@@ -151,8 +151,8 @@ def standard_errors(design, terms, values, constant, task, schedules, noise_std,
         stds = np.sqrt((directions**2) @ gain**2)
         gain = noise_std * noise_gain(curvatures, schedules, of_lookaheads=drift.coefficients())
         drift_stds = np.sqrt((directions**2) @ gain**2)
-        moved = drift_values[term] - counts @ drift_values[term] / total
-        ratios = moved / np.maximum(drift_stds, 1e-300)[:, np.newaxis]
+        term_drift = drift_values[term] - counts @ drift_values[term] / total
+        ratios = term_drift / np.maximum(drift_stds, 1e-300)[:, np.newaxis]
         inflation = max(1.0, float(np.sqrt(np.mean(ratios**2))))
         results.append(np.repeat(inflation * stds[:, np.newaxis], term_values.shape[1], axis=1))
     return results
