@@ -193,7 +193,7 @@ class AdditiveDisplay(Display):
     def _title(self):
         target = "the scores"
         if len(self.outputs) == 1:
-            target = f"the score of {short_text(self.outputs[0])}"
+            target = f"the score of {escape_control(self.outputs[0])}"
             if self.outputs[0] == "the target":
                 target = "the prediction"
         n = len(self.shapes)
@@ -262,7 +262,7 @@ class AdditiveDisplay(Display):
         bands = ""
         if any(shape.standard_errors is not None for shape in self.shapes):
             bands = "; bands: noise of the fit"
-        title = f"{self._title}\ngray: rows{bands}"
+        title = f"{short_text(self._title, 90)}\ngray: rows{bands}"
         ax.set_title(title, fontsize="medium", pad=44 if has_classes else 26)
         if has_classes:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]

@@ -201,7 +201,7 @@ class TermsModel(RawTableModel):
             outputs=_shapes.output_names(self),
             intercept=self.intercept_,
             container=selected or get_config()["transform_output"],
-            index=X.index if hasattr(X, "iloc") else None,
+            index=X.index if type(X).__module__.partition(".")[0] == "pandas" else None,
         )
 
     def set_output(self, *, transform=None):

@@ -217,11 +217,13 @@ def test_a_band_is_what_noise_may_have_changed(model, display):
 
 
 def test_terms_of_little_importance_share_the_last_panel(model):
-    display = AdditiveDisplay.from_estimator(model)
+    display = AdditiveDisplay.from_estimator(model, max_terms=2)
     drawn = {shape.name for shape in display.shapes}
     assert drawn | set(display.rest) == {shape.name for shape in model.shape_functions_}
-    assert "of no use" in display.rest
+    assert len(drawn) == 2 and "of no use" in display.rest
     assert any("of no use" in text.get_text() for text in display.rest_ax_.texts)
+    unimportant = model.edit("of no use", 0.0)
+    assert "of no use" in AdditiveDisplay.from_estimator(unimportant).rest
     assert repr(display).startswith("AdditiveDisplay: ") and "0x" not in repr(display)
 
 
