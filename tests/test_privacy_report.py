@@ -26,7 +26,7 @@ from skdp.audit import EpsilonAudit, membership_inference
 from skdp.ledger import Allowance, PlannedCharge
 from skdp.model_selection import DPGridSearchCV
 from skdp.pipeline import check_pipeline, split_budget
-from skdp.utils._rounding import format_rounded_up
+from tests._private import format_rounded_up
 
 EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
 NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"

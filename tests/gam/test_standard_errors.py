@@ -10,10 +10,9 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp._sgd._noise import GaussianNoise
-from skdp.display._additive import BAND_WIDTH
 from skdp.gam._descent import Schedule, descend
 from skdp.gam._standard_errors import IterateDrift, noise_gain
+from tests._private import BAND_WIDTH, GaussianNoise
 
 N = 4000
 
