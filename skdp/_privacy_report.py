@@ -449,7 +449,7 @@ def privacy_line(model):
     datasets = dict.fromkeys(s.dataset for s in statements if s.dataset)
     records = ", ".join(hash_[:12] for hash_ in charges)
     ledger = f"data set {', '.join(map(repr, datasets))}, record {records}" if charges else "none"
-    line = f"Privacy: ({format_rounded_up(epsilon, delta)}) per {units}; ledger: {ledger}"
+    line = f"Privacy: {_cost_in_words(epsilon, delta)} per {units}; ledger: {ledger}"
     if contents.without_statement:
         line += f"; NOT private: {', '.join(contents.without_statement)}"
     if any(s.seeded for s in statements):

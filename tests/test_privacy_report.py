@@ -308,9 +308,9 @@ def test_the_first_page_agrees_with_the_ledger(name, relation, unit):
     assert "differentially private" in rest
     if name != "model":
         line = repr(source).splitlines()[-1]
-        assert line.startswith(f"Privacy: ({cost}) per {unit}")
+        assert line.startswith(f"Privacy: {own} per {unit}")
         assert "data set 'clinic'" in line and charge.hash[:12] in line
-        assert f"({cost}) per {unit}" in source._repr_html_()
+        assert f"{own} per {unit}" in source._repr_html_()
         assert "sk-top-container" in source._repr_html_()
 
 
@@ -323,7 +323,10 @@ def test_the_first_page_without_a_ledger(name):
     assert facts["total of the data set"].startswith("not known")
     assert facts["who"].startswith("not recorded") and "row" in facts["unit"]
     if name != "model":
-        assert repr(source).splitlines()[-1] == "Privacy: (1, 1e-06) per row; ledger: none"
+        assert (
+            repr(source).splitlines()[-1]
+            == "Privacy: epsilon = 1, delta = 1e-06 per row; ledger: none"
+        )
 
 
 def test_the_first_page_warns():

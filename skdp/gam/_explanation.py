@@ -51,7 +51,14 @@ class Explanation(NDArrayOperatorsMixin):
     """
 
     def __init__(
-        self, contributions, names, *, outputs, intercept, container="default", index=None
+        self,
+        contributions: np.ndarray,
+        names: list[str],
+        *,
+        outputs: list[str],
+        intercept: float | np.ndarray,
+        container: str = "default",
+        index: object = None,
     ):
         self._contributions = contributions
         self.names = names
