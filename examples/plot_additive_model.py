@@ -40,10 +40,10 @@ model = DPAdditiveClassifier(epsilon=1.0, delta=1e-5, accountant=accountant).fit
 # %%
 # **What to see:** all panels have one scale, and the most important column comes first. A person's
 # score is the sum of what the columns add. The curve of age rises up to about 50 and then falls, as
-# no straight line could. The gray shapes are the noisy numbers of rows: where they are low, the
-# curve rests on little, and nothing should be read into it.
+# no straight line could. The bands are what the noise of the fit may have changed. The gray shapes
+# are the noisy numbers of rows: where they are low, the curve rests on little.
 
-display = AdditiveDisplay.from_estimator(model, max_terms=8)
+display = AdditiveDisplay.from_estimator(model, max_terms=7)
 if len(sys.argv) > 1:
     display.figure_.savefig(sys.argv[1], dpi=70)
 else:
@@ -54,7 +54,7 @@ else:
 # one row add up to its score, and a curve can be changed: the copy has cost nothing more.
 
 first = table.iloc[:1]
-reasons = pd.Series(model.explain(first)[0], index=[s.name for s in model.shape_functions_])
+reasons = model.explain(first).to_pandas().iloc[0]
 print(reasons.sort_values(key=abs, ascending=False).round(2).head(5))
 print("sum and start:", round(reasons.sum() + model.intercept_, 2))
 

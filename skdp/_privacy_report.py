@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
 from skdp.ledger import PrivacyAccountant
-from skdp.ledger._report import BudgetReport, describe_composition
+from skdp.ledger._report import BudgetReport, describe_composition, describe_unit
 from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._documents import (
     PrintedDocument,
@@ -36,6 +36,13 @@ NO_AUDIT = "No attack was run. The guarantees rest on their proofs."
 AUDITED = (
     "An attack proves a lower bound on the privacy loss. Only the guarantee is an upper bound."
 )
+PLANNED_TOGETHER = (
+    "Releases of one plan were charged together: their total is what the plan costs, not the sum "
+    "of the costs that each would have alone."
+)
+UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
+# Largest epsilon that is put in words as a factor: the factor is then 22,026.
+MAX_WORDS_EPSILON = 10.0
 SOURCES = (
     "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
     "(2025), and N. Ponomareva et al., How to DP-fy ML (2023), section 5.3.3."
@@ -93,6 +100,33 @@ class Total(FrozenValue):
 
 
 @dataclass(frozen=True)
+class Summary(FrozenValue):
+    """The first page of a report: its conclusion, and the facts that it rests on.
+
+    Parameters
+    ----------
+    conclusion : tuple of str
+        The conclusion in plain words, one sentence or two per entry.
+    facts : tuple of (str, str)
+        Names and texts: totals of the model and of the data set, unit, relation, who, why, when,
+        and what was assumed to be public.
+    """
+
+    conclusion: tuple
+    facts: tuple
+
+    def section(self):
+        """Return the summary as a section of a document.
+
+        Returns
+        -------
+        Section
+        """
+        rows = (("conclusion", " ".join(self.conclusion)), *self.facts)
+        return Section("In short", rows)
+
+
+@dataclass(frozen=True)
 class PrivacyReport(FrozenValue):
     """Document on the privacy of one or several releases.
 
@@ -127,6 +161,11 @@ class PrivacyReport(FrozenValue):
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: str = __version__
 
+    @property
+    def summary(self):
+        """The first page: the conclusion and the facts that it rests on, as a `Summary`."""
+        return Summary(tuple(_conclusion(self)), tuple(_facts(self)))
+
     def to_dict(self):
         """Return the document as JSON values.
 
@@ -137,6 +176,7 @@ class PrivacyReport(FrozenValue):
         """
         return {
             "title": self.title,
+            "summary": {"conclusion": list(self.summary.conclusion), **dict(self.summary.facts)},
             "totals": [dict(vars(total)) for total in self.totals],
             "guarantees": [statement.to_dict() for statement in self.statements],
             "without_statement": list(self.without_statement),
@@ -188,14 +228,19 @@ class PrivacyReport(FrozenValue):
         return "\n".join(lines) + "\n"
 
     def to_html(self):
-        """Return the document as a complete HTML page.
+        """Return the document as a complete HTML page, which a browser prints or saves as PDF.
+
+        The first page of the print is the summary.
 
         Returns
         -------
         str
         """
-        style = "body { margin: 0; font-family: system-ui, sans-serif; } "
-        style += "@media (prefers-color-scheme: dark) { body { background: #14181d; } }"
+        style = (
+            "body { margin: 0; font-family: system-ui, sans-serif; } "
+            "@media screen and (prefers-color-scheme: dark) { body { background: #14181d; } } "
+            "@page { size: A4; margin: 18mm; }"
+        )
         return (
             '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
             '<meta name="viewport" content="width=device-width"/>'
@@ -204,12 +249,20 @@ class PrivacyReport(FrozenValue):
         )
 
     def _repr_html_(self):
-        sections = (section.to_html() for section in self._sections())
-        return html_fragment(f"<h1>{html_text(self.title)}</h1>", *sections)
+        first, *sections = (section.to_html() for section in self._sections())
+        title = f"<h1>{html_text(self.title)}</h1>"
+        first_page = f'<div class="skdp-first-page">{title}{first}</div>'
+        return html_fragment(first_page, *sections)
 
     __str__ = to_text
 
     def _sections(self):
+        yield self.summary.section()
+        if self.statements:
+            is_planned = any("part of a plan" in s.composition for s in self.statements)
+            notes = (PLANNED_TOGETHER,) if is_planned else ()
+            tables = (_release_table(self.statements),)
+            yield Section("Releases of this report", tables=tables, notes=notes)
         if len(self.statements) > 1:
             # A single statement is itself the total.
             yield from (total.section() for total in self.totals)
@@ -225,6 +278,214 @@ class PrivacyReport(FrozenValue):
         yield from (audit.section() for audit in self.audits)
         origin = (("made", self.made), ("by", f"skdp {self.version}"))
         yield Section("About this document", origin, notes=(SOURCES,))
+
+
+def _conclusion(report):
+    """Yield the sentences of the conclusion of a report."""
+    if not report.statements:
+        yield "This report is about the budget of data, not about a model."
+    for total in report.totals:
+        cost = format_rounded_up(total.epsilon, total.delta)
+        unit = _unit_of_total(report, total)
+        yield f"{total.of} is ({cost})-differentially private for each {unit}."
+        yield _plain_words(total, unit)
+    if report.statements and not report.totals:
+        yield "Nothing was released, so nothing was charged."
+    if report.without_statement:
+        yield (
+            "NOT ALL OF IT IS PRIVATE: nothing is known about "
+            f"{', '.join(report.without_statement)}."
+        )
+    if any(statement.seeded for statement in report.statements):
+        yield "The noise was SEEDED: anyone who knows the seed can remove it."
+    if any(getattr(audit, "violation", False) for audit in report.audits):
+        yield "VIOLATION: an attack disproves a claim of this report."
+
+
+def _plain_words(total, unit):
+    """Return a description of a guarantee without symbols."""
+    if not total.epsilon <= MAX_WORDS_EPSILON:
+        return (
+            f"That is weak: what is released may say nearly everything about a {unit}, and the "
+            "guarantee alone does not rule it out."
+        )
+    # Rounded up, like all costs.
+    factor = math.ceil(100.0 * math.exp(total.epsilon)) / 100.0
+    words = (
+        f"Whether the data of one {unit} were used or not, any result is at most {factor:,.2f} "
+        f"times as likely with them as without, or the other way round"
+    )
+    if "replace" in total.neighbors.partition(":")[0]:
+        words = (
+            f"Whatever values the data of one {unit} have, any result is at most {factor:,.2f} "
+            "times as likely with them as with others"
+        )
+    if total.delta:
+        words += f", apart from events of probability {format_rounded_up(total.delta)}"
+    return f"{words}."
+
+
+def _unit_of_total(report, total):
+    """Return the word for the privacy unit of a total."""
+    for budget in report.budgets:
+        if (budget.dataset, budget.head_hash) == (total.dataset, total.head_hash):
+            return UNIT_WORDS[budget.unit]
+    relation = total.neighbors.partition(":")[0]
+    units = {s.unit for s in report.statements if s.relation == relation}
+    neighbors = total.neighbors.partition(": ")[2]
+    units = {s.unit for s in report.statements if s.neighbors == neighbors} or units
+    words = {UNIT_WORDS.get(unit.partition(" ")[0].rstrip(",;"), unit) for unit in units}
+    return " or ".join(sorted(words))
+
+
+def _facts(report):
+    """Yield the facts of the first page as pairs of a name and a text."""
+    for total in report.totals:
+        place = f"data set {total.dataset!r}" if total.dataset else "in no ledger of this report"
+        cost = _cost_in_words(total.epsilon, total.delta)
+        charges = "1 charge" if total.n_charges == 1 else f"{total.n_charges} charges"
+        yield "total of the model", f"{cost}; {charges}, {place}"
+    for budget in report.budgets:
+        n_charges = len(budget.charges)
+        charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
+        limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
+        text = f"{_cost_in_words(*budget.spent)}; {charges}, of a limit of {limit}"
+        yield f"total of data set {budget.dataset!r}", text
+    if not report.budgets:
+        yield (
+            "total of the data set",
+            "not known: no ledger. The cost of all other releases from the same data must be added",
+        )
+    units = [statement.unit for statement in report.statements]
+    units += [describe_unit(b.unit, b.max_rows, b.missing_ids) for b in report.budgets]
+    yield "unit", "; ".join(dict.fromkeys(units))
+    relations = [total.neighbors for total in report.totals]
+    if not relations:
+        relations = [f"{s.relation}: {s.neighbors}" for s in report.statements]
+        relations += [budget.relation_in_words for budget in report.budgets]
+    yield "relation", "; ".join(dict.fromkeys(relations))
+    charges = _charges_of(report)
+    users = dict.fromkeys(charge.user for charge in charges if charge.user)
+    yield "who", ", ".join(users) or "not recorded (see `PrivacyAccountant.as_user`)"
+    purposes = dict.fromkeys(charge.purpose for charge in charges if charge.purpose)
+    yield "why", ", ".join(purposes) or "not recorded (see `PrivacyAccountant.as_user`)"
+    times = sorted(charge.time for charge in charges if charge.time)
+    when = "not recorded: no ledger"
+    if times:
+        when = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+    yield "when", when
+    public = dict.fromkeys(text for s in report.statements for text in s.public)
+    yield "assumed public", "; ".join(public) or "nothing"
+
+
+def _cost_in_words(epsilon, delta):
+    return f"epsilon = {format_rounded_up(epsilon)}, delta = {format_rounded_up(delta)}"
+
+
+def _charges_of(report):
+    """Return the charges that the models of a report paid for, with user and purpose.
+
+    Those of a report without models are all charges of its budgets.
+    """
+    recorded = {charge.hash: charge for budget in report.budgets for charge in budget.charges}
+    if not report.statements:
+        return list(recorded.values())
+    hashes = dict.fromkeys(c.hash for s in report.statements for c in s.charges if c.hash)
+    return [recorded[hash_] for hash_ in hashes if hash_ in recorded]
+
+
+def _release_table(statements):
+    """Return the table of the releases of a report, with its head."""
+    rows = [("no.", "release", "epsilon", "delta", "mechanism", "ledger")]
+    for i, statement in enumerate(statements, start=1):
+        rows.append(
+            (
+                str(i),
+                statement.estimator,
+                format_rounded_up(statement.epsilon),
+                format_rounded_up(statement.delta),
+                statement.mechanism,
+                repr(statement.dataset) if statement.dataset else "none",
+            )
+        )
+    return tuple(rows)
+
+
+def privacy_line(model):
+    """Return one line on the privacy of a fitted pipeline or search; "" if nothing is fitted.
+
+    No ledger is read, so the line holds what was charged for this model. Several charges are added
+    up, which bounds their cost under every rule.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    str
+    """
+    contents = _ReportContents(reads_ledgers=False)
+    try:
+        contents.add(model, type(model).__name__)
+    except ValueError:
+        # A step is not fitted.
+        return ""
+    if not contents.statements:
+        return ""
+    charges = {c.hash: c for s in contents.statements for c in s.charges if c.hash}
+    # The charge of a plan costs what the plan does, not what one of its steps would alone.
+    costs = [
+        contents.plan_costs.get(hash_, (charge.epsilon, charge.delta))
+        for hash_, charge in charges.items()
+    ]
+    is_recorded = [any(c.hash for c in s.charges) for s in contents.statements]
+    contents.select_statements([not recorded for recorded in is_recorded])
+    costs += [(total.epsilon, total.delta) for total in contents.totals("")]
+    epsilon = math.fsum(cost[0] for cost in costs)
+    delta = math.fsum(cost[1] for cost in costs)
+    statements = contents.all_statements
+    units = " or ".join(dict.fromkeys(s.unit for s in statements))
+    datasets = dict.fromkeys(s.dataset for s in statements if s.dataset)
+    records = ", ".join(hash_[:12] for hash_ in charges)
+    ledger = f"data set {', '.join(map(repr, datasets))}, record {records}" if charges else "none"
+    line = f"Privacy: {_cost_in_words(epsilon, delta)} per {units}; ledger: {ledger}"
+    if contents.without_statement:
+        line += f"; NOT private: {', '.join(contents.without_statement)}"
+    if any(s.seeded for s in statements):
+        line += "; the noise is SEEDED"
+    return line
+
+
+def _sklearn_repr(estimator, n_char_max):
+    """Return the representation of scikit-learn.
+
+    Its printer breaks the lines of classes that inherit the method of `BaseEstimator`. So it prints
+    an object of such a class, with the name and the parameters of the estimator.
+    """
+
+    def get_params(self, deep=True):
+        return estimator.get_params(deep)
+
+    kind = type(estimator)
+    members = {"__init__": kind.__init__, "get_params": get_params}
+    stand_in = type(kind.__name__, (BaseEstimator,), members)
+    return BaseEstimator.__repr__(object.__new__(stand_in), n_char_max)
+
+
+class PrivacyLineMixin:
+    """Mixin that adds one line on privacy to scikit-learn's representations of an estimator."""
+
+    def __repr__(self, N_CHAR_MAX=700):
+        line = privacy_line(self)
+        text = _sklearn_repr(self, N_CHAR_MAX)
+        return f"{text}\n{escape_control(line)}" if line else text
+
+    def _html_repr(self):
+        """Return the HTML of `ReprHTMLMixin` in scikit-learn, and the line."""
+        line = privacy_line(self)
+        html = super()._html_repr()
+        return html + html_fragment(f"<p>{html_text(line)}</p>") if line else html
 
 
 def privacy_report(
@@ -280,8 +541,8 @@ def privacy_report(
     >>> report = privacy_report(mean)
     >>> report.statements[0].epsilon, report.budgets[0].spent
     (0.5, (0.5, 0.0))
-    >>> report.to_markdown().splitlines()[2]
-    '### DPMeanTransformer is (0.5, 0)-differentially private'
+    >>> report.summary.conclusion[0]
+    'DPMeanTransformer is (0.5, 0)-differentially private for each row.'
     """
     if not sources:
         raise ValueError(
@@ -295,7 +556,9 @@ def privacy_report(
     for audit in results:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
-    description = " and ".join(type(source).__name__ for source in sources)
+    # A ledger is no release: it is named only where the report is about nothing else.
+    models = [source for source in sources if not hasattr(source, "charge")] or sources
+    description = " and ".join(type(source).__name__ for source in models)
     return PrivacyReport(
         title=str(title),
         statements=tuple(contents.statements),
@@ -322,11 +585,15 @@ class _ReportContents:
         Names of the estimators that have no statement.
     budgets : dict
         Maps a data set's name and last hash to its `BudgetReport`.
+    plan_costs : dict
+        Maps the hash of a charge to the (epsilon, delta) of the plan that was charged as one.
     configs : dict
         Maps the same key to the `LedgerConfig`, which has the composition rule.
     """
 
-    def __init__(self):
+    def __init__(self, *, reads_ledgers=True):
+        self.reads_ledgers = reads_ledgers
+        self.plan_costs = {}
         self.statements = []
         self.outer_charges = []
         self.plans = []
@@ -336,6 +603,13 @@ class _ReportContents:
         # The plan of the container that is being added, if any, and the number of plans so far.
         self._plan = None
         self._n_plans = 0
+
+    def select_statements(self, is_selected):
+        """Select some statements, with their plans; `all_statements` still has all of them."""
+        self.all_statements = self.statements
+        for name in ("statements", "outer_charges", "plans"):
+            pairs = zip(getattr(self, name), is_selected, strict=True)
+            setattr(self, name, [value for value, selected in pairs if selected])
 
     def add(self, source, name, outer_charges=()):
         """Add a source and its nested estimators.
@@ -376,7 +650,7 @@ class _ReportContents:
     def _add_ledger(self, accountant):
         # A step of a plan is charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-        if hasattr(accountant, "report"):
+        if self.reads_ledgers and hasattr(accountant, "report"):
             self._add_budget(accountant.report(), accountant.config)
 
     def _add_estimator(self, source, name, outer_charges):
@@ -385,6 +659,10 @@ class _ReportContents:
         if hasattr(source, "privacy_"):
             self._add_statement(source.privacy_, outer_charges)
             outer_charges = (*outer_charges, *source.privacy_.charges)
+            reservation = getattr(parameters.get("accountant"), "reservation", None)
+            if reservation is not None:
+                cost = reservation.epsilon, reservation.delta
+                self.plan_costs |= {charge.hash: cost for charge in source.privacy_.charges}
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted: it has no privacy statement")
         elif not nested_estimators or _wrapped_estimators(source):

@@ -27,6 +27,7 @@ from skdp._sgd._plan import plan_sgd
 from skdp._sgd._updates import ShrinkageRule
 from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
+from skdp.display._additive import BAND_WIDTH
 from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
@@ -52,6 +53,7 @@ from skdp.utils._findings import NO_BOUNDS, collect_findings
 from skdp.utils._fit_progress import FitProgress
 from skdp.utils._frames import column_values, in_memory, take_rows
 from skdp.utils._labels import category_codes, label_codes
+from skdp.utils._rounding import format_rounded_up
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sources import Decoded
 from skdp.utils._sources import _matrix as array_of_columns
@@ -59,6 +61,7 @@ from skdp.utils._symmetric import pack_symmetric
 from skdp.utils._validation import check_classes
 
 __all__ = [
+    "BAND_WIDTH",
     "CELLS",
     "CODE_BITS",
     "MEAN_WEIGHT",
@@ -116,6 +119,7 @@ __all__ = [
     "declared_columns",
     "find_class",
     "find_raw_steps",
+    "format_rounded_up",
     "gradient_rounding",
     "grow_tree",
     "in_memory",

@@ -24,7 +24,9 @@ from skdp.__main__ import main
 from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
 from skdp.ledger import Allowance, PlannedCharge
-from skdp.pipeline import check_pipeline
+from skdp.model_selection import DPGridSearchCV
+from skdp.pipeline import check_pipeline, split_budget
+from tests._private import format_rounded_up
 
 EVIL = "<script>alert('1')</script>\x00\n\u202e&amp; \"x\" | [a](b) `c` ![d](e)"
 NAME = "clinic <b>&\"x\"</b> | _a_ *b* 'c'"
@@ -168,7 +170,7 @@ def test_markdown_is_a_section_that_nothing_breaks(report):
     bare = re.sub(r"\\.", "", text)
     assert "<" not in bare and "`" not in bare and "[" not in bare
     rows = [line for line in re.sub(r"\\\|", "", text).splitlines() if line.startswith("|")]
-    assert [row.count("|") for row in rows] == [5] * 3 + [6] * 5
+    assert [row.count("|") for row in rows] == [7] * 4 + [5] * 3 + [6] * 5
 
 
 def test_what_is_said_without_ledger_and_without_attack():
@@ -244,6 +246,108 @@ def test_what_is_printed_first_is_the_promise_and_no_hash():
     *above, last = str(report).splitlines()
     assert report.head_hash in last and "edited" in last
     assert not any(report.head_hash in line for line in above)
+
+
+UNITS = {"row": {}, "person": {}, "group": {"max_rows": 2}}
+
+
+def fitted_source(name, accountant):
+    """A fitted model, split pipeline or search."""
+    X, y = table()
+    model = DPLogisticRegression(data_norm=2.0, accountant=accountant)
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression(data_norm=2.0))
+    terms = {"epsilon": 1.0, "delta": 1e-6, "accountant": accountant}
+    if name == "pipeline":
+        is_by_person = accountant is not None and accountant.report().unit == "person"
+        n_units = len(y) // 2 if is_by_person else len(y)
+        model = split_budget(pipe, *terms.values(), n_samples=n_units, n_features=3)
+    elif name == "search":
+        params = {"data_norm": 2.0}
+        model = DPGridSearchCV(DPLogisticRegression(**params), {"C": [0.1, 1.0]}, **terms)
+    is_by_person = accountant is not None and accountant.report().unit == "person"
+    groups = {"groups": np.arange(len(y)) // 2} if is_by_person else {}
+    return model.fit(X, y, **groups)
+
+
+@pytest.mark.parametrize("name", ["model", "pipeline", "search"])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_first_page_agrees_with_the_ledger(name, relation, unit):
+    accountant = PrivacyAccountant(
+        9.0, 1e-3, relation=relation, unit=unit, dataset="clinic", **UNITS[unit]
+    )
+    accountant = accountant.as_user("ann", purpose="yearly report")
+    accountant.charge(PureDP(0.25), label="before")
+    source = fitted_source(name, accountant)
+    report = privacy_report(source)
+    facts = dict(report.summary.facts)
+    first, *charges = accountant.charges
+    (charge,) = charges
+    spent, budget = accountant.report().spent, accountant.report()
+    own = f"epsilon = {format_rounded_up(charge.epsilon)}, delta = "
+    own += format_rounded_up(charge.delta)
+    assert facts["total of the model"].startswith(own + "; 1 charge")
+    everything = f"epsilon = {format_rounded_up(spent[0])}, delta = {format_rounded_up(spent[1])}"
+    assert facts["total of data set 'clinic'"].startswith(everything + "; 2 charges")
+    assert spent[0] == pytest.approx(charge.epsilon + first.epsilon)
+    assert facts["relation"].startswith(relation) and unit in facts["unit"]
+    assert facts["unit"] == report.statements[0].unit or facts["unit"].startswith(unit)
+    assert facts["who"] == "ann" and facts["why"] == "yearly report"
+    assert facts["when"] == charge.time and budget.charges[0].time == first.time
+    assert all(text in facts["assumed public"] for s in report.statements for text in s.public)
+    sentences = report.summary.conclusion
+    cost = format_rounded_up(charge.epsilon, charge.delta)
+    assert f"({cost})-differentially private for each {unit}" in sentences[0]
+    assert "times as likely" in sentences[1] and ("values" in sentences[1]) == (
+        relation == "replace_one"
+    )
+    assert report.to_dict()["summary"]["who"] == "ann"
+    html = report.to_html()
+    first_page, _, rest = html.partition("Releases of this report")
+    assert own in first_page and "skdp-first-page" in first_page and "@media print" in html
+    assert "differentially private" in rest
+    if name != "model":
+        line = repr(source).splitlines()[-1]
+        assert line.startswith(f"Privacy: {own} per {unit}")
+        assert "data set 'clinic'" in line and charge.hash[:12] in line
+        assert f"{own} per {unit}" in source._repr_html_()
+        assert "sk-top-container" in source._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["model", "pipeline", "search"])
+def test_the_first_page_without_a_ledger(name):
+    source = fitted_source(name, None)
+    report = privacy_report(source)
+    facts = dict(report.summary.facts)
+    assert facts["total of the model"].endswith("in no ledger of this report")
+    assert facts["total of the data set"].startswith("not known")
+    assert facts["who"].startswith("not recorded") and "row" in facts["unit"]
+    if name != "model":
+        assert (
+            repr(source).splitlines()[-1]
+            == "Privacy: epsilon = 1, delta = 1e-06 per row; ledger: none"
+        )
+
+
+def test_the_first_page_warns():
+    X, y = table()
+    search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
+    broken = EpsilonAudit(3.0, 0.5, 0.0, 0.95, "worst_case", "a mean", 100)
+    words = " ".join(privacy_report(search, audits=[broken]).summary.conclusion)
+    assert "NOT ALL OF IT IS PRIVATE" in words and "VIOLATION" in words
+    weak = DPMeanTransformer(50.0, bounds=(0, 1)).fit(X)
+    assert "That is weak" in " ".join(privacy_report(weak).summary.conclusion)
+    with pytest.warns(Warning, match="seed"):
+        seeded = DPMeanTransformer(0.5, bounds=(0, 1), random_state=0).fit(X)
+    assert "SEEDED" in " ".join(privacy_report(seeded).summary.conclusion)
+    only_ledger = privacy_report(PrivacyAccountant(1.0, 0.0))
+    assert "about the budget of data" in only_ledger.summary.conclusion[0]
+
+
+def test_what_is_not_fitted_has_no_line():
+    pipe = make_pipeline(DPStandardScaler(bounds=(0, 1)), DPLogisticRegression(data_norm=2.0))
+    assert "Privacy" not in repr(split_budget(pipe, 1.0, 1e-6, None))
+    assert "Privacy" not in repr(DPGridSearchCV(DPLogisticRegression(), {"C": [0.1, 1.0]}))
 
 
 def test_no_text_says_less_than_was_spent():

@@ -43,6 +43,22 @@ from skdp.utils._values import FrozenValue
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries that are guessed with "one_run"; each has an equal part of the error.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
+# The attempt of each method, for a reader who knows no statistics.
+ATTEMPTS = {
+    "worst_case": (
+        "The audit trained the model {runs} times on two artificial tables that differ in one "
+        "record, the one that is easiest to notice, and tried to tell from the results which table "
+        "was used."
+    ),
+    "two_worlds": (
+        "The audit trained the model {runs} times, with and without one conspicuous record, and "
+        "tried to tell from the results whether the record was there."
+    ),
+    "one_run": (
+        "The audit trained the model once on a table to which records had been added by coin "
+        "flips, and tried to tell from the result which of them were there."
+    ),
+}
 # Number of rows of a canary that is a person.
 ROWS_OF_A_PERSON = 10
 
@@ -51,7 +67,8 @@ ROWS_OF_A_PERSON = 10
 class EpsilonAudit(PrintedDocument, FrozenValue):
     """A certified lower bound on epsilon, compared with a claim.
 
-    Printing shows the verdict in one sentence, a notebook also shows the method, and `to_dict`
+    Printing shows in plain words what was tried, what that shows and what it does not; a notebook
+    also shows the method, and `to_dict`
     returns JSON values.
 
     Parameters
@@ -100,19 +117,23 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         return asdict(self) | {"violation": self.violation, "words": self._verdict()}
 
     def _verdict(self):
-        """Return the verdict in one sentence."""
+        """Return the verdict for any reader: the attempt, its result, and the limits of both."""
         condition = f"confidence {self.confidence:g}"
         if self.gaussian:
             condition += ", assuming the trade-off curve of a Gaussian mechanism"
+        tried = ATTEMPTS[self.method].format(runs=self.runs)
         proved = f"epsilon is at least {self.lower_bound:.3g} ({condition})"
         if self.violation:
             return (
-                f"VIOLATION: the claim of epsilon = {self.epsilon:g} does not hold, because this "
-                f"attack proves that {proved}."
+                f"VIOLATION: the claim of epsilon = {self.epsilon:g} does not hold. {tried} It "
+                f"told them apart too often: this attack proves that {proved}. Do not publish "
+                "models of this estimator as private before the cause is found."
             )
         return (
-            f"No violation was found: this attack proves that {proved}, the claim is epsilon = "
-            f"{self.epsilon:g}, and no attack can show that a claim holds."
+            f"No violation was found. {tried} It told them apart no more often than the claim of "
+            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. That is no "
+            "proof of the claim: no attack can show that a claim holds, because a better one may "
+            "find more."
         )
 
     def section(self):

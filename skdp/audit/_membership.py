@@ -82,6 +82,21 @@ class MembershipInference(PrintedDocument, FrozenValue):
     )
 
     @property
+    def in_plain_words(self):
+        """Sentences on the attempt of the attack, its result, and the limits of both."""
+        auc = self.auc
+        if auc.low > 0.5:
+            result = "The attack learned something about who was used"
+        else:
+            result = "That cannot be distinguished from guessing"
+        return (
+            "The attack tried to tell who was used to train the model. Shown one who was and one "
+            f"who was not, it picks the right one in {auc.value:.0%} of cases ({auc.low:.0%} to "
+            f"{auc.high:.0%}), and guessing does in 50%. {result}. Another attack may find more: "
+            "only a guarantee bounds all of them."
+        )
+
+    @property
     def generalization_gap(self):
         """Score on members minus score on other rows."""
         return self.train_score - self.test_score
@@ -190,7 +205,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
             ("intervals", f"at {self.confidence:.4g} confidence"),
         )
         heading = f"Membership inference, attack {self.attack!r} on {self.access}"
-        return Section(heading, rows, notes=(self.note,))
+        return Section(heading, rows, notes=(self.in_plain_words, self.note))
 
 
 def membership_inference(

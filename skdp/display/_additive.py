@@ -13,10 +13,21 @@ from skdp.gam._shapes import ShapeFunction
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
-# Number of panels per row, of classes with distinct colors, and of bars in a panel.
+# Number of panels side by side, of classes that have distinct colors, of bars in a panel, and of
+# terms that the last panel lists.
 N_PANEL_COLUMNS = 4
 N_COLORS = 10
 MAX_BARS = 12
+MAX_LISTED = 10
+# A term has a panel if its importance is at least this fraction of the largest one.
+MIN_PANEL_IMPORTANCE = 0.05
+# Size of a panel, of the space between panels and of the margins, in inches: margins are left,
+# right, top and bottom. They are fixed, because matplotlib's constrained layout draws all text
+# several times.
+PANEL_SIZE = (2.3, 1.7)
+PANEL_SPACE = (0.5, 1.25)
+MARGINS = (0.75, 0.2, 0.75, 1.0)
+LEGEND_HEIGHT = 0.3
 # Fractions of a panel's height: the space below the curves for the noisy counts of rows, and the
 # height of the largest count.
 COUNT_SPACE = 0.22
@@ -25,6 +36,9 @@ COUNT_HEIGHT = 0.15
 # bin below this fraction of the panel's width and above this multiple of the median density.
 MAX_DOT_WIDTH = 0.01
 MIN_DOT_DENSITY = 5.0
+# Half the height of an error band in standard errors. Chosen so that bands cover the values that
+# the steps give without noise in 93 to 99 % of cells (docs/benchmarks/bands.py).
+BAND_WIDTH = 2.25
 COUNT_STYLE = {"color": "0.5", "alpha": 0.4}
 ROTATED_TEXT = {"rotation": 50, "ha": "right", "rotation_mode": "anchor"}
 
@@ -33,11 +47,13 @@ class AdditiveDisplay(Display):
     """Display of the curves, bars and tables of an additive model, the most important term first.
 
     Create it with `from_estimator`. It shows released values only, so it costs no budget. All
-    panels have the same scale. The gray shapes at the bottom are the noisy counts of rows: where
-    they are low, a curve rests on few rows. Dots are single values with many rows. Bars are the
-    categories with the most rows, sorted by their values. Missing values are drawn beside a curve
-    if they are at least 2 % of the rows. For a pair of columns and several classes, the table of
-    the first class is drawn.
+    panels have the same scale, in log-odds or in units of the target. Bands and error bars are what
+    the noise of the fit may have changed: 2.25 standard errors to both sides. They say nothing
+    about the sample. The gray shapes at the bottom are the noisy counts of rows: where they are
+    low, a curve rests on few rows. Dots are single values with many rows. Bars are the categories
+    with the most rows, in the order in which they were declared or found. Missing values are drawn
+    beside a curve if they are at least 2 % of the rows. For a pair of columns and several classes,
+    the table of the first class is drawn. Terms of little importance share the last panel.
 
     Parameters
     ----------
@@ -49,6 +65,10 @@ class AdditiveDisplay(Display):
         Names of the columns, by column index.
     n_terms : int
         Number of terms of the model.
+    unit : str, default="score"
+        Unit of the values: the label of the vertical axes.
+    rest : dict of str to float, default=None
+        Importance of each term that has no panel, by its name.
 
     Attributes
     ----------
@@ -56,6 +76,8 @@ class AdditiveDisplay(Display):
         Axes that contain all panels.
     axes_ : list of matplotlib Axes
         One per term.
+    rest_ax_ : matplotlib Axes or None
+        The last panel, which lists the terms of little importance.
     figure_ : matplotlib Figure
         Figure that holds them.
 
@@ -78,14 +100,21 @@ class AdditiveDisplay(Display):
         outputs: Sequence[str],
         names: dict[int, str],
         n_terms: int,
+        unit: str = "score",
+        rest: dict[str, float] | None = None,
     ):
         self.shapes = shapes
         self.outputs = outputs
         self.names = names
         self.n_terms = n_terms
+        self.unit = unit
+        self.rest = rest
+
+    def __repr__(self):
+        return f"{type(self).__name__}: {self._title}"
 
     @classmethod
-    def from_estimator(cls, model, *, terms=None, max_terms=16, classes=None, ax=None):
+    def from_estimator(cls, model, *, terms=None, max_terms=11, classes=None, ax=None):
         """Draw the terms of a fitted model.
 
         Parameters
@@ -93,9 +122,11 @@ class AdditiveDisplay(Display):
         model : DPAdditiveClassifier or DPAdditiveRegressor
             Fitted.
         terms : list of str or int, default=None
-            Names of terms, or their indices in `shape_functions_`; None takes all.
-        max_terms : int, default=16
-            Maximum number of terms; the most important ones are drawn.
+            Names of terms, or their indices in `shape_functions_`: all of them get a panel. With
+            None, terms with at least 5 % of the largest importance do, and a last panel lists the
+            others.
+        max_terms : int, default=11
+            Maximum number of terms with a panel; the most important ones get one.
         classes : array-like, default=None
             The classes to draw; None takes the first ten.
         ax : matplotlib Axes, default=None
@@ -127,53 +158,161 @@ class AdditiveDisplay(Display):
             )
         max_terms = check_integer(max_terms, "max_terms", 1)
         output_indices = [outputs.index(label) for label in drawn]
+        ranked = _shapes.ranked([shapes[t] for t in shown], len(shown))
+        n_panels = min(max_terms, len(ranked))
+        rest = {}
+        if terms is None:
+            min_importance = MIN_PANEL_IMPORTANCE * _shapes.importance(ranked[0])
+            n_important = sum(_shapes.importance(shape) >= min_importance for shape in ranked)
+            n_panels = min(n_panels, n_important)
+            rest = {shape.name: _shapes.importance(shape) for shape in ranked[n_panels:]}
         panels = []
-        for shape in _shapes.ranked([shapes[t] for t in shown], max_terms):
-            # An axis of outputs is added, also for a single output.
-            values = shape.values.reshape(*shape.counts.shape, -1)[..., output_indices]
-            panels.append(replace(shape, values=values))
+        for shape in ranked[:n_panels]:
+            # Values and standard errors get a last axis of outputs, also for a single output.
+            with_outputs = {
+                name: array.reshape(*shape.counts.shape, -1)[..., output_indices]
+                for name in ("values", "standard_errors")
+                if (array := getattr(shape, name)) is not None
+            }
+            panels.append(replace(shape, **with_outputs))
         names = {s.features[0]: s.name for s in shapes if len(s.features) == 1}
-        return cls(panels, outputs=drawn, names=names, n_terms=len(shapes)).plot(ax=ax)
+        return cls(
+            panels, outputs=drawn, names=names, n_terms=len(shapes), unit=_unit(model), rest=rest
+        ).plot(ax=ax)
 
     @property
-    def _size(self):
+    def _n_panels(self):
+        return len(self.shapes) + bool(self.rest)
+
+    @property
+    def _grid(self):
+        """Number of rows and of columns of panels."""
+        return math.ceil(self._n_panels / N_PANEL_COLUMNS), min(N_PANEL_COLUMNS, self._n_panels)
+
+    @property
+    def _title(self):
+        target = "the scores"
+        if len(self.outputs) == 1:
+            target = f"the score of {escape_control(self.outputs[0])}"
+            if self.outputs[0] == "the target":
+                target = "the prediction"
         n = len(self.shapes)
-        return 1.0 + 3.0 * min(N_PANEL_COLUMNS, n), 0.8 + 2.6 * math.ceil(n / N_PANEL_COLUMNS)
+        return f"{n} of {self.n_terms} terms: what they add to {target}"
+
+    def _new_axes(self):
+        import matplotlib.pyplot as plt
+
+        n_rows, n_columns = self._grid
+        left, right, top, bottom = MARGINS
+        if len(self.outputs) > 1:
+            top += LEGEND_HEIGHT
+        width = n_columns * PANEL_SIZE[0] + (n_columns - 1) * PANEL_SPACE[0] + left + right
+        height = n_rows * PANEL_SIZE[1] + (n_rows - 1) * PANEL_SPACE[1] + top + bottom
+        figure = plt.figure(figsize=(width, height))
+        figure.subplots_adjust(
+            left=left / width,
+            right=1.0 - right / width,
+            top=1.0 - top / height,
+            bottom=bottom / height,
+        )
+        return figure.add_subplot()
 
     def _draw(self, ax):
         """Divide axes into panels, and draw one term in each."""
-        n = len(self.shapes)
         has_classes = len(self.outputs) > 1
         shown = [s.values.reshape(s.counts.size, -1)[_shapes.shown_cells(s)] for s in self.shapes]
         low = min(values.min(initial=0.0) for values in shown)
         high = max(values.max(initial=0.0) for values in shown)
         height = (high - low) or 1.0
         ax.set_axis_off()
-        subfigure = ax.figure.add_subfigure(ax.get_subplotspec())
-        grid = subfigure.add_gridspec(math.ceil(n / N_PANEL_COLUMNS), min(N_PANEL_COLUMNS, n))
-        self.axes_ = [subfigure.add_subplot(grid[i]) for i in range(n)]
-        for panel, shape in zip(self.axes_, self.shapes, strict=True):
+        n_rows, n_columns = self._grid
+        grid = ax.get_subplotspec().subgridspec(
+            n_rows,
+            n_columns,
+            wspace=PANEL_SPACE[0] / PANEL_SIZE[0],
+            hspace=PANEL_SPACE[1] / PANEL_SIZE[1],
+        )
+        self.axes_ = [ax.figure.add_subplot(grid[i]) for i in range(len(self.shapes))]
+        self.rest_ax_ = ax.figure.add_subplot(grid[len(self.shapes)]) if self.rest else None
+        for i, (panel, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
             panel.tick_params(labelsize="x-small")
             title = short_text(shape.name, 24)
+            is_leftmost = i % n_columns == 0
             if len(shape.features) == 2:
                 draw_table(panel, shape, max(-low, high) or 1.0)
-                first, second = (short_text(self.names[j]) for j in shape.features)
-                panel.set(xlabel=first, ylabel=second)
+                first, second = (short_text(self.names[j], 18) for j in shape.features)
+                panel.set_xlabel(first, fontsize="x-small")
+                panel.set_ylabel(second, fontsize="x-small", labelpad=2)
                 title += f"\n{short_text(self.outputs[0])}" if has_classes else ""
             else:
                 draw = draw_bars if shape.kinds == ("label",) else draw_curve
                 title += draw(panel, shape)
                 panel.axhline(0.0, color="0.5", linewidth=0.8)
-                panel.set_ylim(low - COUNT_SPACE * height, high + 0.05 * height)
-            panel.set_title(title, fontsize="medium")
-        target = "the scores" if has_classes else f"the score of {short_text(self.outputs[0])}"
-        title = f"What {n} of {self.n_terms} terms add to {target}; gray: rows"
-        subfigure.suptitle(title, fontsize="medium")
+                panel.set_ylim(low - COUNT_SPACE * height, high + 0.08 * height)
+                panel.locator_params(axis="y", nbins=5)
+                if is_leftmost:
+                    panel.set_ylabel(self.unit, fontsize="small")
+                    panel.yaxis.set_major_formatter(tick_writer(max(-low, high)))
+                else:
+                    # All panels have one scale.
+                    panel.tick_params(labelleft=False)
+            panel.set_title(title, fontsize="small")
+        if self.rest:
+            draw_rest(self.rest_ax_, self.rest)
+        bands = ""
+        if any(shape.standard_errors is not None for shape in self.shapes):
+            bands = "; bands: noise of the fit"
+        title = f"{short_text(self._title, 90)}\ngray: rows{bands}"
+        ax.set_title(title, fontsize="medium", pad=44 if has_classes else 26)
         if has_classes:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
-            subfigure.legend(
-                lines, map(short_text, self.outputs), loc="outside lower center", ncols=5
+            height = ax.get_position().height * ax.figure.get_size_inches()[1]
+            ax.legend(
+                lines,
+                map(short_text, self.outputs),
+                loc="lower center",
+                # Above the titles of the first panels.
+                bbox_to_anchor=(0.5, 1.0 + 0.2 / height),
+                ncols=5,
+                fontsize="x-small",
+                frameon=False,
             )
+
+
+def _unit(model):
+    """Return the unit of the values of a model: log-odds, or that of the target."""
+    if not hasattr(model, "classes_"):
+        return "units of the target"
+    return "log-odds" if len(model.classes_) == 2 else "log-odds, by class"
+
+
+def tick_writer(largest):
+    """Return a function that writes numbers at an axis up to `largest` as a person would."""
+
+    def write(value, position=None):
+        if largest >= 1e6 and value:
+            return f"{value / 1e6:.4g} M"
+        # Years, and other numbers up to four digits, have no comma.
+        return f"{value:,.0f}" if largest >= 1e4 else f"{value:.4g}"
+
+    return write
+
+
+def draw_rest(ax, importances):
+    """List terms without a panel, each with a bar for its importance."""
+    listed = list(importances.items())[:MAX_LISTED]
+    positions = -np.arange(len(listed))
+    sizes = [size for _, size in listed]
+    ax.barh(positions, sizes, height=0.8, **COUNT_STYLE)
+    width = max(*sizes, 1e-300)
+    for position, (name, size) in zip(positions, listed, strict=True):
+        text = f" {short_text(name, 22)}: {size:.2g}"
+        ax.text(0.0, position, text, va="center", fontsize="x-small")
+    ax.set(xlim=(0.0, 1.05 * width), ylim=(0.6 - MAX_LISTED, 0.6), xticks=[], yticks=[])
+    ax.spines[:].set_visible(False)
+    n_all = len(importances)
+    count = f"{len(listed)} of {n_all}" if len(listed) < n_all else f"{n_all}"
+    ax.set_title(f"{count} further terms: mean size", fontsize="small")
 
 
 def draw_curve(ax, shape):
@@ -184,6 +323,9 @@ def draw_curve(ax, shape):
     # The last cell contains missing values.
     missing = shape.counts.size - 1
     ax.locator_params(axis="x", nbins=4)
+    ax.xaxis.set_major_formatter(tick_writer(np.abs(edges).max()))
+    if shape.kinds == ("duration",):
+        ax.set_xlabel("days", fontsize="x-small")
     if shape.kinds == ("date",) and (days := _shapes.dates_of(edges)).dtype.kind == "M":
         edges = dates.date2num(days)
         locator = dates.AutoDateLocator(minticks=2, maxticks=6)
@@ -207,7 +349,20 @@ def draw_curve(ax, shape):
         ax.text(
             positions[-1], -0.05, "missing", transform=transform, va="top", size=7, **ROTATED_TEXT
         )
+    bands = band_of(shape)
     for k, values in enumerate(shape.values.T):
+        if bands is not None:
+            band = bands[:, k]
+            ax.stairs(
+                (values + band)[:-1],
+                edges,
+                baseline=(values - band)[:-1],
+                fill=True,
+                color=f"C{k}",
+                alpha=0.25,
+                linewidth=0.0,
+            )
+            draw_error_bars(ax, positions, values[dots], band[dots], color=f"C{k}")
         ax.stairs(values[:-1], edges, baseline=None, color=f"C{k}", linewidth=1.5)
         ax.plot(positions, values[dots], "o", color=f"C{k}", markersize=3)
     return ""
@@ -216,11 +371,12 @@ def draw_curve(ax, shape):
 def draw_bars(ax, shape):
     """Draw the categories with the most rows, as bars, or as points if there are several classes.
 
+    They are in the order in which they were declared or found.
+
     Return the end of the title: the number of categories that are shown, if not all are.
     """
     (names,) = _shapes.cell_names(shape)
     shown = _shapes.shown_cells(shape, MAX_BARS)
-    shown = shown[np.argsort(shape.values[shown, 0])]
     positions = np.arange(len(shown))
     heights = COUNT_HEIGHT * shape.counts[shown] / max(shape.counts.max(), 1.0)
     transform = ax.get_xaxis_transform()
@@ -229,9 +385,26 @@ def draw_bars(ax, shape):
         ax.plot(positions, shape.values[shown], "o", markersize=4)
     else:
         ax.bar(positions, shape.values[shown, 0], width=0.6, color="C0")
+    bands = band_of(shape)
+    if bands is not None:
+        for k in range(bands.shape[1]):
+            color = "0.5" if bands.shape[1] == 1 else f"C{k}"
+            draw_error_bars(ax, positions, shape.values[shown, k], bands[shown, k], color=color)
     ax.set_xticks(positions, [short_text(names[i], 18) for i in shown], **ROTATED_TEXT)
     n_all = len(_shapes.shown_cells(shape))
     return f", {len(shown)} of {n_all}" if len(shown) < n_all else ""
+
+
+def band_of(shape):
+    """Return half the heights of the error bands of a term, or None if they are not known."""
+    if shape.standard_errors is None or not np.isfinite(shape.standard_errors).all():
+        return None
+    return BAND_WIDTH * shape.standard_errors
+
+
+def draw_error_bars(ax, positions, values, half_heights, color):
+    """Draw a vertical line around each value."""
+    ax.vlines(positions, values - half_heights, values + half_heights, colors=color, linewidth=1.2)
 
 
 def draw_table(ax, shape, largest):
@@ -240,7 +413,9 @@ def draw_table(ax, shape, largest):
     values = shape.values[np.ix_(first, second, [0])][..., 0]
     colors = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
     picture = ax.imshow(values.T, origin="lower", aspect="auto", **colors)
-    ax.figure.colorbar(picture, ax=ax).ax.tick_params(labelsize="x-small")
+    bar = ax.figure.colorbar(picture, ax=ax)
+    bar.ax.tick_params(labelsize="x-small")
+    bar.formatter = tick_writer(largest)
     ax.set_xticks(*ticks(shape, 0, first), **ROTATED_TEXT)
     ax.set_yticks(*ticks(shape, 1, second))
 
@@ -254,6 +429,9 @@ def ticks(shape, axis, shown):
         return np.arange(len(shown)), [names[i] for i in shown]
     places = np.arange(0, len(edges) - 1, 3)
     ends = _shapes.edge_names(kind, edges)
+    rounded = [float(f"{edge:.3g}") for edge in edges]
+    if kind == "number" and len({rounded[i] for i in places}) == len(places):
+        ends = list(map(tick_writer(np.abs(edges).max()), rounded))
     missing = shown[shown == len(edges) - 1]
     return [*(places - 0.5), *missing], [*(ends[i] for i in places), *(names[i] for i in missing)]
 

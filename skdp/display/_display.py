@@ -8,6 +8,9 @@ class Display(ABC):
 
     _size = None
 
+    def __repr__(self):
+        return f"{type(self).__name__} of skdp; its picture is `figure_`"
+
     def plot(self, ax=None):
         """Draw the display.
 
@@ -21,14 +24,19 @@ class Display(ABC):
         Display
             The display itself, with `ax_`, `figure_` and the artists that its class lists.
         """
-        import matplotlib.pyplot as plt
-
         if ax is None:
-            _, ax = plt.subplots(figsize=self._size, layout="constrained")
+            ax = self._new_axes()
         self._draw(ax)
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
+
+    def _new_axes(self):
+        """Return the axes of a new figure."""
+        import matplotlib.pyplot as plt
+
+        _, ax = plt.subplots(figsize=self._size, layout="constrained")
+        return ax
 
     @abstractmethod
     def _draw(self, ax):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
@@ -15,11 +16,12 @@ from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
+from skdp.gam._explanation import Explanation
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
 from skdp.preprocessing._categories import first_labels
-from skdp.utils._validation import as_doubles, check_integer, check_verbose, is_auto
+from skdp.utils._validation import as_doubles, check_choice, check_integer, check_verbose, is_auto
 from skdp.utils._values import FrozenValue
 
 # Default number of bins of a numeric column.
@@ -39,24 +41,33 @@ class FittedTerms(FrozenValue):
         Value of each cell of each term.
     constant : ndarray of shape (n_outputs,)
         Score of a row without the values of its cells.
+    stds : list of ndarray, default=None
+        Standard errors of the values, of the same shapes; None if they are not known.
     """
 
     terms: list
     values: list
     constant: np.ndarray
+    stds: list | None = None
 
     def with_target_scale(self, scale):
         """Return the terms in the units of targets, from terms of scaled targets."""
         values = [scale.half_range * term_values for term_values in self.values]
         constant = scale.offset + scale.half_range * self.constant
-        return replace(self, values=values, constant=constant)
+        stds = None
+        if self.stds is not None:
+            stds = [scale.half_range * term_stds for term_stds in self.stds]
+        return replace(self, values=values, constant=constant, stds=stds)
 
     def without_output_axis(self):
         """Return the terms without the axis of outputs if there is only one output."""
         if len(self.constant) > 1:
             return self
         values = [term_values[..., 0] for term_values in self.values]
-        return replace(self, values=values, constant=self.constant[0])
+        stds = None
+        if self.stds is not None:
+            stds = [term_stds[..., 0] for term_stds in self.stds]
+        return replace(self, values=values, constant=self.constant[0], stds=stds)
 
 
 class RawTableModel(TableEstimator):
@@ -153,7 +164,7 @@ class TermsModel(RawTableModel):
             Its constant becomes the intercept.
         """
         names = input_names(self, None)
-        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names)
+        shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names, fitted.stds)
         for j in plan.no_interaction:
             shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
         return _shapes.centered(shapes, fitted.constant)
@@ -175,13 +186,42 @@ class TermsModel(RawTableModel):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes)
-            Contributions in the order of `shape_functions_`. Their sum plus `intercept_` is the
-            score of the sample: the result of ``decision_function``, or the prediction of a
-            regressor before it is clipped to `target_bounds`.
+        Explanation
+            An array of shape (n_samples, n_terms) or (n_samples, n_terms, n_classes) with `names`,
+            `values` and ``to_pandas()``. Contributions are in the order of `shape_functions_`.
+            Their sum plus `intercept_` is the score of the sample: the result of
+            ``decision_function``, or the prediction of a regressor before it is clipped to
+            `target_bounds`.
         """
         blocks = [contributions for _, contributions in self._iter_contributions(X)]
-        return np.concatenate(blocks)
+        selected = getattr(self, "_sklearn_output_config", {}).get("transform")
+        return Explanation(
+            np.concatenate(blocks),
+            [shape.name for shape in self.shape_functions_],
+            outputs=_shapes.output_names(self),
+            intercept=self.intercept_,
+            container=selected or get_config()["transform_output"],
+            index=X.index if type(X).__module__.partition(".")[0] == "pandas" else None,
+        )
+
+    def set_output(self, *, transform=None):
+        """Select the container of the `values` of explanations.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, default=None
+            "default" is an array. None changes nothing. Before the first call the container is
+            that of ``sklearn.set_config(transform_output=...)``.
+
+        Returns
+        -------
+        self : estimator
+        """
+        if transform is not None:
+            check_choice(transform, "transform", ("default", "pandas", "polars"))
+            # The name that scikit-learn's `clone` copies.
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
     def _scores(self, X):
         scores = []
@@ -218,7 +258,7 @@ class TermsModel(RawTableModel):
         if new_values.shape not in (shape, ()) or not np.isfinite(new_values).all():
             raise ValueError(f"values must be finite numbers of shape {shape}, got {values!r}")
         new_values = np.broadcast_to(new_values, shape).copy()
-        shapes[index] = replace(shapes[index], values=new_values)
+        shapes[index] = replace(shapes[index], values=new_values, standard_errors=None)
         edited = copy.copy(self)
         edited.shape_functions_ = shapes
         edited.feature_importances_ = self._importances(shapes)

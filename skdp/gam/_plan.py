@@ -17,6 +17,7 @@ from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan
 from skdp.gam._columns import JointCodes, Term, cells_of
 from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
+from skdp.gam._standard_errors import IterateDrift, standard_errors
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.utils._fit_progress import progress_callback
@@ -376,6 +377,8 @@ class AdditivePlan(ColumnsPlan):
         terms : list of Term
         values : list of ndarray of shape (*shape of a term's cells, n_outputs)
         constant : ndarray of shape (n_outputs,)
+        stds : list of ndarray of the shapes of values, or None
+            Standard errors of the values, relative to the mean of their term.
         """
         table = read.X
         targets = read.y
@@ -396,6 +399,7 @@ class AdditivePlan(ColumnsPlan):
             design = joint_design
             cells = _blocks.append_pairs(cells, joint_terms)
             terms = [*terms, *(joint.term(terms, self.n_rows) for joint in joint_terms)]
+        drift = IterateDrift(self._problem(design)) if self.has_standard_errors else None
         weights, l2_reg_strength = self._descent(
             cells,
             design,
@@ -404,8 +408,10 @@ class AdditivePlan(ColumnsPlan):
             budget_fraction=self.budget_fractions["steps"],
             start=start,
             variance=variance,
+            drift=drift,
             report_progress=True,
         )
+        last_strength = l2_reg_strength
         if not self.finds_variance:
             final_strength = self._final_strength(design, weights)
             if self.uses_moments:
@@ -416,7 +422,39 @@ class AdditivePlan(ColumnsPlan):
         )
         bin_values = design.bin_values(weights * shrinkage_factor)
         values = [bin_values[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
-        return terms, values, baseline + bin_values[-1][0]
+        constant = baseline + bin_values[-1][0]
+        stds = None
+        if self.has_standard_errors:
+            stds = self._standard_errors(
+                design, terms, values, constant, last_strength, shrinkage_factor, drift
+            )
+        return terms, values, constant, stds
+
+    @property
+    def has_standard_errors(self):
+        """True if a fit computes standard errors of the values: with delta > 0, not for trees."""
+        return self.has_trends and not self.budget.is_pure
+
+    def _standard_errors(
+        self, design, terms, values, constant, l2_reg_strength, shrinkage_factor, drift
+    ):
+        """Return the standard errors of values, of the same shapes; post-processing.
+
+        `l2_reg_strength` is that of the last steps.
+        """
+        problem = self._problem(design)
+        half = problem.n_steps // 2
+        second_half = replace(problem, l2_reg_strength=l2_reg_strength)
+        schedules = [problem] * half + [second_half] * (problem.n_steps - half)
+        cell_values = [term_values.reshape(-1, self.task.n_outputs) for term_values in values]
+        noise_std = self._steps_noise(design.size * self.task.n_outputs, problem.n_steps).scale
+        stds = standard_errors(
+            design, terms, cell_values, constant, self.task, schedules, noise_std, drift
+        )
+        return [
+            shrinkage_factor * term_stds.reshape(term_values.shape)
+            for term_stds, term_values in zip(stds, values, strict=True)
+        ]
 
     def _main_design(self, terms, trend_fraction=0.0):
         # Laplace noise grows with the number of blocks. With delta = 0 a roughness penalty on
@@ -595,6 +633,7 @@ class AdditivePlan(ColumnsPlan):
         budget_fraction,
         start=None,
         variance=None,
+        drift=None,
         report_progress=False,
     ):
         """Return the weights and the regularization strength of the last steps."""
@@ -618,6 +657,8 @@ class AdditivePlan(ColumnsPlan):
         step = _descent.residual_grid(self.task.clip, self.n_rows)
 
         def noisy_gradient(weights):
+            if drift is not None:
+                drift.add(weights)
             exact = _descent.residual_sums(rows, design, residuals, weights, step)
             return noise.add(exact, next(draws))
 

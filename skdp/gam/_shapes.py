@@ -37,6 +37,10 @@ class ShapeFunction(Term):
         Name of the column, or both names with " x " between them.
     values : ndarray
         Value of each cell. With several classes there is one more axis, of length n_classes.
+    standard_errors : ndarray, default=None
+        Standard error of each value, of the same shape: how much the noise of the fit's steps
+        moves it. None if it is not known: with delta = 0, for values that `edit` replaced, and for
+        models without steps. It says nothing about the sample, the penalty or the choice of bins.
 
     Attributes
     ----------
@@ -56,9 +60,10 @@ class ShapeFunction(Term):
 
     name: str
     values: np.ndarray
+    standard_errors: np.ndarray | None = None
 
 
-def make_shape_functions(terms, values, names):
+def make_shape_functions(terms, values, names, stds=None):
     """Return the `ShapeFunction` of each term.
 
     Parameters
@@ -68,12 +73,16 @@ def make_shape_functions(terms, values, names):
         Values of the terms, without the last axis if there is only one output.
     names : sequence of str
         Names of the columns.
+    stds : list of ndarray, default=None
+        Standard errors of the values.
     """
     shapes = []
-    for term, term_values in zip(terms, values, strict=True):
+    stds = [None] * len(terms) if stds is None else stds
+    for term, term_values, term_stds in zip(terms, values, stds, strict=True):
         shape = ShapeFunction(
             name=" x ".join(str(names[j]) for j in term.features),
             values=term_values,
+            standard_errors=term_stds,
             features=term.features,
             kinds=term.kinds,
             edges=term.edges,

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._privacy_report import PrivacyLineMixin
 from skdp.accounting import Guarantee
 from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method
 from skdp.model_selection._candidates import Rows, make_candidate
@@ -97,7 +98,7 @@ def _delegate_to_best_estimator(name):
     return available_if(has_method)(call)
 
 
-class BasePrivateSearch(MetaEstimatorMixin, PrivateEstimator):
+class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     """Base class of searches over a public list of candidates, for one charge.
 
     Subclasses return the parameters of the candidates by ``_candidate_params()``.

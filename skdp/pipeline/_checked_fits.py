@@ -8,6 +8,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._lengths import computed_column, opened_table
+from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
 from skdp.pipeline._fit_params import check_fit_params, groups_of_steps
 from skdp.pipeline._instances import fitted_params
@@ -51,7 +52,7 @@ class BudgetPlan(FrozenValue):
     delta: float
 
 
-class CheckedFitsMixin:
+class CheckedFitsMixin(PrivacyLineMixin):
     """Mixin whose fits check all steps, parameters and raw cells before the first charge.
 
     The steps of a plan can be replaced by `set_params`, or by a search. So each fit checks its

@@ -77,14 +77,12 @@ def align_columns(rows):
     """Return lines of text in which the cells of each column are aligned."""
     rows = [list(map(escape_control, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def wrap_text(text, indent):
-    """Return text in lines of at most 92 characters, indented by 2 and then by `indent`."""
-    return textwrap.fill(
-        escape_control(text), 92, initial_indent="  ", subsequent_indent=" " * indent, tabsize=1
-    )
+    """Return text in lines of at most 92 characters, of which later ones are indented."""
+    return textwrap.fill(escape_control(text), 92, subsequent_indent=" " * indent, tabsize=1)
 
 
 @dataclass(frozen=True)
@@ -110,10 +108,10 @@ class Section(FrozenValue):
         heading = escape_control(self.heading)
         width = max((len(name) for name, _ in self.rows), default=0) + 2
         lines = [heading, "-" * len(heading)]
-        lines += [wrap_text(f"{escape_control(n):<{width}}{v}", width + 2) for n, v in self.rows]
+        lines += [wrap_text(f"{escape_control(n):<{width}}{v}", width) for n, v in self.rows]
         for table in self.tables:
             lines += ["", *align_columns(table), ""]
-        return lines + [wrap_text(note, 4) for note in self.notes]
+        return lines + [wrap_text(note, 2) for note in self.notes]
 
     def to_markdown(self, level):
         """Return the section as lines of Markdown; `level` is the level of its heading."""

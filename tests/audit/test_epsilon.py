@@ -195,10 +195,12 @@ def test_the_default_audit_goes_on_only_where_its_verdict_is_open():
 
 @pytest.mark.parametrize("gaussian", [False, True])
 @pytest.mark.parametrize("bound", [0.0, 2.0])
-def test_an_audit_prints_its_verdict_in_one_sentence(bound, gaussian):
+def test_an_audit_says_in_one_line_what_was_tried_and_what_it_shows(bound, gaussian):
     found = EpsilonAudit(bound, 1.0, 1e-6, 0.95, "worst_case", "a test", 400, gaussian)
     printed = str(found)
-    assert "\n" not in printed and printed.endswith(".") and ". " not in printed
+    assert "\n" not in printed and printed.endswith(".") and printed.count(". ") <= 4
+    assert "trained the model 400 times" in printed and "differ in one record" in printed
+    assert "proves that epsilon is at least" in printed
     assert printed.startswith("VIOLATION" if bound > 1.0 else "No violation was found")
     assert ("Gaussian" in printed) == gaussian and printed in found.to_dict()["words"]
 

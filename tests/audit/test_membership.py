@@ -318,3 +318,13 @@ def test_limits_of_a_rate_are_exact():
             assert binom.sf(hits - 1, n, low) == pytest.approx(0.05)
         if hits < n:
             assert binom.cdf(hits, n, high) == pytest.approx(0.05)
+
+
+def test_the_result_is_said_in_plain_words():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(300, 2)), rng.integers(0, 2, size=300)
+    found = membership_inference(DecisionTreeClassifier(), X, y, attack="loss")
+    words = " ".join(str(found).split())
+    assert "tried to tell who was used to train the model" in words
+    assert f"in {found.auc.value:.0%} of cases" in words and "Another attack may find more" in words
+    assert ("learned something" in words) == (found.auc.low > 0.5)

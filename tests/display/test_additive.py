@@ -11,6 +11,7 @@ from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 from skdp.display import AdditiveDisplay  # noqa: E402
+from skdp.display._additive import BAND_WIDTH, tick_writer  # noqa: E402
 
 N, START = 2000, datetime.datetime(2020, 1, 1)
 CITIES = [f"$city_{i}$ of a rather long name" for i in range(20)]
@@ -60,7 +61,8 @@ def three():
 
 @pytest.fixture(scope="module")
 def display(model):
-    return AdditiveDisplay.from_estimator(model)
+    names = [shape.name for shape in model.shape_functions_]
+    return AdditiveDisplay.from_estimator(model, terms=names)
 
 
 def panel_of(display, name):
@@ -73,6 +75,12 @@ def steps_of(panel):
     return [patch.get_data() for patch in panel.patches if not patch.get_fill()]
 
 
+def bands_of(panel):
+    """The lower and upper ends of the error bands of a panel."""
+    bands = [patch.get_data() for patch in panel.patches if patch.get_fill()]
+    return [(data.baseline, data.values) for data in bands if np.ndim(data.baseline)]
+
+
 @pytest.mark.thorough
 def test_terms_are_in_the_order_of_their_importance_on_one_scale(model, display):
     display.figure_.canvas.draw()
@@ -83,10 +91,11 @@ def test_terms_are_in_the_order_of_their_importance_on_one_scale(model, display)
     assert [shape.name for shape in display.shapes] == list(names)
     curves = [a for a, s in zip(display.axes_, display.shapes, strict=True) if len(s.features) == 1]
     assert len({axes.get_ylim() for axes in curves}) == 1 and len(curves) == 4
-    assert display.n_terms == 6 and "6 of 6 terms" in display.axes_[0].figure.get_suptitle()
+    assert display.n_terms == 6 and "6 of 6 terms" in display.ax_.get_title()
     fewer = AdditiveDisplay.from_estimator(model, max_terms=2)
     assert [shape.name for shape in fewer.shapes] == list(names[:2])
-    assert "2 of 6 terms" in fewer.axes_[0].figure.get_suptitle()
+    assert "2 of 6 terms" in fewer.ax_.get_title()
+    assert set(fewer.rest) == set(names[2:]) and "4 further" in fewer.rest_ax_.get_title()
 
 
 def test_a_number_is_a_curve_with_what_is_missing_beside_it(display):
@@ -131,7 +140,8 @@ def test_labels_are_bars_of_which_the_largest_are_drawn(display):
     counts, bars = panel.containers
     most = np.argsort(-shape.counts[:20], kind="stable")[:12]
     heights = [bar.get_height() for bar in bars]
-    np.testing.assert_allclose(heights, np.sort(shape.values[most, 0]))
+    # Bars are in the declared order.
+    np.testing.assert_allclose(heights, shape.values[np.sort(most), 0])
     assert len(counts) == 12 and panel.get_title().endswith(", 12 of 20")
     named = panel.get_xticklabels()[heights.index(max(heights))].get_text()
     assert "city_3" in named and r"\$" in named and len(named.replace("\\", "")) == 18
@@ -157,7 +167,7 @@ def test_several_classes_have_a_line_each(three):
     for k, (values, _, _) in enumerate(steps_of(panel)):
         np.testing.assert_array_equal(values, shape.values[:-1, k])
     assert len(steps_of(panel)) == 3
-    (legend,) = display.axes_[0].figure.legends
+    legend = display.ax_.get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
     one = AdditiveDisplay.from_estimator(three, classes=[2], terms=["size", 0, "day"])
     assert [shape.values.shape[-1] for shape in one.shapes] == [1, 1, 1] and one.n_terms == 4
@@ -191,5 +201,41 @@ def test_it_can_share_a_figure():
     assert display.figure_ is figure and display.ax_ is right
     figure.canvas.draw()
     assert all(axes.get_position().x0 >= 0 for axes in display.axes_) and left.axison
-    assert "score of the target" in display.axes_[0].figure.get_suptitle()
+    assert "add to the prediction" in display.ax_.get_title()
+    assert display.axes_[0].get_ylabel() == "units of the target"
     assert display.plot().figure_ is not figure
+
+
+def test_a_band_is_what_noise_may_have_changed(model, display):
+    panel, shape = panel_of(display, "size")
+    ((low, high),) = bands_of(panel)
+    np.testing.assert_allclose(high - low, 2 * BAND_WIDTH * shape.standard_errors[:-1, 0])
+    np.testing.assert_allclose(0.5 * (low + high), shape.values[:-1, 0])
+    assert "bands" in display.ax_.get_title() and display.axes_[0].get_ylabel() == "log-odds"
+    edited = AdditiveDisplay.from_estimator(model.edit("size", 0.0), terms=["size"])
+    assert not bands_of(edited.axes_[0]) and "bands" not in edited.ax_.get_title()
+
+
+def test_terms_of_little_importance_share_the_last_panel(model):
+    display = AdditiveDisplay.from_estimator(model, max_terms=2)
+    drawn = {shape.name for shape in display.shapes}
+    assert drawn | set(display.rest) == {shape.name for shape in model.shape_functions_}
+    assert len(drawn) == 2 and "of no use" in display.rest
+    assert any("of no use" in text.get_text() for text in display.rest_ax_.texts)
+    unimportant = model.edit("of no use", 0.0)
+    assert "of no use" in AdditiveDisplay.from_estimator(unimportant).rest
+    assert repr(display).startswith("AdditiveDisplay: ") and "0x" not in repr(display)
+
+
+@pytest.mark.parametrize(
+    ("largest", "value", "text"),
+    [
+        (99.0, 12.5, "12.5"),
+        (2023.0, 1990.0, "1990"),
+        (15_000.0, 5_000.0, "5,000"),
+        (3e6, 1.5e6, "1.5 M"),
+        (3e6, 0.0, "0"),
+    ],
+)
+def test_ticks_are_written_as_a_person_would(largest, value, text):
+    assert tick_writer(largest)(value) == text

@@ -1,0 +1,195 @@
+r"""Standard errors of an additive model's values: what the noise of the steps does to them.
+
+All of it is post-processing: it uses noisy counts, released iterates, and public constants.
+
+Near the optimum the steps are a linear filter of the noise that is added to gradients
+(`noise_gain`). How a direction responds depends on the curvature of the loss in it. Within a term
+the curvature follows from the noisy counts, because all blocks of the term group the same cells.
+How often cells of two columns occur together was not released, so columns are first assumed to be
+unrelated. Related columns share what they explain, and the noise moves one against the other. The
+iterates show that: `IterateDrift` compares two means of iterates that would be equal up to noise,
+and a term whose values moved more than unrelated columns explain gets larger standard errors. See
+``docs/theory/additive_models.md``, section 10, and ``docs/benchmarks/bands.py`` for the coverage.
+"""
+
+import numpy as np
+from scipy.special import expit
+
+# Features of a term with more cells get no standard errors: the eigenvalue problem would be large.
+MAX_CELLS = 400
+# Nodes of the average over the scores that other terms add to a cell.
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+
+
+class IterateDrift:
+    """Difference of the mean of the last iterates and the mean of as many iterates before them.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    """
+
+    def __init__(self, schedule):
+        self.n_steps = schedule.n_steps
+        self.n_compared = max(min(2 * schedule.n_averaged, schedule.n_steps - 2) // 2, 1)
+        self.value = 0.0
+        self._n_seen = 0
+
+    def coefficients(self):
+        """Return the coefficient of each point at which a gradient was computed."""
+        coefficients = np.zeros(self.n_steps)
+        coefficients[-self.n_compared :] = 1.0 / self.n_compared
+        coefficients[-2 * self.n_compared : -self.n_compared] = -1.0 / self.n_compared
+        return coefficients
+
+    def add(self, weights):
+        """Add the point at which the next gradient is computed."""
+        coefficient = self.coefficients()[self._n_seen]
+        self._n_seen += 1
+        if coefficient:
+            self.value = self.value + coefficient * weights
+
+
+def noise_gain(curvatures, schedules, *, of_iterates=None, of_lookaheads=None):
+    """Return the standard deviation of a linear function of the iterates for noise of variance 1.
+
+    Parameters
+    ----------
+    curvatures : ndarray of shape (n,)
+        Curvatures of the loss without the penalty.
+    schedules : list of Schedule
+        Schedule of each step.
+    of_iterates : ndarray of shape (n_steps,), default=None
+        Coefficient of the iterate after each step.
+    of_lookaheads : ndarray of shape (n_steps,), default=None
+        Coefficient of the point at which the gradient of each step is computed.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    n_steps = len(schedules)
+    iterate_coefficients = np.zeros(n_steps) if of_iterates is None else of_iterates
+    lookahead_coefficients = np.zeros(n_steps) if of_lookaheads is None else of_lookaheads
+    variance = np.zeros_like(curvatures)
+    # Backwards through the steps: derivatives of the function with respect to the point after a
+    # step (`lookahead`), the one after the next step, and the iterate after a step (`iterate`).
+    lookahead = np.zeros_like(curvatures)
+    next_lookahead = np.zeros_like(curvatures)
+    next_momentum = 0.0
+    for step in range(n_steps - 1, -1, -1):
+        schedule = schedules[step]
+        iterate = iterate_coefficients[step] + (1.0 + schedule.momentum) * lookahead
+        iterate = iterate - next_momentum * next_lookahead
+        variance += (iterate / schedule.smoothness) ** 2
+        next_lookahead = lookahead
+        next_momentum = schedule.momentum
+        contraction = 1.0 - (curvatures + schedule.l2_reg_strength) / schedule.smoothness
+        lookahead = contraction * iterate + lookahead_coefficients[step]
+    return np.sqrt(variance)
+
+
+def standard_errors(design, terms, values, constant, task, schedules, noise_std, drift):
+    """Return the standard error of each value of each term, relative to the term's mean.
+
+    Parameters
+    ----------
+    design : BlockDesign
+    terms : list of Term
+        Terms with noisy counts.
+    values : list of ndarray of shape (n_cells, n_outputs)
+        Released values of the terms at their finest cells, flattened.
+    constant : ndarray of shape (n_outputs,)
+        Released score of a row without the values of its cells.
+    task : task
+        See `skdp.gam._tasks`.
+    schedules : list of Schedule
+        Schedule of each step.
+    noise_std : float
+        Standard deviation of the noise of a gradient in each step.
+    drift : IterateDrift
+        Of the same steps.
+
+    Returns
+    -------
+    list of ndarray of shape (n_cells, n_outputs)
+        NaN for terms with too many cells.
+    """
+    n_steps = len(schedules)
+    n_averaged = schedules[0].n_averaged
+    averaged = np.where(np.arange(n_steps) < n_steps - n_averaged, 0.0, 1.0 / n_averaged)
+    drift_values = design.bin_values(drift.value)
+    term_counts = [np.maximum(np.ravel(term.counts), 0.0) for term in terms]
+    means, variances = _score_moments(term_counts, values)
+    mean_score = constant + sum(means)
+    results = []
+    for term, term_values in enumerate(values):
+        blocks = [block for block in design.blocks if block.term == term]
+        counts = term_counts[term]
+        if len(counts) > MAX_CELLS:
+            results.append(np.full_like(term_values, np.nan))
+            continue
+        features = np.concatenate(
+            [
+                block.features[:, np.newaxis] * np.equal.outer(block.groups, np.arange(block.size))
+                for block in blocks
+            ],
+            axis=1,
+        )
+        total = max(counts.sum(), 1.0)
+        centered = features - counts @ features / total
+        spread = np.sqrt(np.maximum(sum(variances) - variances[term], 0.0))
+        scores = mean_score - means[term] + term_values
+        weights = counts * _curvatures(task, scores[:, 0], spread[0])
+        sums = weights @ features
+        hessian = features.T @ (weights[:, np.newaxis] * features)
+        hessian -= np.outer(sums, sums) / max(weights.sum(), 1.0)
+        curvatures, vectors = np.linalg.eigh(hessian)
+        curvatures = np.maximum(curvatures, 0.0)
+        directions = centered @ vectors
+        gain = noise_std * noise_gain(curvatures, schedules, of_iterates=averaged)
+        stds = np.sqrt((directions**2) @ gain**2)
+        gain = noise_std * noise_gain(curvatures, schedules, of_lookaheads=drift.coefficients())
+        drift_stds = np.sqrt((directions**2) @ gain**2)
+        term_drift = drift_values[term] - counts @ drift_values[term] / total
+        ratios = term_drift / np.maximum(drift_stds, 1e-300)[:, np.newaxis]
+        inflation = max(1.0, float(np.sqrt(np.mean(ratios**2))))
+        results.append(np.repeat(inflation * stds[:, np.newaxis], term_values.shape[1], axis=1))
+    return results
+
+
+def _score_moments(term_counts, values):
+    """Return the mean and the variance of each term over the noisy counts, for each output."""
+    means = []
+    variances = []
+    for counts, term_values in zip(term_counts, values, strict=True):
+        frequencies = counts / max(counts.sum(), 1.0)
+        mean = frequencies @ term_values
+        means.append(mean)
+        variances.append(frequencies @ (term_values - mean) ** 2)
+    return means, variances
+
+
+def _curvatures(task, scores, spread):
+    """Return the mean curvature of a row's loss in each cell of a term.
+
+    For two classes it is that of the clipped logistic loss, averaged over labels that the model
+    predicts and over a normal distribution of what the other terms add.
+
+    Parameters
+    ----------
+    task : task
+    scores : ndarray of shape (n_cells,)
+        Mean score of the rows in each cell.
+    spread : float
+        Standard deviation of what the other terms add.
+    """
+    if task.n_outputs > 1 or task.typical_curvature is None:
+        return np.full(len(scores), task.typical_curvature or 1.0)
+    all_scores = scores[:, np.newaxis] + spread * NODES
+    q = expit(all_scores)
+    p = task.probabilities(all_scores.reshape(-1, 1))[:, 1].reshape(q.shape)
+    # The loss of a row on the wrong side is linear: its residual is clipped.
+    low, high = task.weights
+    unclipped = np.where(all_scores < 0.0, low * (1.0 - p), high * p)
+    return (q * (1.0 - q) * unclipped) @ NODE_WEIGHTS / NODE_WEIGHTS.sum()
