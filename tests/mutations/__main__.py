@@ -1,6 +1,6 @@
 """Run every mutation, print what happened to each, and write the table of the docs.
 
-python -m tests.mutations             all of them; writes docs/development/mutations.md
+python -m tests.mutations             all of them; writes docs/reference/mutations.md
 python -m tests.mutations pca group   those with such a word in their id; writes their rows
 """
 

@@ -4,7 +4,7 @@ import re
 
 from tests.mutations._mutant import ROOT
 
-PAGE = ROOT / "docs" / "development" / "mutations.md"
+PAGE = ROOT / "docs" / "reference" / "mutations.md"
 
 HEAD = """# Mutations
 
