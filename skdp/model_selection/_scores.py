@@ -7,7 +7,7 @@ replaced by a null record that adds nothing to the score. The sensitivities are 
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from inspect import signature
 from typing import ClassVar
 
@@ -500,10 +500,22 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
     try:
         return SCORES[name](**parameters)
     except TypeError:
-        fields = list(SCORES[name].__dataclass_fields__)
+        declared = fields(SCORES[name])
+        names = [field.name for field in declared if field.name != "methods"]
+        missing = [
+            field.name
+            for field in declared
+            if field.name not in parameters
+            and field.default is MISSING
+            and field.default_factory is MISSING
+        ]
+        if missing:
+            raise ValueError(
+                f"scoring={name!r} needs {' and '.join(missing)}: pass it by keyword, as in "
+                f"bounded_score({name!r}, {missing[0]}=...) or make_dp_scorer({name!r}, ...)"
+            ) from None
         raise ValueError(
-            f"the score {name!r} accepts {fields or 'no parameters'}, got {sorted(parameters)}: "
-            f"use bounded_score({name!r}, ...)"
+            f"scoring={name!r} accepts {names or 'no parameters'}, got {sorted(parameters)}"
         ) from None
 
 

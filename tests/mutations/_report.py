@@ -32,7 +32,7 @@ python -m pytest -m slow tests/mutations  # the same, as tests
 To add a change, add it to `tests/mutations/mutations.py`. Mutants of the accountant's formulas are
 also in `tests/accounting/test_mutations.py`, and many tests include a mutant of the function that
 they test. [Auditing](../how_to/auditing.md) describes attacks on whole estimators,
-[architecture](architecture.md) the modules.
+[architecture](../development/architecture.md) the modules.
 """
 FIRST_TABLE = "## skdp."
 COLUMNS = ("change", "where", "rule", "consequence", "caught by")
