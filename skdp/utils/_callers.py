@@ -10,7 +10,8 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import ModuleType
+from inspect import unwrap
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -817,9 +818,10 @@ def _splits_targets(estimator):
 def _unknown_package(kind):
     """Return the package of a class whose `fit` is an unknown tool's; "" for classes of users."""
     owner = next((cls for cls in kind.__mro__ if "fit" in vars(cls)), kind)
-    module = sys.modules.get(owner.__module__)
-    path = getattr(module, "__file__", None) or ""
-    if passes_on(owner.__module__) or not _is_in_package(path, vars(module) if module else {}):
+    fit = unwrap(vars(owner).get("fit"))
+    if passes_on(owner.__module__) or not isinstance(fit, FunctionType):
+        return ""
+    if not _is_in_package(fit.__code__.co_filename, fit.__globals__):
         return ""
     return owner.__module__.partition(".")[0]
 

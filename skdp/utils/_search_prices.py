@@ -107,10 +107,12 @@ def price_of_search(search, X):
     # one-against-rest does. The total is then a lower bound.
     containers = [value for value in estimators if holds_private(value) and not is_private(value)]
     fits_once = all(type(container).__name__ in FIT_ONCE for container in containers)
+    # An encoder of declared categories charges nothing.
+    charged = [value for value in private if not getattr(value, "_may_release_nothing", False)]
     n_scores = runs.n_scores * (1 + bool(getattr(search, "return_train_score", False)))
     totals = {}
     for name in ("epsilon", "delta"):
-        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in private)
+        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in charged)
         per_score = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
         totals[name] = runs.n_fits * per_fit + n_scores * per_score
     return SearchPrice(
@@ -118,7 +120,7 @@ def price_of_search(search, X):
         epsilon=totals["epsilon"],
         delta=totals["delta"],
         accountant=accountant,
-        is_exact=runs.is_exact and fits_once,
+        is_exact=runs.is_exact and fits_once and len(charged) == len(private),
     )
 
 
@@ -162,7 +164,7 @@ def price_of_container(container):
     prices = [price for price in searches if price.accountant is accountant] + [
         model
         for model in models
-        if model.accountant is accountant and not model._may_release_nothing
+        if model.accountant is accountant and not getattr(model, "_may_release_nothing", False)
     ]
     return SearchPrice(
         n_fits=sum(price.n_fits for price in searches),
