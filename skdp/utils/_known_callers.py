@@ -78,7 +78,7 @@ class KnownCaller:
         return problem, self.refused
 
     def problem_of_part(self, part, y=None):
-        """Return what `problem_of` does, for a part whose fit comes after other charges.
+        """Return the problem of a part whose fit comes after other charges, as `problem_of` does.
 
         Parameters
         ----------
