@@ -426,9 +426,8 @@ def check_scored(estimator, scorer, on_raw_data):
             for step in raw
         )
         problems.append(
-            f"{name} scores a model that learns from raw rows, one of which may change all that it "
-            f"predicts: {steps}. The charge covers the score of a released model: score a private "
-            "one, or FrozenEstimator(model) of a model of public rows"
+            f"{name} scores a model that learns from raw rows, which its charge does not cover: "
+            f"{steps}; score a private one, or FrozenEstimator(model) of a model of public rows"
         )
     calls = _calls_around(sys._getframe(2)).calls
     for call in calls:
@@ -1114,9 +1113,8 @@ def _unknown_caller(direct, estimator):
         )
         return [(direct, who, problem, True)]
     problem = (
-        "is a tool that skdp does not know. Nothing charges for what it computes from the rows "
-        "beside the private fits, nor for rows that it chooses, repeats or weights by other rows. "
-        f"{IF_PASSED_ON[0].upper()}{IF_PASSED_ON[1:]}"
+        "is a tool that skdp does not know: no charge covers what it computes from the rows beside "
+        f"the private fits, or rows that it chooses, repeats or weights by others ({IF_PASSED_ON})"
     )
     return [(direct, who, problem, False)]
 
