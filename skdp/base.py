@@ -49,7 +49,12 @@ from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import check_seed, is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import check_callers, is_judged_before_copies, is_sent_to_workers
+from skdp.utils._callers import (
+    check_callers,
+    is_judged_before_copies,
+    is_of_plan,
+    is_sent_to_workers,
+)
 from skdp.utils._dask import Run
 from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
@@ -113,11 +118,16 @@ def _check_callers_of(estimator, occasion):
     ----------
     estimator : estimator
     occasion : {"clone", "answer"}
+
+    Returns
+    -------
+    bool
+        True if a plan around the estimator checked its steps.
     """
     accountant = getattr(estimator, "accountant", None)
     # The callers of an outer release were checked when that release began.
     if is_inside_release() or isinstance(accountant, Allowance):
-        return
+        return False
 
     def policy():
         try:
@@ -127,7 +137,7 @@ def _check_callers_of(estimator, occasion):
             # accountant.
             return "warn"
 
-    check_callers(estimator, policy, occasion)
+    return check_callers(estimator, policy, occasion)
 
 
 def neighbors_of(accountant, config=None):
@@ -397,20 +407,28 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         if is_sent_to_workers():
             # A worker process does not see the tool that calls it from this process.
             try:
-                _check_callers_of(self, "clone")
+                if _check_callers_of(self, "clone"):
+                    replaced["_is_sent_by_plan"] = True
             except (ValueError, RawDataWarning) as error:
                 # joblib would hide an error while pickling, so the worker raises it.
                 replaced["_refusal"] = error
-        return super().__getstate__() | replaced
+        state = super().__getstate__() | replaced
+        if not replaced.get("_is_sent_by_plan"):
+            # A fitted model that returns from a worker process is not in that plan any more.
+            state.pop("_is_sent_by_plan", None)
+        return state
 
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
-        return super().__sklearn_clone__()
+        copied = super().__sklearn_clone__()
+        if is_of_plan(self):
+            copied._is_sent_by_plan = True
+        return copied
 
     def __sklearn_tags__(self):
         # scikit-learn's tools read the tags just before they read the folds of a generator, and of
         # frozen estimators.
-        if is_judged_before_copies(is_fitted=hasattr(self, "privacy_")):
+        if is_judged_before_copies(self, is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 

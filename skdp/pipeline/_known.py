@@ -5,8 +5,8 @@ class that is not in the table is "unknown": it is accepted only if it declares 
 attribute ``__skdp_kind__``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import takewhile
 from math import comb
@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
@@ -82,6 +83,8 @@ class Known(FrozenValue):
         Advice on a replacement, for kinds that are not accepted.
     inner : tuple of str
         The parameters that hold the estimators that it fits.
+    defaults : dict of str to callable
+        Functions that return the estimator that it fits in place of None, by parameter.
     fails_on : callable
         Maps an instance to a description of the values on which its fit raises an error, with the
         remedy; "" if there are none.
@@ -102,6 +105,7 @@ class Known(FrozenValue):
     otherwise: str = "learns"
     advice: str = ""
     inner: tuple = ()
+    defaults: Mapping = field(default_factory=dict)
     fails_on: Callable = _on_no_value
     width: Callable = _same_width
     cells: str = "number"
@@ -699,6 +703,7 @@ KNOWN = {
         otherwise="unknown",
         advice=TARGETS,
         inner=("regressor", "transformer"),
+        defaults={"regressor": LinearRegression},
     ),
     "sklearn.ensemble.VotingClassifier": wrapper("estimators"),
     "sklearn.ensemble.VotingRegressor": wrapper("estimators"),
@@ -1095,6 +1100,7 @@ def inner_parts(estimator):
     name : str
         Name as in `set_params`.
     part : estimator, "passthrough", "drop" or None
+        For a parameter that is None, the estimator that is fitted by default, if there is one.
     """
     entry = find_entry(estimator)
     if entry is UNKNOWN:
@@ -1102,6 +1108,8 @@ def inner_parts(estimator):
         return
     for name in entry.inner:
         value = getattr(estimator, name, None)
+        if value is None and name in entry.defaults:
+            value = entry.defaults[name]()
         if is_estimator(value):
             yield name, value
         if not isinstance(value, list | tuple):
