@@ -192,6 +192,7 @@ class BoundsPlan(_SpacedHistogram):
     def refinement(self):
         return RefinementPlan(
             guarantee=self.guarantee,
+            n_rows=self.n_rows,
             n_columns=self.n_columns,
             whole=self.whole,
             share=self._epsilons[1],
@@ -249,8 +250,9 @@ class BoundsPlan(_SpacedHistogram):
         )
         is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            # Values outside the bins show that the column is not narrow.
-            is_rough[j] = not (bounds.is_seen or is_wider[j])
+            # Values outside the bins show that the column fills them, unless one or two cells
+            # contain it.
+            is_rough[j] = not bounds.is_seen and (bounds.is_finer or not is_wider[j])
             if bounds.is_finer:
                 low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
         report_finding(NO_BOUNDS, positions[~is_found])
