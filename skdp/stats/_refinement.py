@@ -28,15 +28,17 @@ REFINEMENT_FRACTION = 0.15
 # Number of equal cells at the first level. Few cells keep the noise of their sums small, so that
 # columns that fill their bins are recognized.
 FIRST_CELLS = 1 << 4
-# Number of cells at later levels, depending on the noise: sums of up to a quarter of them have
-# little noise.
+# Number of cells at later levels: as many as leave the sum of a quarter of them a standard
+# deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows, with this minimum. The third of only
+# three levels has 16: the noise is large then.
 MIN_CELLS = 1 << 5
+MIN_CELLS_OF_THIRD_LEVEL = 1 << 4
 MAX_CELLS = 1 << 9
 # Number of levels, depending on the noise: as many as leave a count a standard deviation of at most
 # MAX_LEVEL_NOISE of the rows. Fewer levels have less noise, and more find narrower columns.
 MIN_LEVELS = 3
 MAX_LEVELS = 6
-MAX_LEVEL_NOISE = 0.1
+MAX_LEVEL_NOISE = 0.05
 # A column whose values are in one or two cells may be narrower than the search can see, or have one
 # value. It gets cells of at least this fraction of its first range, so that rare other values do
 # not become huge when they are scaled.
@@ -56,9 +58,19 @@ DEVIATIONS_OF_DOUBT = 3.0
 # Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
 # count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
+# This maximum at later levels, for ranges of more than one part in LONG_RANGE of the cells. With
+# more noise one of the many ranges would be chosen by chance, and would lose other values.
+MAX_NOISE_OF_LONG_RANGE = 0.08
+LONG_RANGE = 8
 # Values in at most this number of adjacent cells may be at an edge between two of them, and a small
-# part of both.
+# part of both. More cells show that the column fills a part of its range.
 MAX_UNRESOLVED_CELLS = 2
+# A range of which more than one part in MIN_PART is filled is no rough one.
+MIN_PART = 8
+# The same maximum for ranges of more than one part in LONG_RANGE of the cells at later levels. One
+# out of many ranges that contain a quarter of the rows would be chosen by chance with more noise.
+LONG_RANGE = 8
+MAX_NOISE_OF_LONG_RANGE = 0.08
 # Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
 SLACK = 1.0 + 2.0**-40
 # Minimum number of values of a block.
@@ -197,23 +209,29 @@ class RefinementPlan(PlanValue):
         followed = list(searches)
         for level in range(n_levels):
             mechanism = self.mechanism(len(followed), n_levels)
-            max_cells = self._max_cells(mechanism) if level else FIRST_CELLS
+            max_cells = self._max_cells(mechanism, level, n_levels)
             n_cells = [searches[j].n_cells(max_cells) for j in followed]
-            exact = self._count_cells(X, [searches[j] for j in followed], followed, n_cells, persons)
+            exact = self._count_cells(
+                X, [searches[j] for j in followed], followed, n_cells, persons
+            )
             noisy = mechanism.release(exact, random_state=source)
             std = mechanism.deviation(exact.size)
+            max_noise = MAX_NOISE_OF_LONG_RANGE if level else MAX_NOISE
             by_column = np.split(noisy, np.cumsum(n_cells)[:-1])
             for j, counts in zip(followed, by_column, strict=True):
-                searches[j].add_level(counts, std)
+                searches[j].add_level(counts, std, max_noise)
             followed = [j for j in followed if searches[j].is_open]
             if not followed:
                 break
         return {j: search.refined() for j, search in searches.items()}
 
-    def _max_cells(self, mechanism):
+    def _max_cells(self, mechanism, level, n_levels):
         """Return the number of cells of a level, a power of two, so that sums have little noise."""
-        max_length = (MAX_NOISE * self.n_rows / mechanism.deviation(MAX_CELLS)) ** 2
-        n_cells = MIN_CELLS
+        if level == 0:
+            return FIRST_CELLS
+        max_length = (MAX_NOISE_OF_LONG_RANGE * self.n_rows / mechanism.deviation(MAX_CELLS)) ** 2
+        is_third_of_three = level == 2 and n_levels == MIN_LEVELS
+        n_cells = MIN_CELLS_OF_THIRD_LEVEL if is_third_of_three else MIN_CELLS
         while n_cells < MAX_CELLS and 2 * n_cells <= MIN_GAIN * max_length:
             n_cells *= 2
         return n_cells
@@ -256,6 +274,8 @@ class _ColumnSearch:
         self._first_range = self.low, self.high
         self._total = total
         self._total_std = total_std
+        # True if the last counts showed more than two cells with values.
+        self._are_spread = False
         # The range of each level with finer bounds, its number of cells, and their width.
         self._ranges = []
 
@@ -266,7 +286,7 @@ class _ColumnSearch:
         n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)
         return int(min(max_cells, n_resolved))
 
-    def add_level(self, counts, std):
+    def add_level(self, counts, std, max_noise_of_long_range):
         """Choose the shortest range of cells that contains the column.
 
         It is the new range if it is at most a quarter of the previous one.
@@ -277,9 +297,17 @@ class _ColumnSearch:
             Noisy counts of equal cells between `low` and `high`.
         std : float
             Standard deviation of the noise in a count.
+        max_noise_of_long_range : float
+            Maximum standard deviation of the noise of a range of more than an eighth of the cells,
+            as a fraction of the column's noisy count.
         """
-        cell_range, self.is_seen = _shortest_range(counts, self._total, self._total_std, std)
+        args = counts, self._total, self._total_std, std
+        cell_range, is_certain = _shortest_range(*args, max_noise_of_long_range)
+        self._are_spread = _are_spread(*args, MAX_UNRESOLVED_CELLS)
         if cell_range is None:
+            # Values that are spread over an eighth of the range can be told apart.
+            length = max(MAX_UNRESOLVED_CELLS, len(counts) // MIN_PART)
+            self.is_seen = is_certain or _are_spread(*args, length)
             self.is_open = False
             return
         first, last = cell_range
@@ -288,8 +316,8 @@ class _ColumnSearch:
         self.low, self.high = low + first * width, low + last * width
         self._ranges.append((self.low, self.high, last - first, width))
         # No range of a quarter contains values that are spread over more than two cells.
-        self.is_seen = _are_spread(counts, self._total, self._total_std, std)
-        self.is_open = not self.is_seen and self.n_cells(FIRST_CELLS) == FIRST_CELLS
+        self.is_open = not self._are_spread and self.n_cells(FIRST_CELLS) == FIRST_CELLS
+        self.is_seen = self._are_spread
 
     def refined(self):
         """Return the `Refined` bounds."""
@@ -297,7 +325,7 @@ class _ColumnSearch:
         if not self._ranges:
             return Refined(low, high, is_finer=False, is_seen=self.is_seen)
         finest = self._ranges[-1]
-        if not self.is_seen and finest[2] <= MAX_UNRESOLVED_CELLS:
+        if not (self.is_seen or self._are_spread) and finest[2] <= MAX_UNRESOLVED_CELLS:
             min_width = MIN_UNRESOLVED_CELL * (high - low)
             finest = [entry for entry in self._ranges if entry[3] >= min_width][-1]
         finer_low, finer_high, length, width = finest
@@ -317,7 +345,7 @@ def gaussian_part(whole, fraction, sensitivity):
     return GaussianMechanism.from_scale(multiplier * sensitivity * SLACK, sensitivity, whole.delta)
 
 
-def _shortest_range(counts, total, total_std, std):
+def _shortest_range(counts, total, total_std, std, max_noise_of_long_range):
     """Return the shortest range of cells that contains a column.
 
     Returns
@@ -332,7 +360,8 @@ def _shortest_range(counts, total, total_std, std):
     is_certain = True
     for length in range(1, len(counts) // MIN_GAIN + 1):
         noise = hypot(std * sqrt(length), total_std)
-        if noise > MAX_NOISE * total:
+        is_long = LONG_RANGE * length > len(counts)
+        if noise > (max_noise_of_long_range if is_long else MAX_NOISE) * total:
             return None, False
         inside = sums[length:] - sums[:-length]
         start = int(inside.argmax())
@@ -342,10 +371,11 @@ def _shortest_range(counts, total, total_std, std):
     return None, is_certain
 
 
-def _are_spread(counts, total, total_std, std):
-    """Return True if noisy counts show that the column is not within two adjacent cells."""
-    noise = hypot(std * sqrt(MAX_UNRESOLVED_CELLS), total_std)
-    inside = counts[1:] + counts[:-1]
+def _are_spread(counts, total, total_std, std, length):
+    """Return True if noisy counts show that no range of `length` cells contains the column."""
+    noise = hypot(std * sqrt(length), total_std)
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    inside = sums[length:] - sums[:-length]
     return bool(inside.max() < COVERAGE * total - DEVIATIONS_OF_DOUBT * noise)
 
 
