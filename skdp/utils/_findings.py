@@ -95,10 +95,10 @@ LOG_N_CELLS = 24.0 * np.log(2.0)
 CERTAIN_RANK = 14.0
 MAX_NOISE_OF_RANK = 0.01
 MAX_ROWS_ELSEWHERE = 0.55
-# Quantiles with this distance, relative to the range, are 64 points of their grid apart. So they
+# Quantiles with this distance, relative to the range, are 16 points of their grid apart. So they
 # tell values apart if this fraction of the rows is between them, also within bounds that are much
 # wider than the values.
-MIN_RESOLVED_SPREAD = 2.0**-18
+MIN_RESOLVED_SPREAD = 2.0**-20
 MIN_ROWS_BETWEEN = 0.2
 # Bins tell values apart if none of them has more than this fraction of the rows.
 MAX_LARGEST_BIN = 0.5
