@@ -71,6 +71,8 @@ MIN_PART = 8
 # out of many ranges that contain a quarter of the rows would be chosen by chance with more noise.
 LONG_RANGE = 8
 MAX_NOISE_OF_LONG_RANGE = 0.08
+# Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
+MIN_STD = 2.0**-20
 # Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
 SLACK = 1.0 + 2.0**-40
 # Minimum number of values of a block.
@@ -154,7 +156,8 @@ class RefinementPlan(PlanValue):
     @cached_property
     def _max_counts_of_a_row(self):
         """Number of columns, times levels, at which the noise is `MAX_LEVEL_NOISE` of the rows."""
-        ratio = MAX_LEVEL_NOISE * self.n_rows / self.mechanism(1, 1).deviation(1)
+        std = max(MIN_STD, self.mechanism(1, 1).deviation(1))
+        ratio = MAX_LEVEL_NOISE * self.n_rows / std
         # Gaussian noise grows with the square root of the number of counts of a row.
         return ratio**2 if isinstance(self.whole, GaussianMechanism) else ratio
 
@@ -229,7 +232,8 @@ class RefinementPlan(PlanValue):
         """Return the number of cells of a level, a power of two, so that sums have little noise."""
         if level == 0:
             return FIRST_CELLS
-        max_length = (MAX_NOISE_OF_LONG_RANGE * self.n_rows / mechanism.deviation(MAX_CELLS)) ** 2
+        std = max(MIN_STD, mechanism.deviation(MAX_CELLS))
+        max_length = (MAX_NOISE_OF_LONG_RANGE * self.n_rows / std) ** 2
         is_third_of_three = level == 2 and n_levels == MIN_LEVELS
         n_cells = MIN_CELLS_OF_THIRD_LEVEL if is_third_of_three else MIN_CELLS
         while n_cells < MAX_CELLS and 2 * n_cells <= MIN_GAIN * max_length:

@@ -214,6 +214,13 @@ def test_a_single_value_is_reported_and_keeps_coarse_cells():
         assert found.high - found.low >= 2.0**-13 * 16
 
 
+def test_no_noise_is_no_error():
+    for epsilon in (1e9, 1e12):
+        x = 1e12 + np.random.default_rng(0).integers(0, 999, 1000).astype(float)
+        low, high = bounds_of(x[:, None], epsilon)
+        assert low[0] <= 1e12 and 1e12 + 998 <= high[0] <= low[0] + 5000
+
+
 def test_doubles_resolve_the_bounds():
     """Otherwise bins or grid points that are chosen after the charge could not be computed."""
     for spread in (0.0, 1.0, 50.0, 1e3):
