@@ -673,7 +673,8 @@ def _named_slice(columns, names):
 
 def _values_of(columns):
     """Return the entries of a list-like selection of columns."""
-    is_scalar = isinstance(columns, str) or not hasattr(columns, "__iter__")
+    has_entries = hasattr(columns, "__iter__") and getattr(columns, "ndim", 1) > 0
+    is_scalar = isinstance(columns, str) or not has_entries
     return [columns] if is_scalar else list(columns)
 
 
@@ -685,4 +686,6 @@ def _column_words(columns):
         step = [] if columns.step is None else [str(columns.step)]
         return f"columns {':'.join(ends + step)}"
     values = _values_of(columns)
+    if not values:
+        return "columns of an empty list"
     return "columns " + ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
