@@ -59,7 +59,9 @@ class DPSimpleImputer(PlannedTransformer):
         positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0. Ignored by the other strategies.
+        is 0. Numbers must be finite. Whether a cell is missing is private, so a pipeline is refused
+        if a later step does not accept this value: for a column of strings write a string.
+        Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -356,7 +358,10 @@ class DPSimpleImputer(PlannedTransformer):
         return examples
 
     def _fills_numbers(self, form):
-        """Return True if `transform` returns numbers, False if objects, None if unknown."""
+        """Return True if `transform` returns numbers, False if objects, None if unknown.
+
+        It is False, too, if only the fitted statistics decide.
+        """
         if self.strategy in ("mean", "median"):
             return True
         if form.kinds is None:

@@ -118,12 +118,12 @@ class Known(FrozenValue):
             # A function may return another container than the one that it receives. Functions of
             # NumPy return a pandas frame with the same columns for a pandas frame.
             is_known = form.library in ("", "pandas") and is_elementwise(step.func, step.kw_args)
-            if step.validate or not (is_known and form.holds_numbers):
+            if not (is_known and form.holds_numbers):
                 return TableForm(
                     n_rows=form.n_rows, classes=form.classes, n_columns=output.n_columns
                 )
             cells = kind_of(np.asarray(_of_one(step.func)).dtype)
-            if form.library and library in ("", form.library):
+            if form.library and not step.validate and library in ("", form.library):
                 library = form.library
                 names = form.names
         return replace(

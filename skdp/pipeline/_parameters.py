@@ -177,7 +177,21 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
             try:
                 _check_step(step, table)
             except REFUSALS as error:
-                yield step, _with_fill_values(error, step, walk.steps)
+                if _fails_by_fill_values(step, table):
+                    error = _with_fill_values(error, step, walk.steps)
+                yield step, error
+
+
+def _fails_by_fill_values(step, table):
+    """Return True if a step that fails would not fail without the values that imputers fill in."""
+    if "mixed" not in (step.form.kinds or ()):
+        return False
+    form = replace(step.form, kinds=_container_kinds(step.form), examples={})
+    try:
+        _check_step(replace(step, form=form), table)
+    except REFUSALS:
+        return False
+    return True
 
 
 def _with_fill_values(error, step, steps):
@@ -188,12 +202,8 @@ def _with_fill_values(error, step, steps):
     imputers = [
         earlier
         for earlier in steps
-        if "mixed" in (step.form.kinds or ())
-        and earlier.name in step.before
-        and type(earlier.estimator).__name__ == "DPSimpleImputer"
+        if earlier.name in step.before and type(earlier.estimator).__name__ == "DPSimpleImputer"
     ]
-    if not imputers:
-        return error
     fills = " and ".join(
         f"fill_value={imputer.estimator.fill_value!r} of step {imputer.title!r}"
         for imputer in imputers

@@ -604,7 +604,7 @@ def _check_resolved(columns, form):
     try:
         row = transformer.set_output(transform="default").fit_transform(_row_of_positions(form))
     except Exception as error:
-        # Errors of the libraries of frames have classes of their own.
+        # The libraries of frames raise errors of other classes.
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ValueError(
             f"{_column_words(columns)} cannot be selected ({reason}); write a list of names or a "
@@ -638,7 +638,7 @@ def _has_known_container(form):
 
 def _selected(selector, form):
     """Return the positions that a selector chooses by pattern and dtype; None if unknown."""
-    if type(selector) is make_column_selector and form.library not in (None, "pandas"):
+    if type(selector) is make_column_selector and form.library in ("", "polars", "pyarrow"):
         container = f"a {form.library} frame" if form.library else "an array"
         raise ValueError(
             f"make_column_selector reads pandas frames, but the step receives {container}; use "
