@@ -262,9 +262,11 @@ def test_whether_a_cell_is_missing_does_not_decide_whether_a_fit_is_refused(fill
     # The remedy is named, with the step.
     assert "fill_value" in message
     assert refused(pipe, TABLE, fit) == message
-    for right in (0.5, True):
-        pipe = make_pipeline(beside(imputer(right), ["q"]), classifier())
-        accepted(pipe, GAPS, fit)
+
+
+@pytest.mark.parametrize("fill_value", [0.5, True])
+def test_a_number_for_missing_numbers_is_fitted_at_the_price(fill_value):
+    accepted(make_pipeline(beside(imputer(fill_value), ["q"]), classifier()), GAPS)
 
 
 WORDS = pd.Series(np.where(X[:, 0] < 0.2, None, np.where(Y, "a", "b")))
