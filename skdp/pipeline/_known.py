@@ -30,7 +30,7 @@ from skdp.pipeline._functions import (
 )
 from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
 from skdp.utils._frames import kind_of
-from skdp.utils._output import asks_for_frame
+from skdp.utils._output import frame_library
 from skdp.utils._values import FrozenValue
 
 # Description of each kind of step that `step_kind` returns.
@@ -116,19 +116,27 @@ class Known(FrozenValue):
         """Return the form of an accepted step's output, from the form of its input."""
         output = form.with_columns(self.width(step, form.n_columns))
         cells = self.cells
+        library = frame_library(step)
+        names = None
         if not cells:
-            # A function may return another container than the one that it receives.
-            is_array = form.is_frame is False and is_elementwise(step.func, step.kw_args)
-            if not (is_array and form.holds_numbers):
+            # A function may return another container than the one that it receives. Functions of
+            # NumPy return a pandas frame with the same columns for a pandas frame.
+            is_known = form.library in ("", "pandas") and is_elementwise(step.func, step.kw_args)
+            if not (is_known and form.holds_numbers):
                 return TableForm(
                     n_rows=form.n_rows, classes=form.classes, n_columns=output.n_columns
                 )
             cells = kind_of(np.asarray(_of_one(step.func)).dtype)
+            if form.library and not step.validate and library in ("", form.library):
+                library = form.library
+                names = form.names
         return replace(
             output,
             kinds=None if output.n_columns is None else (cells,) * output.n_columns,
             holds_numbers=cells == "number",
-            is_frame=asks_for_frame(step),
+            library=library,
+            names=names,
+            has_names=None,
             is_sparse=self._makes_sparse(step, form),
         )
 
