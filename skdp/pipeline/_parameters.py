@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._kinds import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
@@ -295,8 +296,13 @@ def _check_columns(step):
             f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
             "verbose_feature_names_out=True adds the names of the parts as prefixes"
         )
-    if "text" in kinds and not (tags.string or tags.categorical):
-        raise non_numeric_error(column_name(kinds.index("text"), step.form.names))
+    refused = () if tags.string or tags.categorical else ("text",)
+    if "data_norm" in step.params:
+        # Dates and durations have no unit that is comparable with other columns.
+        refused += TIME_KINDS
+    for j, kind in enumerate(kinds):
+        if kind in refused:
+            raise non_numeric_error(column_name(j, step.form.names))
 
 
 def _check_has_names(step):

@@ -53,17 +53,42 @@ def label_kind_of(dtype):
 
     Returns
     -------
-    {"numbers", "text", None}
-        None for objects, dates, and categorical types, whose labels have any type.
+    {"numbers", "text", "bytes", None}
+        None for objects, dates, and categorical types that list labels of several kinds.
     """
     kind = kind_of(dtype)
     if kind in ("number", "boolean"):
         # Intervals have the subtype of their ends.
         return None if hasattr(dtype, "closed") else "numbers"
-    # Names of categorical types, polars' Enum and Arrow's dictionaries do not show their labels.
+    arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
+    if hasattr(arrow_type, "value_type") and kind == "label":
+        # The type of Arrow's dictionaries names the type of their labels.
+        return label_kind_of(arrow_type.value_type)
+    if hasattr(dtype, "is_temporal"):
+        # polars' Categorical and Enum list strings.
+        return {"label": "text"}.get(kind, "bytes" if str(dtype) == "Binary" else None)
+    if hasattr(dtype, "categories"):
+        return _kind_of_listed_labels(dtype.categories)
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    if name.lower().startswith(("binary", "large_binary", "fixed_size_binary")):
+        return "bytes"
     is_text = name.lower().startswith(("str", "large_str", "utf8"))
     return "text" if is_text and kind == "label" else None
+
+
+def _kind_of_listed_labels(labels):
+    """Return the kind of the labels that a categorical type of pandas lists, or None.
+
+    The list is part of the type, like the type of a column of strings. Only the kind is read.
+    """
+    if labels is None or getattr(labels, "dtype", None) is None:
+        return None
+    if not (isinstance(labels.dtype, np.dtype) and labels.dtype.kind == "O"):
+        return label_kind_of(labels.dtype)
+    texts = [isinstance(label, str) for label in labels]
+    # Dask lists one placeholder if it does not know the labels.
+    is_known = texts and list(labels) != ["__UNKNOWN_CATEGORIES__"]
+    return "text" if is_known and all(texts) else None
 
 
 def number_type_of(dtype):

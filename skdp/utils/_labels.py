@@ -277,7 +277,8 @@ def label_hashes(values, key):
 
 LARGE_NUMBERS = "numbers of a magnitude of 2**53 or more"
 # Kind of the values of an array as labels, by the kind of its type.
-ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
+ARRAY_KINDS = dict.fromkeys("biuf", "numbers") | {
+    "c": "complex numbers",
     "U": "text",
     "T": "text",
     "S": "bytes",
