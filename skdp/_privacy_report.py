@@ -1,6 +1,7 @@
 """Privacy reports: one document on the guarantees of models and on the budgets of data sets."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -42,7 +42,12 @@ from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
-from skdp.ledger._report import describe_composition, describe_relation, describe_unit
+from skdp.ledger._report import (
+    describe_composition,
+    describe_part,
+    describe_relation,
+    describe_unit,
+)
 from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
@@ -998,6 +1003,9 @@ class PrivateFit(PrivateRelease):
         # cost but no charge.
         charges = () if self._is_free else (self.public_charge(mechanism),)
         price = charges[0] if charges else self.cost_of(mechanism)
+        part = charges[0].part if charges else None
+        if part is not None:
+            public = (*public, describe_part(part))
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)

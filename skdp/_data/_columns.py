@@ -41,6 +41,7 @@ from skdp.utils._labels import (
     label_kinds,
 )
 from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
+from skdp.utils._warnings import warn_user
 
 # Expressions of pandas that return dates and durations in days.
 DAYS_OF = {
@@ -254,6 +255,7 @@ class ColumnTable:
             Declared categories, each of which the column's type must be able to hold.
         """
         self._check_types(labels or {}, expected or {})
+        self._warn_of_mixed_kinds(expected or {})
         label_checks = {} if labels is None else self._label_kind_checks(labels)
         for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
@@ -324,6 +326,21 @@ class ColumnTable:
         if messages:
             raise ValueError(join_messages(messages))
 
+    def _warn_of_mixed_kinds(self, expected):
+        """Warn of lists of several kinds for columns whose type allows values of any kind.
+
+        The values of such a column may not decide what is refused: a list of the wrong kind that
+        has one label of the right kind would be accepted without a word.
+        """
+        for j, categories in expected.items():
+            kinds = label_kinds(categories)
+            if len(kinds) > 1 and self._label_kinds[j] is None:
+                warn_user(
+                    f"the categories of {self.name(j)} are {' and '.join(sorted(kinds))}, which "
+                    "never equal one another ('1' is not 1), and the column's type allows all of "
+                    "them: declare only categories of the kind that its values have"
+                )
+
     def _label_kind_checks(self, labels):
         """Return a check of the values' kinds, for each column whose type allows other kinds."""
         checks = {}
@@ -341,12 +358,12 @@ class ColumnTable:
             return [j for j in columns if self._has_large_numbers[j]]
         return columns
 
-    def holds_times(self, column):
-        """Return True if the column's type is NumPy's type of dates or of durations."""
+    def may_hold_times(self, column):
+        """Return True if the column's type is one of dates, of durations or of objects."""
         if self.time_types[column] is not None:
             return True
         array = self._columns[column] if self.matrix is None else self.matrix
-        return array.dtype.kind in TIMES
+        return array.dtype.kind in f"{TIMES}O"
 
     def kind_is_public(self, column):
         """Return True if the column's type determines the kind of its values as labels."""

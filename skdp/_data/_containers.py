@@ -102,23 +102,22 @@ def _as_number(value, name):
         return value
     if is_missing(value):
         return np.nan
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return float(value.astype(np.int64))
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
     if isinstance(value, bytes):
         # Python would read the text of a number, and an array of bytes is refused.
         raise non_numeric_error(name)
     try:
-        if isinstance(value, np.datetime64 | np.timedelta64):
-            # Cells of one column may count different units.
-            raise TypeError("a cell is a date or duration")
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
         hint = ""
-        if isinstance(value, datetime.timedelta | np.timedelta64):
+        if isinstance(value, datetime.timedelta):
             hint = f"; {DURATION_HINT}"
-        elif isinstance(value, datetime.date | np.datetime64):
+        elif isinstance(value, datetime.date):
             hint = f"; {DATE_HINT}"
         raise TypeError(f"{non_numeric_error(name)}{hint} ({error})") from None
     except ValueError:

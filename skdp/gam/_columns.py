@@ -81,7 +81,12 @@ class Column(FrozenValue):
         if self.kind != "number":
             _check_time_cells(values, self.kind)
             return _days(values)
-        if values.dtype.kind in "mM":
+        times = (np.datetime64, np.timedelta64)
+        if values.dtype.kind == "O":
+            has_times = any(issubclass(cls, times) for cls in set(map(type, values.tolist())))
+            if has_times and not all(map(is_missing, [v for v in values if isinstance(v, times)])):
+                raise TypeError("dates and durations are not numbers")
+        elif values.dtype.kind in "mM" and not np.isnat(values).all():
             raise TypeError("dates and durations are not numbers")
         return as_numbers(values)
 
@@ -442,7 +447,7 @@ def _read_numbers(table, indices, rows, checks):
     """Return numeric columns, or raise `ValueError` for the first one with other values."""
     try:
         numbers = table.numeric(indices, rows)
-        if not checks or not (np.isinf(numbers).any() or any(map(table.holds_times, indices))):
+        if not checks or not (np.isinf(numbers).any() or any(map(table.may_hold_times, indices))):
             return numbers
     except (TypeError, ValueError):
         if not checks:

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._kinds import container_kinds
+from skdp._data._kinds import TIME_KINDS, container_kinds
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
@@ -153,7 +153,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     ]
     if all(form.kinds is not None for form in forms):
         kinds = [kind for form in forms for kind in form.kinds]
-        if not makes_frame and set(kinds) - {"number"}:
+        is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
+        if not makes_frame and set(kinds) - {"number"} and not is_of_times:
             kinds = None
     if makes_frame and all(form.names is not None for form in forms):
         # A format that cannot be used is refused by `check_joined_names`.

@@ -136,6 +136,9 @@ def in_memory(table):
         others, or if dask declares no type.
     """
     kind = type(table)
+    if kind.__name__ == "RecordBatch" and hasattr(kind, "to_pylist"):
+        # scikit-learn reads the names of an Arrow table, but not those of a batch.
+        return _table_of_batch(table)
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
         frame = table.collect()
         return frame.to_series() if frame.width == 1 else frame
@@ -150,6 +153,13 @@ def in_memory(table):
         )
     checked = table.map_partitions(checked_partition, declared(table), meta=table._meta)
     return checked.compute()
+
+
+def _table_of_batch(batch):
+    """Return a record batch of Arrow as a table."""
+    from pyarrow import Table
+
+    return Table.from_batches([batch])
 
 
 def checked_blocks(array):
@@ -424,6 +434,9 @@ def _pandas_values(column, without_zones=False):
     if dtype.kind in TIMES and zone is not None and without_zones:
         return column_values(column.dt.tz_convert(None))
     if dtype.kind in TIMES and zone is None:
+        if str(dtype).startswith("date"):
+            # pandas cannot convert Arrow's dates without a time of day if one is missing.
+            return column.to_numpy(dtype=object, na_value=None).astype(dtype.numpy_dtype), False
         return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
     return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
 

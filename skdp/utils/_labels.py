@@ -344,6 +344,18 @@ def kind_of_others(values, kinds):
     return None
 
 
+def has_kind(values, kinds):
+    """Return True if no value is present, or the kind of one is in a set; as `kind_of_others`."""
+    is_empty = True
+    for cell in values.ravel().tolist():
+        if is_missing(cell):
+            continue
+        is_empty = False
+        if TYPE_KINDS.get(type(cell)) in kinds or _kind_of_key(label_key(cell)) in kinds:
+            return True
+    return is_empty
+
+
 def _kind_of_key(key):
     """Return the kind of a label by its key; None if it is missing or no label."""
     if key is None or key is MISSING_KEY:
