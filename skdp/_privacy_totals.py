@@ -106,7 +106,7 @@ class _Part:
     names: dict = field(default_factory=dict)
     neighbors: list = field(default_factory=list)
     unknown_fits: list = field(default_factory=list)
-    cost: TotalCost = None
+    cost: TotalCost = field(init=False)
 
     def add(self, statement):
         self.names[statement.estimator] = None

@@ -173,6 +173,7 @@ def test_mixed_lists_for_objects_are_warned_of_before_the_charge(name):
         make(name, accountant, [[0, 1, "zz"]]).fit(table, Y)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", LABELED)
 @pytest.mark.parametrize("form", TEXTS)
 def test_complex_numbers_are_no_categories(name, form):
