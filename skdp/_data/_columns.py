@@ -329,8 +329,8 @@ class ColumnTable:
     def _warn_of_mixed_kinds(self, expected):
         """Warn of lists of several kinds for columns whose type allows values of any kind.
 
-        The values of such a column may not decide what is refused: a list of the wrong kind that
-        has one label of the right kind would be accepted without a word.
+        Its values must not decide on a refusal, so that a list of the wrong kind that has one label
+        of the right kind is accepted.
         """
         for j, categories in expected.items():
             kinds = label_kinds(categories)
