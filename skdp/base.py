@@ -33,7 +33,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
 from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
-from skdp._data._lengths import check_lengths, computed_column
+from skdp._data._kinds import known_kinds
+from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -41,7 +42,12 @@ from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
-from skdp.ledger._report import describe_composition, describe_relation, describe_unit
+from skdp.ledger._report import (
+    describe_composition,
+    describe_part,
+    describe_relation,
+    describe_unit,
+)
 from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
@@ -347,9 +353,11 @@ class ReadTable(FrozenValue):
 
 def _read_numbers(estimator, X, y=None):
     """Return the `ReadTable` of finite numbers, and of labels or targets if y is passed."""
+    X = opened_table(X)
     rows = read_array(estimator, X, dtype=np.float64)
     names = names_for_keys(estimator)
-    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names)
+    kinds = known_kinds(X)
+    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, kinds=kinds)
     if y is not None or get_tags(estimator).target_tags.required:
         rows = RowsAndTarget(rows, read_target(estimator, y, len(rows)))
     return ReadTable(rows=rows, shape=shape)
@@ -535,10 +543,12 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
-        X = self._read(X, reset=reset)
-        classes, y = self._read_target(y, X.shape[0], **declared)
-        rows = X if y is None else RowsAndTarget(X, y)
-        return ReadTable(rows=rows, shape=self._shape_of(X, classes=classes))
+        # A partitioned table declares its types only after it was opened.
+        X = opened_table(X)
+        rows = self._read(X, reset=reset)
+        classes, y = self._read_target(y, rows.shape[0], **declared)
+        shape = self._shape_of(rows, classes=classes, kinds=known_kinds(X))
+        return ReadTable(rows=rows if y is None else RowsAndTarget(rows, y), shape=shape)
 
     def _read_target(self, y, n_rows):
         return None, None
@@ -1011,6 +1021,9 @@ class PrivateFit(PrivateRelease):
         # cost but no charge.
         charges = () if self._is_free else (self.public_charge(mechanism),)
         price = charges[0] if charges else self.cost_of(mechanism)
+        part = charges[0].part if charges else None
+        if part is not None:
+            public = (*public, describe_part(part))
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)

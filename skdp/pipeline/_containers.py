@@ -5,9 +5,10 @@ from numbers import Real
 
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._kinds import TIME_KINDS
 from skdp.pipeline._forms import joined_names, repeated_names
 from skdp.pipeline._instances import is_estimator
-from skdp.utils._output import frame_library
+from skdp.utils._output import asks_for_frame, frame_library
 from skdp.utils._validation import check_n_jobs
 
 
@@ -100,6 +101,24 @@ def _check_weights(weights, names):
                 f"transformer_weights must be finite numbers, within {-MOST_WEIGHT} and "
                 f"{MOST_WEIGHT}, got {weight!r} for {name!r}"
             )
+
+
+def check_joined_times(container, forms):
+    """Raise `ValueError` if an array would join columns of dates or durations with numbers.
+
+    NumPy has no type for dates beside numbers, and makes durations of numbers beside durations.
+    """
+    if asks_for_frame(container):
+        return
+    # Without columns a part joins nothing.
+    forms = [form for form in forms if form.n_columns != 0]
+    kinds = {kind for form in forms for kind in form.kinds or ()}
+    is_with_numbers = kinds & {"number", "boolean"} or any(form.holds_numbers for form in forms)
+    if kinds & set(TIME_KINDS) and is_with_numbers and not kinds & {"object", "label", "cells"}:
+        raise ValueError(
+            "columns of dates or durations are joined with columns of numbers in one array: use "
+            "DPTableVectorizer, which reads both, or convert them to numbers first"
+        )
 
 
 def check_joined_names(container, parts, forms):

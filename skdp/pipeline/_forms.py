@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._kinds import container_kinds, types_of
+from skdp._data._kinds import TIME_KINDS, container_kinds, types_of
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
@@ -193,7 +193,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     examples = {}
     if all(form.kinds is not None for form in forms):
         kinds = [kind for form in forms for kind in form.kinds]
-        if set(kinds) - {"number"}:
+        is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
+        if set(kinds) - {"number"} and not is_of_times:
             kinds = None if library else _kinds_in_array(kinds)
         if kinds is not None:
             examples = _joined_examples(forms)

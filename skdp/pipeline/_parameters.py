@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._kinds import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
@@ -340,9 +341,14 @@ def _check_columns(step):
             f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
             "verbose_feature_names_out=True adds the names of the parts as prefixes"
         )
-    if tags.string or tags.categorical:
-        return
+    accepts_labels = tags.string or tags.categorical
+    # Dates and durations have no unit that is comparable with other columns.
+    refuses_times = "data_norm" in step.params
     for j, kind in enumerate(kinds):
+        if refuses_times and kind in TIME_KINDS:
+            raise non_numeric_error(column_name(j, step.form.names))
+        if accepts_labels:
+            continue
         values = step.form.examples.get(j, []) if kind == "mixed" else ["a"] * (kind == "text")
         if not all(isinstance(value, Real) for value in values):
             raise non_numeric_error(column_name(j, step.form.names))

@@ -13,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp.pipeline._containers import check_container, check_joined_names
+from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
 from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._functions import has_bounded_domain
 from skdp.pipeline._instances import (
@@ -304,6 +304,7 @@ def _walk_side_by_side(container, place, walk):
         walk.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
     forms = [output.form for output in outputs]
     walk.check(container, place, check_joined_names, names, forms)
+    walk.check(container, place, check_joined_times, forms)
     return replace(
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
