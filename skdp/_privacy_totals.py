@@ -129,7 +129,7 @@ def total_costs(releases, budgets, configs, description):
     """Return the total cost of releases from the same rows.
 
     Charges in one ledger compose by its rule. Costs of several ledgers, and of releases in no
-    ledger, add up (basic composition), which holds whatever their rules are. Costs under different
+    ledger, add up (basic composition), which holds for all their rules. Costs under different
     relations or for different units do not add up: then there is no single total.
 
     Parameters
@@ -341,9 +341,9 @@ def _cost_of_fit(group, costs):
     plans = dict(release.plan for release, _ in group if release.plan is not None)
     limits = [(plan.epsilon, plan.delta) for plan in plans.values()]
     limits += [release.nominal for release, _ in group if release.plan is None]
-    found = [math.fsum(values) for values in zip(*costs, strict=True)]
+    summed = [math.fsum(values) for values in zip(*costs, strict=True)]
     limit = [math.fsum(values) for values in zip(*limits, strict=True)]
-    return tuple(map(max, found, limit))
+    return tuple(map(max, summed, limit))
 
 
 def separate_plans(planned_charges, relation):

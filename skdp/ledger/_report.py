@@ -78,7 +78,7 @@ def describe_unit(unit, max_rows, missing_ids="error"):
 
 
 def describe_part(part):
-    """Return a description of what is declared about the rows of a part; see `Part`."""
+    """Return a description of the declaration about the rows of a part; see `Part`."""
     basis = "their index" if part.by_index else "any public rule"
     return (
         f"the rows were declared to be part {part.index} of {part.parts} disjoint parts "

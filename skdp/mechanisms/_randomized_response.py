@@ -40,7 +40,7 @@ def _distinct_labels(categories):
     if any(isinstance(label, complex) for label in labels):
         raise ValueError(
             f"categories must not be complex numbers, which are no labels, got {labels!r}: declare "
-            "real numbers or strings, and convert the column likewise"
+            "real numbers or strings, and convert the column in the same way"
         )
     if any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
