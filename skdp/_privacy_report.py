@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
+from skdp._privacy_totals import PlainWrapper, Release, total_costs
 from skdp._version import __version__
 from skdp.ledger import PrivacyAccountant
-from skdp.ledger._report import BudgetReport, describe_composition, describe_unit
-from skdp.ledger._state import LedgerConfig, composed_price
+from skdp.ledger._report import BudgetReport, describe_unit
 from skdp.utils._documents import (
     PrintedDocument,
     Section,
@@ -51,7 +51,7 @@ SOURCES = (
 
 @dataclass(frozen=True)
 class Total(FrozenValue):
-    """Total cost of the reported releases from one data set.
+    """Total cost of the reported releases.
 
     Parameters
     ----------
@@ -66,9 +66,11 @@ class Total(FrozenValue):
     dataset : str
         The data set's name in the ledger; empty for releases that no ledger of the report contains.
     head_hash : str
-        The hash of the last record of that ledger.
+        The hash of the last record of that ledger; empty if there are several.
     n_charges : int
         The number of charges. A plan with a single charge counts once.
+    parts : tuple of str, default=()
+        The costs that add up to this total, if the charges are in several ledgers.
     """
 
     of: str
@@ -79,6 +81,7 @@ class Total(FrozenValue):
     dataset: str
     head_hash: str
     n_charges: int
+    parts: tuple = ()
 
     def section(self):
         """Return the total as a section of a document.
@@ -92,6 +95,7 @@ class Total(FrozenValue):
             ("relation", self.neighbors),
             ("composition", self.composition),
             ("charges", str(self.n_charges)),
+            ("sum of", "; ".join(self.parts)),
             ("data set", self.dataset or "none: these releases are in no ledger of this report"),
             ("ledger", self.head_hash),
         ]
@@ -145,7 +149,8 @@ class PrivacyReport(FrozenValue):
     without_statement : tuple of str
         Names of the steps and models that have no privacy statement.
     totals : tuple of Total, default=()
-        The total cost of the fits for each data set: the figure to quote.
+        The total cost of the fits, the figure to quote. Several ledgers add up, unless their
+        relations or privacy units differ: then there is one total per ledger.
     made : str, default=now
         Time at which the document was created, UTC.
     version : str, default=this version
@@ -256,6 +261,14 @@ class PrivacyReport(FrozenValue):
 
     __str__ = to_text
 
+    def _costs_more_than_its_statement(self):
+        """Return True if a single statement is not the total, as for the best model of a search."""
+        return any(
+            total.epsilon > statement.epsilon or total.delta > statement.delta
+            for total in self.totals
+            for statement in self.statements
+        )
+
     def _sections(self):
         yield self.summary.section()
         if self.statements:
@@ -263,7 +276,7 @@ class PrivacyReport(FrozenValue):
             notes = (PLANNED_TOGETHER,) if is_planned else ()
             tables = (_release_table(self.statements),)
             yield Section("Releases of this report", tables=tables, notes=notes)
-        if len(self.statements) > 1:
+        if len(self.statements) > 1 or self._costs_more_than_its_statement():
             # A single statement is itself the total.
             yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
@@ -575,12 +588,8 @@ class _ReportContents:
     Attributes
     ----------
     statements : list of PrivacyStatement
-    outer_charges : list of tuple of Charge
-        For each statement the charges of the search that published its model. They are counted with
-        the search, so the model's are not counted again.
-    plans : list of (int, plan) or None
-        For each statement the split budget that its estimator is a step of, with a number: copies
-        of a pipeline share one plan, but each copy is a separate fit.
+    releases : list of Release
+        Each statement with the containers that its estimator is nested in.
     without_statement : list of str
         Names of the estimators that have no statement.
     budgets : dict
@@ -595,19 +604,20 @@ class _ReportContents:
         self.reads_ledgers = reads_ledgers
         self.plan_costs = {}
         self.statements = []
-        self.outer_charges = []
-        self.plans = []
+        self.releases = []
         self.without_statement = []
         self.budgets = {}
         self.configs = {}
         # The plan of the container that is being added, if any, and the number of plans so far.
         self._plan = None
         self._n_plans = 0
+        # The outermost wrapper without privacy of the estimator that is being added.
+        self._wrapper = None
 
     def select_statements(self, is_selected):
         """Select some statements, with their plans; `all_statements` still has all of them."""
         self.all_statements = self.statements
-        for name in ("statements", "outer_charges", "plans"):
+        for name in ("statements", "releases"):
             pairs = zip(getattr(self, name), is_selected, strict=True)
             setattr(self, name, [value for value, selected in pairs if selected])
 
@@ -636,10 +646,9 @@ class _ReportContents:
                 f"budget reports, got {source!r}"
             )
 
-    def _add_statement(self, statement, outer_charges):
+    def _add_statement(self, statement, outer_charges, nominal=(0.0, 0.0)):
         self.statements.append(statement)
-        self.outer_charges.append(outer_charges)
-        self.plans.append(self._plan)
+        self.releases.append(Release(statement, outer_charges, self._plan, self._wrapper, nominal))
 
     def _add_budget(self, report, config=None):
         key = report.dataset, report.head_hash
@@ -656,8 +665,10 @@ class _ReportContents:
     def _add_estimator(self, source, name, outer_charges):
         nested_estimators = _nested_estimators(source)
         parameters = source.get_params(deep=False)
+        begins_wrapper = False
         if hasattr(source, "privacy_"):
-            self._add_statement(source.privacy_, outer_charges)
+            nominal = parameters.get("epsilon", 0.0), parameters.get("delta", 0.0)
+            self._add_statement(source.privacy_, outer_charges, nominal)
             outer_charges = (*outer_charges, *source.privacy_.charges)
             reservation = getattr(parameters.get("accountant"), "reservation", None)
             if reservation is not None:
@@ -669,6 +680,7 @@ class _ReportContents:
             # A search without a statement chose its best model by raw scores of the same rows, and
             # other wrappers may have learned from the rows, too.
             self.without_statement.append(name)
+            begins_wrapper = self._wrapper is None and bool(nested_estimators)
         self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container covers all steps within it.
         plan = getattr(source, "_budget_plan", None)
@@ -676,166 +688,19 @@ class _ReportContents:
         if begins_plan:
             self._plan = self._n_plans, plan
             self._n_plans += 1
+        if begins_wrapper:
+            self._wrapper = PlainWrapper.of(source)
         for nested_name, nested in nested_estimators:
             self.add(nested, f"{name}: {nested_name} ({type(nested).__name__})", outer_charges)
         if begins_plan:
             self._plan = None
+        if begins_wrapper:
+            self._wrapper = None
 
     def totals(self, description):
-        """Yield the total cost of all statements, one `Total` for each data set."""
-        # The charges in the ledgers, by their hash.
-        records = {}
-        for key, budget in self.budgets.items():
-            for charge in budget.charges:
-                records[charge.hash] = (key, charge)
-        recorded = {}
-        unrecorded = {}
-        neighbors = {}
-        # All steps that a search published share its charge, which is one object.
-        seen = set()
-        statements = zip(self.plans, self.statements, self.outer_charges, strict=True)
-        for plan, statement, outer_charges in statements:
-            unit_key = statement.relation, statement.unit
-            new_charges = []
-            for charge in statement.charges:
-                if charge.hash in records:
-                    # One charge in the ledger covers all steps of a plan.
-                    key, charge = records[charge.hash]
-                    recorded.setdefault(key, {})[charge.hash] = charge
-                else:
-                    key = unit_key
-                    # A model that was fitted again after the search has a separate charge.
-                    if id(charge) not in seen and charge not in outer_charges:
-                        new_charges.append(charge)
-                    seen.add(id(charge))
-                neighbors.setdefault(key, []).append(statement.neighbors)
-            if new_charges:
-                unrecorded.setdefault(unit_key, []).append((plan, new_charges))
-        for key, charges in recorded.items():
-            config = self.configs.get(key) or _config_of(self.budgets[key])
-            epsilon, delta = composed_price(tuple(charges.values()), config)
-            dataset, head_hash = key
-            yield Total(
-                of=description,
-                epsilon=epsilon,
-                delta=delta,
-                neighbors=f"{config.relation}: {_common_neighbors(neighbors[key])}",
-                composition=describe_composition(config.composition),
-                dataset=dataset,
-                head_hash=head_hash,
-                n_charges=len(charges),
-            )
-        for key, planned_charges in unrecorded.items():
-            relation, _ = key
-            unplanned, costs = _separate_plans(planned_charges, relation)
-            n_charges = len(costs) + sum(map(len, unplanned))
-            rule = "basic, each split budget as the plan that it is" if costs else "basic"
-            # Calls of partial_fit on disjoint rows compose in parallel within one model, but not
-            # with the calls of other models: so each model is composed separately.
-            basic = LedgerConfig(1.0, 0.0, relation=relation)
-            costs += [composed_price(charges, basic) for charges in unplanned]
-            yield Total(
-                of=description,
-                epsilon=math.fsum(epsilon for epsilon, _ in costs),
-                delta=math.fsum(delta for _, delta in costs),
-                neighbors=f"{relation}: {_common_neighbors(neighbors[key])}",
-                composition=rule,
-                dataset="",
-                head_hash="",
-                n_charges=n_charges,
-            )
-
-
-def _separate_plans(planned_charges, relation):
-    """Separate the charges that steps of split budgets cover from the others.
-
-    Parameters
-    ----------
-    planned_charges : list of (plan, list of Charge)
-        The charges of each statement, with the number and the plan of its split budget, or None.
-    relation : {"add_remove", "replace_one"}
-
-    Returns
-    -------
-    unplanned : list of list of Charge
-        The charges of each statement that no plan covers.
-    costs : list of (float, float)
-        The (epsilon, delta) of each plan that covers some charges.
-    """
-    plans = dict(plan for plan, _ in planned_charges if plan is not None)
-    steps = {number: list(plan.planned) for number, plan in plans.items()}
-    covered = {number: [] for number in plans}
-    unplanned = []
-    for plan, charges in planned_charges:
-        others = charges
-        if plan is not None:
-            number, _ = plan
-            others = []
-            for charge in charges:
-                if _take_step(charge, steps[number], relation):
-                    covered[number].append(charge)
-                else:
-                    others.append(charge)
-        if others:
-            unplanned.append(others)
-    costs = [_cost_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
-    return unplanned, costs
-
-
-def _take_step(charge, steps, relation):
-    """Remove the first step that covers a charge; return False if no step does.
-
-    An estimator that was put into the pipeline later, or was fitted again, is covered only if it
-    costs at most as much as a planned step for which nothing else was charged.
-    """
-    for step in steps:
-        if _is_covered(charge, step, relation):
-            steps.remove(step)
-            return True
-    return False
-
-
-def _is_covered(charge, step, relation):
-    """Return True if a charge costs at most the planned cost of a step."""
-    if step.exact:
-        return step.covers(charge.event, relation)
-    delta = getattr(step.event, "delta", 0.0)
-    return charge.epsilon <= step.event.epsilon and charge.delta <= delta
-
-
-def _cost_of_plan(charges, plan):
-    """Return the (epsilon, delta) of the charged steps of one split budget.
-
-    All steps were planned before the first one ran, so the plan's cost bounds them together. If
-    only a few steps were fitted, the sum of their charges may be less.
-    """
-    epsilon = math.fsum(charge.epsilon for charge in charges)
-    delta = math.fsum(charge.delta for charge in charges)
-    if epsilon <= plan.epsilon and delta <= plan.delta:
-        return epsilon, delta
-    return plan.epsilon, plan.delta
-
-
-def _common_neighbors(descriptions):
-    """Return the description of the neighboring tables of several releases together.
-
-    If the number of units is public for one release, it is public for all of them together.
-    """
-    for description in descriptions:
-        if "is public" in description:
-            return description
-    return descriptions[0]
-
-
-def _config_of(report):
-    """Return a ledger configuration with basic composition, which holds for every ledger."""
-    return LedgerConfig(
-        *report.limit,
-        missing_ids=report.missing_ids,
-        relation=report.relation,
-        unit=report.unit,
-        max_rows=report.max_rows,
-    )
+        """Yield the total cost of all statements; see `total_costs`."""
+        for cost in total_costs(self.releases, self.budgets, self.configs, description):
+            yield Total(**vars(cost))
 
 
 # Attributes in which scikit-learn's wrappers, which may themselves learn from rows, store the

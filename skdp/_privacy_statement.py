@@ -18,6 +18,7 @@ NO_ACCOUNTANT = "none: no accountant"
 CHARGED_LATER = "none: the fit charged nothing; each release is charged when it is made"
 PLAN_NOT_CHARGED = "none: it is part of a plan that has no accountant"
 NO_LEDGER = "none: the release is in no ledger; the cost of other releases must be added"
+OF_ONE_ROW = " of one row; epsilon and delta are those of a group"
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
@@ -182,6 +183,15 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         noise_multiplier = ""
         if self.noise_multiplier is not None:
             noise_multiplier = f"{self.noise_multiplier:g}"
+        sensitivity = f"{self.sensitivity:g}"
+        stages = "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1))
+        if self.unit.startswith("group"):
+            # The noise is calibrated to one row, with a smaller epsilon than that of the group.
+            sensitivity += OF_ONE_ROW
+            noise_multiplier += OF_ONE_ROW if noise_multiplier else ""
+            stages += (
+                f"; sensitivities and noise multipliers are those{OF_ONE_ROW}" if stages else ""
+            )
         texts = {
             "estimator": self.estimator,
             "epsilon": format_rounded_up(self.epsilon),
@@ -190,7 +200,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "unit": self.unit,
             "mechanism": self.mechanism,
             "noise_scale": f"{self.noise_scale:g}",
-            "sensitivity": f"{self.sensitivity:g}",
+            "sensitivity": sensitivity,
             "part_of": self.part_of,
             "composition": self._describe_composition(),
             "sampler": self.sampler,
@@ -201,7 +211,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "trust_model": self.trust_model,
             "data_set": self.dataset,
             "noise_multiplier": noise_multiplier,
-            "stages": "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1)),
+            "stages": stages,
             "calls": self._describe_calls(),
             "covered": self.covered,
             "not_covered": self.not_covered,

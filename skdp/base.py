@@ -33,7 +33,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
 from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
-from skdp._data._lengths import check_lengths, computed_column
+from skdp._data._kinds import known_kinds
+from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
@@ -41,7 +42,12 @@ from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
-from skdp.ledger._report import describe_composition, describe_relation, describe_unit
+from skdp.ledger._report import (
+    describe_composition,
+    describe_part,
+    describe_relation,
+    describe_unit,
+)
 from skdp.ledger._state import Charge, LedgerConfig
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._stages import sampler_of, stages_of
@@ -49,7 +55,12 @@ from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import check_seed, is_inside_release
 from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import check_callers, is_judged_before_copies, is_sent_to_workers
+from skdp.utils._callers import (
+    check_callers,
+    is_judged_before_copies,
+    is_of_plan,
+    is_sent_to_workers,
+)
 from skdp.utils._dask import Run
 from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
 from skdp.utils._fit_arguments import fitted_names as fitted_names
@@ -113,11 +124,16 @@ def _check_callers_of(estimator, occasion):
     ----------
     estimator : estimator
     occasion : {"clone", "answer"}
+
+    Returns
+    -------
+    bool
+        True if a plan around the estimator checked its steps.
     """
     accountant = getattr(estimator, "accountant", None)
     # The callers of an outer release were checked when that release began.
     if is_inside_release() or isinstance(accountant, Allowance):
-        return
+        return False
 
     def policy():
         try:
@@ -127,7 +143,7 @@ def _check_callers_of(estimator, occasion):
             # accountant.
             return "warn"
 
-    check_callers(estimator, policy, occasion)
+    return check_callers(estimator, policy, occasion)
 
 
 def neighbors_of(accountant, config=None):
@@ -337,9 +353,11 @@ class ReadTable(FrozenValue):
 
 def _read_numbers(estimator, X, y=None):
     """Return the `ReadTable` of finite numbers, and of labels or targets if y is passed."""
+    X = opened_table(X)
     rows = read_array(estimator, X, dtype=np.float64)
     names = names_for_keys(estimator)
-    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names)
+    kinds = known_kinds(X)
+    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, kinds=kinds)
     if y is not None or get_tags(estimator).target_tags.required:
         rows = RowsAndTarget(rows, read_target(estimator, y, len(rows)))
     return ReadTable(rows=rows, shape=shape)
@@ -397,20 +415,28 @@ class PrivateEstimator(CallbackSupportMixin, BaseEstimator):
         if is_sent_to_workers():
             # A worker process does not see the tool that calls it from this process.
             try:
-                _check_callers_of(self, "clone")
+                if _check_callers_of(self, "clone"):
+                    replaced["_is_sent_by_plan"] = True
             except (ValueError, RawDataWarning) as error:
                 # joblib would hide an error while pickling, so the worker raises it.
                 replaced["_refusal"] = error
-        return super().__getstate__() | replaced
+        state = super().__getstate__() | replaced
+        if not replaced.get("_is_sent_by_plan"):
+            # A fitted model that returns from a worker process is not in that plan any more.
+            state.pop("_is_sent_by_plan", None)
+        return state
 
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
-        return super().__sklearn_clone__()
+        copied = super().__sklearn_clone__()
+        if is_of_plan(self):
+            copied._is_sent_by_plan = True
+        return copied
 
     def __sklearn_tags__(self):
         # scikit-learn's tools read the tags just before they read the folds of a generator, and of
         # frozen estimators.
-        if is_judged_before_copies(is_fitted=hasattr(self, "privacy_")):
+        if is_judged_before_copies(self, is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
 
@@ -517,10 +543,12 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
-        X = self._read(X, reset=reset)
-        classes, y = self._read_target(y, X.shape[0], **declared)
-        rows = X if y is None else RowsAndTarget(X, y)
-        return ReadTable(rows=rows, shape=self._shape_of(X, classes=classes))
+        # A partitioned table declares its types only after it was opened.
+        X = opened_table(X)
+        rows = self._read(X, reset=reset)
+        classes, y = self._read_target(y, rows.shape[0], **declared)
+        shape = self._shape_of(rows, classes=classes, kinds=known_kinds(X))
+        return ReadTable(rows=rows if y is None else RowsAndTarget(rows, y), shape=shape)
 
     def _read_target(self, y, n_rows):
         return None, None
@@ -993,6 +1021,9 @@ class PrivateFit(PrivateRelease):
         # cost but no charge.
         charges = () if self._is_free else (self.public_charge(mechanism),)
         price = charges[0] if charges else self.cost_of(mechanism)
+        part = charges[0].part if charges else None
+        if part is not None:
+            public = (*public, describe_part(part))
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)

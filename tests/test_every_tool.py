@@ -6,13 +6,18 @@ class that is not in that table, or that no line here builds, fails a test.
 """
 
 import inspect
+import sys
+import types
 import warnings
 
 import joblib
 import numpy as np
 import pytest
 import sklearn
+from scipy.stats import loguniform
+from sklearn.base import ClusterMixin
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import Birch, KMeans, MiniBatchKMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import (
     AdaBoostClassifier,
@@ -38,6 +43,7 @@ from sklearn.model_selection import (
     HalvingRandomSearchCV,
     KFold,
     RandomizedSearchCV,
+    StratifiedKFold,
     TunedThresholdClassifierCV,
     cross_val_predict,
     cross_val_score,
@@ -56,10 +62,13 @@ from sklearn.multioutput import (
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.svm import SVC
 from sklearn.utils import all_estimators
 
 from skdp import (
+    BudgetExceededError,
     DPGridSearchCV,
+    DPKMeans,
     DPLogisticRegression,
     DPRidge,
     DPSGDClassifier,
@@ -78,6 +87,7 @@ y = (X[:, 0] > 0).astype(int)
 TWO = np.c_[y, 1 - y]
 THREE = np.arange(120) % 3
 TARGET = X[:, 0]
+TARGETS = np.c_[TARGET, TARGET]
 FOLDS = KFold(2, shuffle=True, random_state=0)
 PERSONS = np.arange(120) // 2
 
@@ -188,6 +198,7 @@ OTHERS = {
         TransformedTargetRegressor(regressor(a), transformer=StandardScaler()),
         TARGET,
     ),
+    "the default regressor": lambda a: (TransformedTargetRegressor(transformer=scaler(a)), TARGET),
     "imputation": lambda a: (IterativeImputer(regressor(a), max_iter=1), TARGET),
     "private steps": lambda a: (Pipeline([("s", scaler(a)), ("c", classifier(a))]), y),
     "a raw step": lambda a: (Pipeline([("s", StandardScaler()), ("c", classifier(a))]), y),
@@ -605,3 +616,394 @@ def test_every_ensemble_of_imbalanced_learn_is_refused():
     for _, cls in testing.all_estimators():
         if "estimator" in inspect.signature(cls).parameters and hasattr(cls, "predict"):
             check(lambda a, c=cls: c(estimator=classifier(a)).fit(X, y), False)
+
+
+def default_regressor():
+    return TransformedTargetRegressor(func=np.tanh, inverse_func=np.arctanh, check_inverse=False)
+
+
+def target_scorer(accountant):
+    more = {"target_bounds": (-1, 1), "accountant": accountant}
+    return make_dp_scorer("neg_mean_squared_error", epsilon=0.1, **more)
+
+
+def target_search(accountant, model, grid):
+    return GridSearchCV(model, grid, scoring=target_scorer(accountant), cv=FOLDS)
+
+
+# Places of a regressor that None stands for, as functions of an accountant.
+DEFAULT_REGRESSOR = {
+    "a pipeline": lambda a: make_pipeline(scaler(a), default_regressor()),
+    "a tool of a tool": lambda a: make_pipeline(
+        scaler(a), TransformedTargetRegressor(default_regressor())
+    ),
+    "voting": lambda a: VotingRegressor([("a", regressor(a)), ("b", default_regressor())]),
+    "stacking": lambda a: StackingRegressor(
+        [("a", regressor(a)), ("b", default_regressor())], regressor(a), cv=FOLDS
+    ),
+    "a last stage": lambda a: StackingRegressor(
+        [("a", regressor(a))], default_regressor(), cv=FOLDS
+    ),
+    "a selection": lambda a: make_pipeline(
+        scaler(a), SelectFromModel(default_regressor(), importance_getter="regressor_.coef_")
+    ),
+    "a candidate": lambda a: target_search(
+        a, Pipeline([("m", regressor(a))]), {"m": [regressor(a), default_regressor()]}
+    ),
+    "a setting": lambda a: target_search(
+        a, TransformedTargetRegressor(regressor(a)), {"regressor": [None]}
+    ),
+    "a removed regressor": lambda a: make_pipeline(
+        scaler(a), TransformedTargetRegressor(regressor(a)).set_params(regressor=None)
+    ),
+}
+
+
+@pytest.mark.parametrize("place", DEFAULT_REGRESSOR)
+def test_a_regressor_that_is_fitted_by_default_is_judged(place):
+    check(lambda a: DEFAULT_REGRESSOR[place](a).fit(X, TARGET), False)
+
+
+def test_a_private_score_of_a_default_regressor_is_judged():
+    accountant = budget(on_raw_data="raise")
+    model = default_regressor().fit(X, TARGET)
+    _, error = run(lambda a: target_scorer(a)(model, X, TARGET), accountant)
+    assert "LinearRegression in 'regressor'" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+def private_stack(accountant, **more):
+    members = [("a", classifier(accountant)), ("b", classifier(accountant))]
+    return StackingClassifier(members, classifier(accountant), cv=FOLDS, **more)
+
+
+BACKENDS = [
+    "threading",
+    "loky in processes",
+    pytest.param("multiprocessing in processes", marks=pytest.mark.thorough),
+]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_function_that_a_private_tool_calls_in_workers_is_no_call_of_the_users(backend):
+    with joblib.parallel_config(backend=backend.split()[0], n_jobs=2):
+        check(lambda a: make_pipeline(scaler(a), private_stack(a)).fit(X, y), True, backend)
+        assert run(lambda a: private_stack(a).fit(X, y), budget(backend)) == ([], None)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_function_that_the_user_calls_in_workers_is_judged_there(backend):
+    def fit(accountant):
+        task = joblib.delayed(cross_val_predict)(classifier(accountant), X, y, cv=FOLDS)
+        joblib.Parallel(2)([task, task])
+
+    accountant = budget(backend, on_raw_data="raise")
+    with joblib.parallel_config(backend=backend.split()[0]):
+        _, error = run(fit, accountant)
+    assert "cross_val_predict" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+def public_plan(accountant, n_jobs=None):
+    """Return a plan of a public step and private ones; with `n_jobs`, inside a union."""
+    steps = make_pipeline(StandardScaler(), DPStandardScaler(bounds=(-1, 1)))
+    name = "standardscaler"
+    if n_jobs is not None:
+        parts = [("a", steps), ("b", DPStandardScaler(bounds=(-1, 1)))]
+        steps = make_pipeline(FeatureUnion(parts, n_jobs=n_jobs))
+        name = "featureunion__a__standardscaler"
+    steps.steps.append(("model", DPLogisticRegression(data_norm=2.0)))
+    return split_budget(steps, 0.1, 1e-6, accountant, public_steps=[name])
+
+
+PUBLIC_STEPS = {
+    "a fit": lambda a: public_plan(a).fit(X, y),
+    "a union in processes": lambda a: public_plan(a, n_jobs=2).fit(X, y),
+    "a score": lambda a: cross_val_score(public_plan(a), X, y, **scores(a)),
+    "a score of a pipeline": lambda a: cross_val_score(
+        make_pipeline("passthrough", public_plan(a)), X, y, **scores(a)
+    ),
+    "a search": lambda a: GridSearchCV(public_plan(a), {"model__C": [0.1]}, **scores(a)).fit(X, y),
+}
+IN_PROCESSES = {
+    "scores in processes": lambda a: cross_val_score(public_plan(a), X, y, n_jobs=2, **scores(a)),
+    "voting in processes": lambda a: VotingClassifier(
+        [("one", public_plan(a, n_jobs=1)), ("two", public_plan(a))], n_jobs=2
+    ).fit(X, y),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [*PUBLIC_STEPS, *(pytest.param(n, marks=pytest.mark.thorough) for n in IN_PROCESSES)]
+)
+def test_steps_that_a_plan_declares_public_are_not_named(name):
+    fit = (PUBLIC_STEPS | IN_PROCESSES)[name]
+    check(fit, True, name)
+    assert run(fit, budget(name)) == ([], None)
+
+
+def test_a_step_is_public_only_in_its_plan():
+    fitted = public_plan(budget("processes"), n_jobs=2).fit(X, y)
+    part = fitted[0].transformer_list[0][1]
+    check(lambda a: make_pipeline(StandardScaler(), part[1].set_params(accountant=a)).fit(X), False)
+    # Steps that were replaced after the fit were not checked by it.
+    changed = public_plan(budget()).fit(X, y).set_params(dpstandardscaler=StandardScaler().fit(X))
+    accountant = budget(on_raw_data="raise")
+    _, error = run(lambda a: scores(a)["scoring"](changed, X, y), accountant)
+    assert "scores a model that learns from raw rows" in str(error)
+    assert accountant.epsilon_spent == 0.0
+
+
+def tool_module(monkeypatch):
+    """Return a module of an installed package that skdp does not know."""
+    module = types.ModuleType("some_tool")
+    monkeypatch.setitem(sys.modules, "some_tool", module)
+    code = """
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+
+
+class Tool(ClassifierMixin, BaseEstimator):
+    def __init__(self, estimator=None):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X):
+        return self.estimator_.predict(X)
+"""
+    exec(compile(code, "/usr/lib/python3/site-packages/some_tool.py", "exec"), vars(module))
+    return module
+
+
+def drawn(accountant, *values):
+    return RandomizedSearchCV(
+        Pipeline([("s", "passthrough"), ("c", classifier(accountant))]),
+        {"s": Draws(*values)},
+        n_iter=1,
+        **scores(accountant),
+    )
+
+
+def with_folds(accountant, cv):
+    return GridSearchCV(classifier(accountant), {}, **{**scores(accountant), "cv": cv})
+
+
+# Tools whose problem shows in what their fit gets or draws, with labels.
+LATE = {
+    "labels of several columns": (lambda a: OneVsRestClassifier(classifier(a)), TWO),
+    "outputs": (lambda a: MultiOutputClassifier(classifier(a)), TWO),
+    "a chain": (lambda a: ClassifierChain(classifier(a)), TWO),
+    "drawn steps": (lambda a: drawn(a, StandardScaler()), y),
+    "an iterator": (lambda a: with_folds(a, iter(list(FOLDS.split(X)))), y),
+    "an iterator of folds by labels": (
+        lambda a: with_folds(a, map(tuple, StratifiedKFold(2).split(X, y))),
+        y,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_what_a_later_step_gets_is_looked_at_before_the_first_charge(name):
+    build, labels = LATE[name]
+    check(lambda a: make_pipeline(scaler(a), build(a)).fit(X, labels), False)
+    if labels is TWO:
+
+        def fit(accountant):
+            selection = SelectFromModel(build(accountant), importance_getter=equal_importances)
+            FeatureUnion([("s", scaler(accountant)), ("m", selection)]).fit(X, labels)
+
+        check(fit, False)
+    elif "by labels" not in name:
+        # A generator cannot be copied.
+        check(
+            lambda a: VotingClassifier([("a", classifier(a)), ("b", build(a))]).fit(X, labels),
+            False,
+        )
+
+
+def equal_importances(model):
+    return np.ones(3)
+
+
+def test_what_a_later_step_gets_may_be_private():
+    for build, labels in (
+        (lambda a: OneVsRestClassifier(classifier(a)), THREE),
+        (lambda a: MultiOutputClassifier(classifier(a, classes=[0, 1])), TWO),
+        # Each of these gets one column of the labels.
+        (lambda a: MultiOutputClassifier(OneVsRestClassifier(classifier(a, classes=[0, 1]))), TWO),
+        (lambda a: with_folds(a, FOLDS.split(X)), y),
+        (lambda a: with_folds(a, map(tuple, FOLDS.split(X))), y),
+        (
+            lambda a: RandomizedSearchCV(
+                classifier(a), {"C": loguniform(0.1, 1.0)}, n_iter=1, **scores(a)
+            ),
+            y,
+        ),
+    ):
+        check(lambda a, b=build, z=labels: make_pipeline(scaler(a), b(a)).fit(X, z), True)
+
+
+def test_an_unknown_tool_behind_a_private_step_is_named_before_the_charge(monkeypatch):
+    tool = tool_module(monkeypatch).Tool
+    for fit in (
+        lambda a: make_pipeline(scaler(a), tool(classifier(a))).fit(X, y),
+        lambda a: VotingClassifier([("a", classifier(a)), ("b", tool(classifier(a)))]).fit(X, y),
+        lambda a: GridSearchCV(make_pipeline(scaler(a), tool(classifier(a))), {}, **scores(a)).fit(
+            X, y
+        ),
+    ):
+        check(fit, False)
+
+    class Own(tool):
+        """A user's own class, which passes its rows on."""
+
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    texts, error = run(lambda a: make_pipeline(scaler(a), Own(classifier(a))).fit(X, y), budget())
+    assert error is None
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("total", [0.25, 0.55, 0.65])
+def test_the_price_of_a_search_is_known_before_the_step_before_it(total):
+    # 2 folds, a score for each, and the last fit, behind a scaler.
+    accountant = PrivacyAccountant(total, 1e-2, ledger="memory://")
+    model = make_pipeline(scaler(accountant), with_folds(accountant, FOLDS))
+    if total > 0.6:
+        model.fit(X, y)
+        assert accountant.epsilon_spent == pytest.approx(0.6)
+        return
+    with pytest.raises(BudgetExceededError, match=r"Pipeline: .* 0\.6 or more"):
+        model.fit(X, y)
+    assert accountant.epsilon_spent == 0.0
+
+
+def frozen_selection(build=SelectFromModel):
+    return FrozenEstimator(build(classifier(budget("processes"))).fit(X, y))
+
+
+def frozen_regressor():
+    return FrozenEstimator(regressor(budget()).fit(X, TARGET))
+
+
+# Fits beside frozen private estimators, of which none is fitted again: True if private.
+BESIDE_FROZEN = {
+    "scaled targets": (
+        lambda a: TransformedTargetRegressor(frozen_regressor(), transformer=StandardScaler()),
+        False,
+    ),
+    "targets by a function": (
+        lambda a: TransformedTargetRegressor(
+            frozen_regressor(), func=np.tanh, inverse_func=np.arctanh, check_inverse=False
+        ),
+        True,
+    ),
+    "a model behind a selection": (
+        lambda a: make_pipeline(frozen_selection(), LogisticRegression()),
+        False,
+    ),
+    "a model behind an elimination": (
+        lambda a: make_pipeline(frozen_selection(RFE), LogisticRegression()),
+        False,
+    ),
+    "a model behind a pipeline": (
+        lambda a: make_pipeline(
+            FrozenEstimator(make_pipeline(SelectFromModel(classifier(budget()))).fit(X, y)),
+            LogisticRegression(),
+        ),
+        False,
+    ),
+    "a column": (
+        lambda a: ColumnTransformer(
+            [("s", frozen_selection(), [0, 1, 2]), ("raw", StandardScaler(), [1])]
+        ),
+        False,
+    ),
+    "a union in processes": (
+        lambda a: FeatureUnion([("s", frozen_selection()), ("raw", StandardScaler())], n_jobs=2),
+        False,
+    ),
+    "a private model": (lambda a: make_pipeline(frozen_selection(), classifier(a)), True),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE_FROZEN)
+def test_tools_beside_frozen_estimators_are_judged(name):
+    build, is_private = BESIDE_FROZEN[name]
+    labels = TARGET if "targets" in name else y
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        build(budget()).fit(X, labels)
+    texts = [w for w in caught if issubclass(w.category, RawDataWarning)]
+    assert len(texts) == (0 if is_private else 1)
+    if not is_private:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RawDataWarning)
+            with pytest.raises(RawDataWarning):
+                build(budget()).fit(X, labels)
+
+
+def test_a_raw_score_of_a_frozen_estimator_is_refused_and_not_nan():
+    accountant = budget()
+    model = FrozenEstimator(classifier(accountant).fit(X, y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RawDataWarning)
+        with pytest.raises(RawDataWarning, match="scores of the raw rows"):
+            cross_val_score(model, X, y)
+    texts, error = run(lambda a: cross_val_score(model, X, y, **scores(a)), accountant)
+    assert (texts, error) == ([], None)
+
+
+def private_centers(accountant):
+    def init(X, n_clusters, random_state):
+        model = DPKMeans(n_clusters=n_clusters, epsilon=0.1, bounds=(-1, 1), accountant=accountant)
+        return model.fit(X).cluster_centers_
+
+    return init
+
+
+def test_an_estimator_that_calls_a_function_of_the_user_is_seen_outside_of_it():
+    def kernel(accountant):
+        return lambda A, B: scaler(accountant).fit_transform(A) @ B.T
+
+    for fit in (
+        lambda a: KMeans(2, init=private_centers(a), n_init=1).fit(X),
+        lambda a: MiniBatchKMeans(2, init=private_centers(a), n_init=1).fit(X),
+        lambda a: SVC(kernel=kernel(a)).fit(X, y),
+    ):
+        check(fit, False)
+    # By itself, the function is the user's.
+    check(lambda a: private_centers(a)(X, 2, None), True)
+
+
+def test_a_raw_step_around_a_private_estimator_is_named_once():
+    class Clusters(ClusterMixin, DPKMeans):
+        @property
+        def labels_(self):
+            return np.zeros(len(X), dtype=int)
+
+    def fit(accountant):
+        clusters = Clusters(n_clusters=2, epsilon=0.1, bounds=(-1, 1), accountant=accountant)
+        make_pipeline(scaler(accountant), Birch(n_clusters=clusters)).fit(X)
+
+    accountant = budget()
+    texts, _ = run(fit, accountant)
+    assert len(texts) == 1
+    assert "Birch in 'birch'" in texts[0]
+
+
+def test_a_chain_of_folds_by_persons_is_refused_before_its_charge():
+    for build in (
+        lambda a, cv: RegressorChain(regressor(a), cv=cv),
+        lambda a, cv: make_pipeline(scaler(a), RegressorChain(regressor(a), cv=cv)),
+    ):
+        for cv in (FOLDS, PersonKFold(2)):
+            accountant = budget(unit="person")
+            fit = by_person(lambda a, b=build, f=cv: b(a, f).fit(X, TARGETS, groups=PERSONS))
+            _, error = run(fit, accountant)
+            assert "does not pass groups to the fits of its folds (use cv=None)" in str(error)
+            assert accountant.epsilon_spent == 0.0

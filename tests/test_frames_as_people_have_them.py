@@ -117,18 +117,18 @@ def test_a_table_that_is_read_in_parts_gives_the_same_released_values(
     np.testing.assert_array_equal(released(one, table), released(two, lazy))
 
 
-RANGES = {"ns": (0, 2e18), "us": (0, 2e15), "ms": (0, 2e12)}
+UNITS = ["ns", "us", "ms"]
+# Bounds of numbers are refused for a column of dates, as they depend on the unit of its type.
 READERS = {
-    "scaler": lambda high, **terms: DPStandardScaler(2.0, bounds=(0, high), **terms),
-    "scaler with found bounds": lambda high, **terms: DPStandardScaler(2.0, bounds="auto", **terms),
-    "bins": lambda high, **terms: DPKBinsDiscretizer(2.0, bounds=(0, high), **terms),
-    "imputer": lambda high, **terms: DPSimpleImputer(2.0, bounds=(0, high), **terms),
-    "naive Bayes": lambda high, **terms: DPGaussianNB(2.0, bounds=(0, high), **terms),
+    "scaler": lambda **terms: DPStandardScaler(2.0, **terms),
+    "bins": lambda **terms: DPKBinsDiscretizer(2.0, **terms),
+    "imputer": lambda **terms: DPSimpleImputer(2.0, **terms),
+    "naive Bayes": lambda **terms: DPGaussianNB(2.0, **terms),
 }
 
 
 @pytest.mark.quick_cases(cover="values")
-@pytest.mark.parametrize("unit", RANGES)
+@pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("form", [*LAZY, "polars", "arrow"])
 @pytest.mark.parametrize("name", READERS)
 def test_dates_are_the_same_numbers_in_every_container(name, form, unit, tmp_path):
@@ -141,7 +141,7 @@ def test_dates_are_the_same_numbers_in_every_container(name, form, unit, tmp_pat
         "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
     }
     table = in_memory[form](frame) if form in in_memory else LAZY[form](frame, tmp_path)
-    one, two = (READERS[name](RANGES[unit][1], random_state=0).fit(t, Y) for t in (frame, table))
+    one, two = (READERS[name](bounds="auto", random_state=0).fit(t, Y) for t in (frame, table))
     np.testing.assert_array_equal(released(one, frame), released(two, table))
 
 

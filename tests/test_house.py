@@ -39,6 +39,7 @@ ORDER = [
     "_sgd",
     "base",
     "_privacy_report",
+    "_privacy_totals",
     "_privacy_statement",
     "datasets",
     "_data",

@@ -22,8 +22,10 @@ from skdp import (
     PrivacyAccountant,
     tabular_pipeline,
 )
+from skdp.noise import RandomSource
 from skdp.stats import dp_mean
-from tests._private import BoundsPlan
+from tests._guarantees import meet
+from tests._private import BoundsPlan, collect_findings
 
 N_ROWS = 400
 RNG = np.random.default_rng(0)
@@ -447,3 +449,104 @@ def test_unfilled_bounds_are_told_from_noisy_sums_alone(monkeypatch):
         for X in (np.full((5000, 1), 5.5), RNG.uniform(5, 6, (5000, 1)), np.zeros((5000, 1)))
     }
     assert len(messages) == 1
+
+
+def columns_of_all_sizes(n, seed):
+    """Return ordinary columns, and narrow ones of large numbers, by name."""
+    rng = np.random.default_rng(seed)
+    columns = {
+        "order numbers": 4.5e9 + rng.integers(0, 2000, n),
+        "ten minutes": 1.76e9 + rng.uniform(0, 600, n),
+        "three hours": 1.76e9 + rng.uniform(0, 10_800, n),
+        "large integers": 1e12 + rng.integers(0, 999, n),
+        "at the limit of doubles": 1e15 + rng.integers(0, 5, n),
+        "orders of a year": 20_240_000 + rng.integers(0, 9000, n),
+        "years": rng.integers(1950, 2025, n),
+        "prices": np.round(rng.lognormal(3, 0.7, n), 2),
+        "flag": rng.random(n) < 0.3,
+        "normal": rng.normal(size=n),
+        "rare amounts": np.where(rng.random(n) < 0.8, 0.0, rng.lognormal(8, 1, n)),
+        "ages": rng.integers(17, 90, n),
+    }
+    return {name: values.astype(float) for name, values in columns.items()}
+
+
+def judge_found_bounds(n, epsilon, seeds):
+    """Return the numbers of useless bounds, of silent ones, of useful ones, and of false alarms.
+
+    Bounds are useless if the values fill less than 2 % of them or most are outside, and useful if
+    they fill 5 % or more.
+    """
+    n_useless, n_silent, n_useful, n_alarms = 0, 0, 0, 0
+    for seed in seeds:
+        for values in columns_of_all_sizes(n, seed).values():
+            plan = BoundsPlan(n_rows=n, guarantee=meet(0.2 * epsilon))
+            with collect_findings() as findings:
+                low, high = plan.run(values[:, None], RandomSource(seed))
+            is_inside = np.mean((values >= low[0]) & (values <= high[0])) > 0.6
+            spread = np.quantile(values, 0.99) - np.quantile(values, 0.01)
+            filled = spread / (high[0] - low[0]) if is_inside else 0.0
+            n_useless += filled < 0.02
+            n_silent += filled < 0.02 and not findings
+            n_useful += filled >= 0.05
+            n_alarms += filled >= 0.05 and bool(findings)
+    return n_useless, n_silent, n_useful, n_alarms
+
+
+@pytest.mark.parametrize("n_seeds", [pytest.param(3), pytest.param(20, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("n", [500, 2000, 20_000])
+def test_found_bounds_that_are_useless_are_reported(n, epsilon, n_seeds):
+    """Of all searches at most 2 % are useless without a word; with little noise 1 % warn falsely.
+
+    On few rows noise hides whether values fill their bounds, which is what the warning says.
+    """
+    n_useless, n_silent, n_useful, n_alarms = judge_found_bounds(n, epsilon, range(n_seeds))
+    n_searches = n_seeds * len(columns_of_all_sizes(1, 0))
+    assert n_silent <= max(1, 0.02 * n_searches), (n_silent, n_searches)
+    if n * epsilon >= 20_000:
+        # Only integers whose doubles are too close for bounds around them are not found.
+        assert n_alarms <= max(1, 0.01 * n_useful), (n_alarms, n_useful)
+        assert n_useless <= 2 * n_seeds, (n_useless, n_seeds)
+
+
+# Estimators that search bounds.
+SEARCHING = {
+    "standard scaler": DPStandardScaler,
+    "min-max scaler": skdp.DPMinMaxScaler,
+    "robust scaler": skdp.DPRobustScaler,
+    "quantile transformer": skdp.DPQuantileTransformer,
+    "quantile bins": skdp.DPKBinsDiscretizer,
+    "histogram": skdp.DPHistogramTransformer,
+    "vectorizer": DPTableVectorizer,
+    "additive": DPAdditiveClassifier,
+}
+
+
+@pytest.mark.parametrize("name", SEARCHING)
+def test_estimators_report_bounds_that_are_useless(name):
+    """Integers at the limit of doubles are lost, with a warning; others are told apart, without."""
+    model = SEARCHING[name](2.0, random_state=0)
+    options = {"bounds": "auto", "delta": 1e-6, "n_quantiles": 10}
+    model.set_params(**{key: options[key] for key in options.keys() & model.get_params().keys()})
+    n = 20_000
+    columns = columns_of_all_sizes(n, 0)
+    y = np.random.default_rng(0).random(n) < 0.5
+    (message,) = said(lambda: model.fit(columns["at the limit of doubles"][:, None], y))
+    assert "column" in message
+    others = np.column_stack([columns[k] for k in ("order numbers", "ten minutes", "years")])
+    assert said(lambda: model.set_params(epsilon=6.0).fit(others, y)) == []
+
+
+@pytest.mark.parametrize("kind", [skdp.DPKBinsDiscretizer, skdp.DPRobustScaler])
+def test_quantiles_that_tell_values_apart_are_not_reported(kind):
+    """Their grid resolves values within bounds that are ten thousand times as wide."""
+    for seed in range(5):
+        values = columns_of_all_sizes(2000, seed)["order numbers"][:, None]
+        model = kind(1.0, bounds="auto", random_state=seed)
+        assert said(lambda m=model, x=values: m.fit(x)) == []
+        transformed = model.transform(values)
+        if kind is skdp.DPKBinsDiscretizer:
+            assert transformed.sum(axis=0).max() < 0.6 * len(values)
+        else:
+            assert 1.0 < np.quantile(transformed, 0.99) - np.quantile(transformed, 0.01) < 5.0

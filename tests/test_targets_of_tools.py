@@ -89,7 +89,7 @@ WARNED = {
         "func or inverse_func",
     ),
     "a raw regressor": (scaled_targets(LinearRegression()), "LinearRegression in 'regressor'"),
-    "the default regressor": (scaled_targets(None), "LinearRegression, its regressor by default"),
+    "the default regressor": (scaled_targets(None), "LinearRegression in 'regressor'"),
     "a raw step of the regressor": (
         targets(lambda a: make_pipeline(StandardScaler(), regressor(a))),
         "use DPStandardScaler",

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._parts import Rows, map_over
 from skdp.utils._chunked import as_chunked, meta_of
+from skdp.utils._frames import is_frame, map_types, time_type_of, types_of
 from skdp.utils._output import asks_for_frame
 
 
@@ -53,6 +54,11 @@ def partitionwise(method):
 def _example_row(estimator, chunked):
     """Return a row that the estimator accepts: zeros, and a category in each categorical column."""
     row = np.zeros((1, chunked.shape[1]), chunked.dtype)
+    meta = meta_of(chunked)
+    if chunked.dtype.kind == "O" and is_frame(meta):
+        for j, time_type in enumerate(map_types(time_type_of, types_of(meta))):
+            if time_type is not None:
+                row[0, j] = np.zeros((), time_type)[()]
     if chunked.dtype.kind == "O" and hasattr(estimator, "_example_labels"):
         for j, label in estimator._example_labels().items():
             row[0, j] = label

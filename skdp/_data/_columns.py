@@ -41,6 +41,13 @@ from skdp.utils._labels import (
     label_kinds,
 )
 from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
+from skdp.utils._warnings import warn_user
+
+# Expressions of pandas that return dates and durations in days.
+DAYS_OF = {
+    "date": "(X[column] - pd.Timestamp('2000-01-01')).dt.days",
+    "duration": "X[column].dt.total_seconds() / 86_400",
+}
 
 
 class ColumnTable:
@@ -248,6 +255,7 @@ class ColumnTable:
             Declared categories, each of which the column's type must be able to hold.
         """
         self._check_types(labels or {}, expected or {})
+        self._warn_of_mixed_kinds(expected or {})
         label_checks = {} if labels is None else self._label_kind_checks(labels)
         for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
@@ -314,14 +322,24 @@ class ColumnTable:
         for j, categories in expected.items():
             mismatch = category_of_no_value(self._label_kinds[j], self._number_types[j], categories)
             if mismatch is not None:
-                category, kind = mismatch
-                messages.append(
-                    f"{self.name(j)} holds {kind} by its type, which never equal its category "
-                    f"{category!r}: declare categories of the column's own type only, or convert "
-                    "the column to text"
-                )
+                messages.append(_mismatch_message(self.name(j), *mismatch))
         if messages:
             raise ValueError(join_messages(messages))
+
+    def _warn_of_mixed_kinds(self, expected):
+        """Warn of lists of several kinds for columns whose type allows values of any kind.
+
+        Its values must not decide on a refusal, so that a list of the wrong kind that has one label
+        of the right kind is accepted.
+        """
+        for j, categories in expected.items():
+            kinds = label_kinds(categories)
+            if len(kinds) > 1 and self._label_kinds[j] is None:
+                warn_user(
+                    f"the categories of {self.name(j)} are {' and '.join(sorted(kinds))}, which "
+                    "never equal one another ('1' is not 1), and the column's type allows all of "
+                    "them: declare only categories of the kind that its values have"
+                )
 
     def _label_kind_checks(self, labels):
         """Return a check of the values' kinds, for each column whose type allows other kinds."""
@@ -339,6 +357,13 @@ class ColumnTable:
             # The columns were checked when the table was read.
             return [j for j in columns if self._has_large_numbers[j]]
         return columns
+
+    def may_hold_times(self, column):
+        """Return True if the column's type is one of dates, of durations or of objects."""
+        if self.time_types[column] is not None:
+            return True
+        array = self._columns[column] if self.matrix is None else self.matrix
+        return array.dtype.kind in f"{TIMES}O"
 
     def kind_is_public(self, column):
         """Return True if the column's type determines the kind of its values as labels."""
@@ -385,6 +410,31 @@ def check_label_kinds(values, name, categories, kinds=None):
         )
     check_not_rounded(values.dtype, name, categories)
     return values
+
+
+def check_type_of_labels(labels, name, categories):
+    """Raise `ValueError` if the type of a container of labels excludes a declared category.
+
+    Parameters
+    ----------
+    labels : array-like, Series or list
+    name : str
+        Name of the labels for messages.
+    categories : ndarray of shape (n_categories,)
+    """
+    for dtype in types_of(labels) or [getattr(labels, "type", None)]:
+        kind = None if dtype is None else label_kind_of(dtype)
+        number_type = None if dtype is None else number_type_of(dtype)
+        mismatch = category_of_no_value(kind, number_type, categories)
+        if mismatch is not None:
+            raise ValueError(_mismatch_message(name, *mismatch))
+
+
+def _mismatch_message(name, category, kind):
+    return (
+        f"{name} holds {kind} by its type, which never equal its category {category!r}: declare "
+        "categories of the column's own type only, or convert the column to text"
+    )
 
 
 def check_not_rounded(dtype, name, categories):
@@ -645,12 +695,14 @@ def declared_bounds(bounds, shape, columns=None):
     Raises
     ------
     ValueError
-        If `bounds` is invalid, has a key that is no column, or lacks a column.
+        If `bounds` is invalid, has a key that is no column, or lacks a column, or if a column with
+        declared bounds holds dates or durations.
     """
     columns = np.arange(shape.n_columns) if columns is None else columns
     if is_auto(bounds):
         return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
     if not isinstance(bounds, Mapping):
+        check_no_times(shape, columns, "bounds", bounds)
         ends = broadcast_bounds(bounds, shape.n_columns)
         return check_bounds([end[columns] for end in ends], len(columns))
     low, high = np.full(len(columns), np.nan), np.full(len(columns), np.nan)
@@ -659,12 +711,48 @@ def declared_bounds(bounds, shape, columns=None):
         if is_auto(entry):
             continue
         try:
+            check_no_times(shape, [columns[i]], "bounds", entry)
+        except ValueError as error:
+            messages.append(str(error))
+            continue
+        try:
             (low[i],), (high[i],) = check_bounds(entry, 1)
         except ValueError as error:
             messages.append(f"{column_name(columns[i], shape.names)}: {error}")
     if messages:
         raise ValueError(join_messages(messages))
     return low, high
+
+
+def check_no_times(shape, columns, parameter, declared):
+    """Raise `ValueError` if a column with declared numbers holds dates or durations.
+
+    Read as numbers, they are counts of the unit of the column's type, such as microseconds, and
+    lie outside of any bounds that a person writes. Then nothing would be learned at full price.
+
+    Parameters
+    ----------
+    shape : TableShape
+    columns : sequence of int
+        Columns for which numbers are declared.
+    parameter : {"bounds", "edges"}
+    declared : object
+        The declaration, for the message.
+    """
+    if shape.kinds is None:
+        return
+    messages = []
+    for j in columns:
+        kind = shape.kinds[j]
+        if kind in ("date", "duration"):
+            messages.append(
+                f"{column_name(j, shape.names)}: {parameter} of {kind}s must be {kind}s, and this "
+                f"estimator reads numbers only, got {declared!r}: use DPTableVectorizer, whose "
+                f"bounds may be {kind}s, or convert the column to numbers first, such as days: "
+                f"{DAYS_OF[kind]} in pandas"
+            )
+    if messages:
+        raise ValueError(join_messages(messages))
 
 
 def all_declared(value, shape, parameter, columns):

@@ -106,6 +106,9 @@ def _as_number(value, name):
         return float(value.astype(np.int64))
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
+    if isinstance(value, bytes):
+        # Python would read the text of a number, and an array of bytes is refused.
+        raise non_numeric_error(name)
     try:
         return float(value)
     except OverflowError:

@@ -1,7 +1,8 @@
 """Public facts of a table before a fit: its shape, its columns and its container."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from skdp._data._columns import non_positional_labels
 from skdp._data._tables import TableShape
 
 
@@ -17,9 +18,16 @@ class TableForm(TableShape):
     n_rows, n_columns : int or None, default=None
     classes, names, kinds
         As in `TableShape`. `names` is also None if the columns have no names. A kind may also be
-        "text": a column of objects whose cells are known to be strings.
-    is_frame : bool or None, default=None
-        True if columns can be chosen by name.
+        "text": a column of objects whose cells are known to be strings that are no numbers; or
+        "mixed": a column of objects that may hold values of several kinds, see `examples`.
+    library : str or None, default=None
+        Library of the data frame: "pandas", "polars" or another one; "" for other containers.
+    has_names : bool or None, default=None
+        False if the columns have no names: in an array, and in a frame whose labels are not
+        strings. scikit-learn then calls them x0, x1, ...
+    examples : dict of int to list, default={}
+        By position: one value of each kind that a "mixed" column may hold, and a string for a
+        column whose type says that it holds strings.
     is_sparse : bool or None, default=None
         True for a sparse matrix.
     holds_numbers : bool, default=False
@@ -30,7 +38,9 @@ class TableForm(TableShape):
 
     n_rows: int | None = None
     n_columns: int | None = None
-    is_frame: bool | None = None
+    library: str | None = None
+    has_names: bool | None = None
+    examples: dict = field(default_factory=dict)
     is_sparse: bool | None = None
     holds_numbers: bool = False
     empty: object = None
@@ -42,11 +52,36 @@ class TableForm(TableShape):
             vars(self)["kinds"] = ("number",) * self.n_columns
         elif self.kinds is not None and not set(self.kinds) - {"number"}:
             vars(self)["holds_numbers"] = True
+        if self.names is not None:
+            vars(self)["has_names"] = True
+        elif self.library == "":
+            vars(self)["has_names"] = False
+
+    @property
+    def is_frame(self):
+        """True if the table is a data frame; None if unknown."""
+        return None if self.library is None else self.library != ""
 
     @property
     def has_known_cells(self):
-        """True if each column is known to be numeric or to hold strings only."""
-        return self.kinds is not None and not set(self.kinds) - {"number", "text"}
+        """True if the values that each column may hold are known, up to others of their kind."""
+        return self.kinds is not None and not set(self.kinds) - {"number", "text", "mixed"}
+
+    @property
+    def labels(self):
+        """Keys of dicts in parameters for a pandas frame whose labels are not strings, or None."""
+        if self.has_names is not False or self.empty is None:
+            return None
+        return non_positional_labels(self.empty)
+
+    @property
+    def input_names(self):
+        """Names by which scikit-learn calls the columns; None if they are unknown."""
+        if self.names is not None:
+            return [*self.names]
+        if self.has_names is not False or self.n_columns is None:
+            return None
+        return [f"x{j}" for j in range(self.n_columns)]
 
     def take(self, indices):
         """Return the form of some of the columns.
@@ -66,9 +101,12 @@ class TableForm(TableShape):
             empty=None if self.empty is None else self.empty.iloc[:, indices],
             names=None if self.names is None else [self.names[j] for j in indices],
             kinds=None if self.kinds is None else [self.kinds[j] for j in indices],
+            examples={
+                place: self.examples[j] for place, j in enumerate(indices) if j in self.examples
+            },
         )
 
-    def with_columns(self, n_columns, *, names=None, kinds=None, empty=None):
+    def with_columns(self, n_columns, *, names=None, kinds=None, empty=None, examples=None):
         """Return the form of other columns; their names and kinds are unknown by default."""
         return replace(
             self,
@@ -76,6 +114,7 @@ class TableForm(TableShape):
             names=None if names is None else tuple(names),
             kinds=None if kinds is None else tuple(kinds),
             empty=empty,
+            examples=examples or {},
         )
 
 

@@ -1,8 +1,12 @@
 """Kinds of a table's columns, from the types in its container and never from values."""
 
 from skdp._data._columns import read_columns
+from skdp._data._errors import column_name, non_numeric_error
 from skdp.utils import _frames
 from skdp.utils._chunked import meta_of
+
+# Kinds of columns whose values are numbers of a unit that depends on the column's type.
+TIME_KINDS = ("date", "duration")
 
 
 def read_kinds(estimator, X, *, reset=True):
@@ -28,6 +32,20 @@ def container_kinds(X):
     if _frames.is_frame(meta_of(X)):
         return kinds
     return ["cells" if kind == "object" else kind for kind in kinds] * X.shape[1]
+
+
+def known_kinds(X):
+    """Return `container_kinds` of a table, or None for a list of rows, which has no types."""
+    return container_kinds(X) if hasattr(X, "shape") else None
+
+
+def check_no_dates(X):
+    """Raise `ValueError` if a column has a type of dates or durations."""
+    meta = meta_of(X)
+    names = _frames.names_of(meta) if _frames.is_frame(meta) else None
+    for j, dtype in enumerate(types_of(X)):
+        if _frames.kind_of(dtype) in TIME_KINDS:
+            raise non_numeric_error(column_name(j, names))
 
 
 def types_of(X):

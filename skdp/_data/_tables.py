@@ -54,6 +54,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if chunked is not None:
         return read_chunks(estimator, chunked, reset=reset, allow_nan=allow_nan)[0]
     _frames.check_names_differ(X)
+    X = _frames.in_memory(X)
     frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):

@@ -10,6 +10,8 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._kinds import check_no_dates
+from skdp._data._lengths import opened_table
 from skdp._data._tables import linear_scores, read_table
 from skdp.base import (
     plans_for_groups,
@@ -245,6 +247,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self
 
     def _read(self, X, reset=True):
+        X = opened_table(X)
+        check_no_dates(X)
         return read_table(self, X, reset=reset, accept_sparse=True)
 
     @plans_for_groups

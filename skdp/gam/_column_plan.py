@@ -25,6 +25,7 @@ from skdp.utils._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_resolved_bins,
     report_unmatched,
 )
 
@@ -457,6 +458,9 @@ class ColumnsPlan(PlanValue):
     def _report_counts(self, terms, scale):
         """Report columns whose values a model can hardly distinguish, according to noisy counts."""
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
+        numeric = [t for t in terms if "label" not in t.kinds]
+        largest_counts = {t.features[0]: t.counts[:-1].max() for t in numeric}
+        report_resolved_bins(largest_counts, scale, self.n_rows)
         # The cells of the categories are followed by a cell of other values and one of missing
         # values.
         labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}

@@ -78,7 +78,17 @@ class Column(FrozenValue):
 
     def numbers(self, values):
         """Return values as doubles, with NaN for missing values."""
-        return as_numbers(values) if self.kind == "number" else _days(values)
+        if self.kind != "number":
+            _check_time_cells(values, self.kind)
+            return _days(values)
+        times = (np.datetime64, np.timedelta64)
+        if values.dtype.kind == "O":
+            has_times = any(issubclass(cls, times) for cls in set(map(type, values.tolist())))
+            if has_times and not all(map(is_missing, [v for v in values if isinstance(v, times)])):
+                raise TypeError("dates and durations are not numbers")
+        elif values.dtype.kind in "mM" and not np.isnat(values).all():
+            raise TypeError("dates and durations are not numbers")
+        return as_numbers(values)
 
     def check(self, values, name):
         """Return values, as numbers if the column is numeric.
@@ -287,6 +297,24 @@ def _is_bound_of(kind, bound):
     return not (is_duration or isinstance(bound, Real))
 
 
+def _check_time_cells(values, kind):
+    """Raise `TypeError` if a value is of another type than dates, or than durations.
+
+    NumPy would read a number as microseconds since 1970. Text is read as a date if it is one. Each
+    value is checked independently.
+    """
+    is_duration = kind == "duration"
+    if values.dtype.kind in "mM":
+        is_valid = values.dtype.kind == ("m" if is_duration else "M")
+    else:
+        durations = (np.timedelta64, datetime.timedelta)
+        dates = (np.datetime64, datetime.date, str)
+        types = durations if is_duration else dates
+        is_valid = all(isinstance(value, types) or is_missing(value) for value in values.tolist())
+    if not is_valid:
+        raise TypeError(f"values are not {kind}s")
+
+
 def _days(values):
     """Return dates in days since 1970, or durations in days."""
     if values.dtype.kind not in "mM":
@@ -419,7 +447,7 @@ def _read_numbers(table, indices, rows, checks):
     """Return numeric columns, or raise `ValueError` for the first one with other values."""
     try:
         numbers = table.numeric(indices, rows)
-        if not checks or not np.isinf(numbers).any():
+        if not checks or not (np.isinf(numbers).any() or any(map(table.may_hold_times, indices))):
             return numbers
     except (TypeError, ValueError):
         if not checks:

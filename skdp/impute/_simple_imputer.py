@@ -59,7 +59,9 @@ class DPSimpleImputer(PlannedTransformer):
         positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0. Ignored by the other strategies.
+        is 0. Numbers must be finite. Whether a cell is missing is private, so a pipeline is refused
+        if a later step does not accept this value: for a column of strings write a string.
+        Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -325,15 +327,41 @@ class DPSimpleImputer(PlannedTransformer):
         # A data frame infers its dtypes from its cells, so they are not known before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None
-        kinds = ["cells"] * form.n_columns
+        examples = self._planned_examples(form)
+        kinds = ["mixed" if j in examples else "cells" for j in range(form.n_columns)]
         if self.strategy == "most_frequent":
             # `fit` and `transform` refuse values of another kind than the declared categories.
-            lists = category_lists(self.categories, form)
-            kinds = ["text" if _is_nonnumeric_text(labels) else "cells" for labels in lists]
+            for j, labels in enumerate(category_lists(self.categories, form)):
+                if _is_nonnumeric_text(labels):
+                    kinds[j] = "text"
         return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
+    def _planned_examples(self, form):
+        """Return example values of the columns in which `fill_value` may be of another kind.
+
+        Whether a cell is missing is private, so later steps must accept the value in any case.
+        """
+        if form.kinds is None or self._fills_numbers(form) or asks_for_frame(self):
+            return {}
+        lists = [None] * form.n_columns
+        if self.strategy == "most_frequent":
+            lists = category_lists(self.categories, form)
+        examples = {}
+        for j, (kind, labels) in enumerate(zip(form.kinds, lists, strict=True)):
+            # Declared categories are of the column's own kind. If none is found, the column is
+            # filled with `fill_value`.
+            if labels is None and kind == "number":
+                examples[j] = [0.5, self._fill]
+            elif labels is None:
+                # Other values may be unknown by the type of the column.
+                examples[j] = [*form.examples.get(j, []), self._fill]
+        return examples
+
     def _fills_numbers(self, form):
-        """Return True if `transform` returns numbers, False if objects, None if unknown."""
+        """Return True if `transform` returns numbers, False if objects, None if unknown.
+
+        It is False, too, if only the fitted statistics decide.
+        """
         if self.strategy in ("mean", "median"):
             return True
         if form.kinds is None:
@@ -349,7 +377,7 @@ class DPSimpleImputer(PlannedTransformer):
             replacements.extend([self._fill] if labels is None else labels.tolist())
         if all(isinstance(replacement, Real) for replacement in replacements):
             return True
-        return False if self.strategy == "constant" else None
+        return False
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
@@ -434,6 +462,8 @@ class MeansOfPresent(MechanismPlan):
 def _check_fill_value(fill_value):
     if np.ndim(fill_value) != 0 or is_missing(fill_value):
         raise ValueError(f"fill_value must be a single non-missing value, got {fill_value!r}")
+    if isinstance(fill_value, Real) and not math.isfinite(fill_value):
+        raise ValueError(f"fill_value must be finite, got {fill_value!r}")
 
 
 def _is_nonnumeric_text(labels):

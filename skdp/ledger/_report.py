@@ -77,6 +77,16 @@ def describe_unit(unit, max_rows, missing_ids="error"):
     return description
 
 
+def describe_part(part):
+    """Return a description of the declaration about the rows of a part; see `Part`."""
+    basis = "their index" if part.by_index else "any public rule"
+    return (
+        f"the rows were declared to be part {part.index} of {part.parts} disjoint parts "
+        f"{part.partition!r}, chosen by {basis}: costs of different parts do not add up, unless a "
+        "row may move from one part to another"
+    )
+
+
 def describe_composition(composition):
     """Return a description of a composition method and its assumption."""
     if composition in SCHEDULES:

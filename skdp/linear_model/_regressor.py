@@ -7,15 +7,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._errors import column_name, non_numeric_error
-from skdp._data._kinds import types_of
+from skdp._data._errors import column_name
+from skdp._data._kinds import check_no_dates, types_of
 from skdp._data._lengths import opened_table
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.utils._chunked import meta_of
 from skdp.utils._fit_progress import fits_alone
-from skdp.utils._frames import is_frame, kind_of, names_of
+from skdp.utils._frames import is_frame, names_of
 from skdp.utils._validation import check_target_bounds
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -61,14 +61,13 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
+        check_no_dates(X)
         meta = meta_of(X)
         names = names_of(meta) if is_frame(meta) else None
         unscaled = []
         # Within a pipeline, floats are assumed to be scaled by an earlier step.
         types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
         for j, dtype in enumerate(types_of(X)):
-            if kind_of(dtype) in ("date", "duration"):
-                raise non_numeric_error(column_name(j, names))
             if names is not None and str(dtype).lower().startswith(types):
                 unscaled.append(column_name(j, names))
         if unscaled and self.data_norm == 1.0:

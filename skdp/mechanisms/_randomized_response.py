@@ -37,6 +37,11 @@ def _distinct_labels(categories):
         raise ValueError(f"categories must be hashable and not missing, got {labels!r}") from None
     if not labels or not is_distinct or is_missing:
         raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
+    if any(isinstance(label, complex) for label in labels):
+        raise ValueError(
+            f"categories must not be complex numbers, which are no labels, got {labels!r}: declare "
+            "real numbers or strings, and convert the column in the same way"
+        )
     if any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
     return labels
@@ -355,7 +360,8 @@ def categories_array(categories):
     ------
     ValueError
         If `categories` is not a sequence (a string, set or mapping is not one) or is empty, or a
-        label is missing (NaN), repeated, not hashable, or ends in a NUL, which numpy drops.
+        label is missing (NaN), repeated, not hashable, or a complex number, or ends in a NUL, which
+        numpy drops.
     """
     return labels_array(_distinct_labels(categories))
 

@@ -214,7 +214,12 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         without privacy, a step has another accountant, a step refuses a parameter or the target,
         or y has fewer than two labels or an undeclared one.
     """
-    for name in params:
+    for name, value in params.items():
+        if isinstance(value, type) and hasattr(value, "get_params"):
+            raise ValueError(
+                f"{name} is the class {value.__name__} in a candidate; pass an estimator, "
+                f"{value.__name__}()"
+            )
         if name.rpartition("__")[2] in SET_BY_SEARCH:
             raise ValueError(
                 f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "

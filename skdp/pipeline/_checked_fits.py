@@ -8,8 +8,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._lengths import computed_column, opened_table
+from skdp._data._tables import target_array
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
+from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._fit_params import check_fit_params, groups_of_steps
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
@@ -23,6 +25,7 @@ from skdp.utils._callers import register_step_reader
 from skdp.utils._chunked import ChunkedArray
 from skdp.utils._fit_arguments import forget_fitted
 from skdp.utils._frames import check_names_differ
+from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
 # Private fits inspect the pipelines around them, but may not import this package.
@@ -73,6 +76,10 @@ class CheckedFitsMixin(PrivacyLineMixin):
     # The joint plan of all private steps. None for a single step, and with an accountant, because
     # its ledger contains the plan.
     _budget_plan = None
+    # True if the steps of the original plan had an accountant.
+    _has_accountant = False
+    # The labels of y that the plan was made for; None if they were not declared.
+    _classes = None
 
     def _fit_checked(self, fit, X, y, params):
         if not self.checks_fits:
@@ -89,6 +96,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
             # other rows each time, and lengths must be known before the first charge.
             table = opened_table(X)
             y = computed_column(y)
+            self._check_labels(y)
             params = _with_computed_groups(params)
             check_fit_params(self, params)
             check_parameters(self, PublicTable.of_fit(self, table, y, params))
@@ -108,6 +116,17 @@ class CheckedFitsMixin(PrivacyLineMixin):
             if not (is_fitted and isinstance(output, ChunkedArray)):
                 _close_opened(table, X)
 
+    def _check_labels(self, y):
+        """Raise `ValueError` if y has a label that the plan was not made for."""
+        if self._classes is None or y is None:
+            return
+        labels = target_array(y)
+        if labels.ndim == 1 and (category_codes(labels, categories_array(self._classes)) < 0).any():
+            raise ValueError(
+                f"y has labels that the plan's classes {list(self._classes)!r} do not contain: "
+                "split the budget again, with classes=[...] of all labels"
+            )
+
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps.
 
@@ -125,7 +144,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
         names = {name for step in steps for name in (step.name, step.title)}
         check_accepted(steps, [name for name in self._public_steps if name in names])
         private = [step for step in steps if step.kind == "private"]
-        if any(hasattr(step.params["accountant"], "reservation") for step in private):
+        has_reservation = any(hasattr(step.params["accountant"], "reservation") for step in private)
+        if has_reservation or self._has_accountant:
             for step in private:
                 if step.params["accountant"] is None:
                     raise ValueError(
@@ -142,6 +162,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
         other._public_steps = self._public_steps
         other.judges_steps = self.judges_steps
         other._budget_plan = self._budget_plan
+        other._has_accountant = self._has_accountant
+        other._classes = self._classes
         return other
 
     def fit(self, X, y=None, **params):
@@ -216,7 +238,7 @@ CHECKED = {
 }
 
 
-def with_checked_fits(pipe, public_steps=(), budget_plan=None):
+def with_checked_fits(pipe, public_steps=(), budget_plan=None, classes=None):
     """Return a container whose fits check all steps and their parameters first.
 
     Parameters
@@ -227,6 +249,8 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None):
         Names of steps that learn from data and are declared public.
     budget_plan : BudgetPlan, default=None
         The joint plan of the steps.
+    classes : sequence, default=None
+        The declared labels of y.
 
     Returns
     -------
@@ -245,4 +269,7 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None):
     vars(checked).update(vars(pipe))
     checked._public_steps = tuple(public_steps)
     checked._budget_plan = budget_plan
+    accountants = fitted_params(checked, "accountant").values()
+    checked._has_accountant = any(accountant is not None for accountant in accountants)
+    checked._classes = classes
     return checked

@@ -1,13 +1,15 @@
 """Checks of the parameters of scikit-learn's containers, before the first charge."""
 
-from math import isfinite
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
+from numbers import Real
 
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._kinds import TIME_KINDS
 from skdp.pipeline._forms import joined_names, repeated_names
 from skdp.pipeline._instances import is_estimator
-from skdp.utils._output import frame_library
+from skdp.utils._output import asks_for_frame, frame_library
+from skdp.utils._validation import check_n_jobs
 
 
 def check_container(container):
@@ -22,11 +24,10 @@ def check_container(container):
         return
     if isinstance(container, FeatureUnion):
         # `FeatureUnion` declares no parameter constraints.
-        if not isinstance(container.n_jobs, Integral | None):
-            raise ValueError(f"n_jobs must be an integer or None, got {container.n_jobs!r}")
         parameter = "transformer_list"
         others = []
     else:
+        _check_threshold(container)
         container._validate_params()
         is_pipeline = isinstance(container, Pipeline)
         parameter, others = ("steps", []) if is_pipeline else ("transformers", ["remainder"])
@@ -34,7 +35,10 @@ def check_container(container):
     names = [name for name, _ in parts]
     _check_names(container, parameter, names)
     _check_parts(container, parameter, parts)
-    if not isinstance(container, Pipeline):
+    if isinstance(container, Pipeline):
+        _check_transform_input(container)
+    else:
+        check_n_jobs(container.n_jobs)
         _check_weights(container.transformer_weights, [*names, *others])
 
 
@@ -61,14 +65,60 @@ def _check_parts(container, parameter, parts):
             )
 
 
+# Largest absolute value of a weight. Bounds are at most 1e150, so that products are finite.
+MOST_WEIGHT = 1e150
+
+
+def _check_threshold(container):
+    threshold = getattr(container, "sparse_threshold", 0)
+    if not isinstance(threshold, Real):
+        raise ValueError(f"sparse_threshold must be a number from 0 to 1, got {threshold!r}")
+
+
+def _check_transform_input(pipe):
+    """Raise `ValueError` if a pipeline would transform person ids as if they were a table."""
+    names = getattr(pipe, "transform_input", None)
+    if names is None:
+        return
+    if isinstance(names, str) or not isinstance(names, Sequence):
+        raise ValueError(f"transform_input must be a list of parameter names, got {names!r}")
+    if "groups" in names:
+        raise ValueError(
+            "transform_input contains 'groups', which are one id per row and no table: remove it"
+        )
+
+
 def _check_weights(weights, names):
+    if not isinstance(weights, Mapping | None):
+        raise ValueError(
+            f"transformer_weights must be a dict of the name of a part to a number, got {weights!r}"
+        )
     for name, weight in (weights or {}).items():
         if name not in names:
             raise ValueError(f"transformer_weights names {name!r}, but the parts are {names}")
-        if not (isinstance(weight, Real) and isfinite(weight)):
+        if not (isinstance(weight, Real) and abs(weight) <= MOST_WEIGHT):
             raise ValueError(
-                f"transformer_weights must be finite numbers, got {weight!r} for {name!r}"
+                f"transformer_weights must be finite numbers, within {-MOST_WEIGHT} and "
+                f"{MOST_WEIGHT}, got {weight!r} for {name!r}"
             )
+
+
+def check_joined_times(container, forms):
+    """Raise `ValueError` if an array would join columns of dates or durations with numbers.
+
+    NumPy has no type for dates beside numbers, and makes durations of numbers beside durations.
+    """
+    if asks_for_frame(container):
+        return
+    # Without columns a part joins nothing.
+    forms = [form for form in forms if form.n_columns != 0]
+    kinds = {kind for form in forms for kind in form.kinds or ()}
+    is_with_numbers = kinds & {"number", "boolean"} or any(form.holds_numbers for form in forms)
+    if kinds & set(TIME_KINDS) and is_with_numbers and not kinds & {"object", "label", "cells"}:
+        raise ValueError(
+            "columns of dates or durations are joined with columns of numbers in one array: use "
+            "DPTableVectorizer, which reads both, or convert them to numbers first"
+        )
 
 
 def check_joined_names(container, parts, forms):
@@ -81,6 +131,13 @@ def check_joined_names(container, parts, forms):
     forms : list of TableForm
         Forms of the output tables of the parts.
     """
+    weights = getattr(container, "transformer_weights", None) or {}
+    for part, form in zip(parts, forms, strict=True):
+        if part in weights and {"text", "mixed"} & set(form.kinds or ()):
+            raise ValueError(
+                f"transformer_weights has a weight for {part!r}, whose columns may hold strings: "
+                "remove it"
+            )
     library = frame_library(container)
     if not library:
         return

@@ -38,6 +38,11 @@ def check_fit_params(container, params):
     groups = {}
     for name, value in params.items():
         step_name, _, argument = name.partition("__")
+        if argument and step_name not in container.named_steps:
+            raise ValueError(
+                f"the parameter {name!r} of fit names no step; the steps are "
+                f"{', '.join(container.named_steps)}"
+            )
         if step_name not in steps or not argument:
             continue
         step = steps[step_name]

@@ -3,21 +3,24 @@
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin
+from sklearn.decomposition import KernelPCA
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._kinds import container_kinds
-from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp
+from skdp._data._kinds import TIME_KINDS, container_kinds, types_of
+from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
 from skdp.utils._chunked import meta_of
-from skdp.utils._frames import is_frame
-from skdp.utils._output import asks_for_frame
+from skdp.utils._frames import is_frame, label_kind_of
+from skdp.utils._output import frame_library
 
 
 def form_of_table(X):
@@ -41,10 +44,20 @@ def form_of_table(X):
         n_columns=X.shape[1],
         names=None if names is None else tuple(names.tolist()),
         kinds=tuple(container_kinds(X)),
-        is_frame=is_frame(empty),
+        examples=_words_in(empty),
+        library=type(empty).__module__.partition(".")[0] if is_frame(empty) else "",
+        has_names=names is not None,
         is_sparse=hasattr(X, "tocsr"),
         empty=X.iloc[:0] if _is_pandas(X) else None,
     )
+
+
+def _words_in(table):
+    """Return an example of the columns of a frame whose type says that they are strings."""
+    if not is_frame(table):
+        return {}
+    types = enumerate(types_of(table))
+    return {j: ["a"] for j, dtype in types if label_kind_of(dtype) == "text"}
 
 
 def _is_pandas(X):
@@ -81,7 +94,7 @@ def output_form(estimator, form):
     if step_kind(estimator) == "frozen":
         return _form_of_frozen(estimator.estimator, unknown)
     if step_kind(estimator) not in ("private", "stateless", "declared"):
-        return unknown
+        return _form_of_learned(estimator, form) if sklearn_name(estimator) else unknown
     try:
         entry = accepted_entry(estimator)
         if entry is not None:
@@ -94,6 +107,32 @@ def output_form(estimator, form):
     return unknown
 
 
+def _form_of_learned(estimator, form):
+    """Return the form of the output of a step of scikit-learn that learns from public rows."""
+    params = estimator.get_params(deep=False)
+    kind = type(estimator)
+    width = None
+    names = None
+    if isinstance(estimator, OneToOneFeatureMixin):
+        width = form.n_columns
+        names = form.input_names
+    elif kind is SelectKBest and isinstance(estimator.k, Integral) and form.n_columns is not None:
+        width = min(estimator.k, form.n_columns)
+    elif kind.__module__.startswith("sklearn.decomposition") and kind is not KernelPCA:
+        components = params.get("n_components")
+        width = components if isinstance(components, Integral) else None
+        if width is not None:
+            names = [f"{kind.__name__.lower()}{j}" for j in range(width)]
+    library = frame_library(estimator)
+    return TableForm(
+        n_rows=form.n_rows,
+        classes=form.classes,
+        n_columns=width,
+        library=library,
+        names=tuple(names) if library and names is not None else None,
+    )
+
+
 def _form_of_frozen(fitted, unknown):
     """Return the form of a fitted transformer's output."""
     if not (of_skdp(fitted) and hasattr(fitted, "get_feature_names_out")):
@@ -103,12 +142,12 @@ def _form_of_frozen(fitted, unknown):
     except NotFittedError:
         # The step's own check reports the error.
         return unknown
-    makes_frame = asks_for_frame(fitted)
+    library = frame_library(fitted)
     return replace(
         unknown,
         n_columns=len(names),
-        names=tuple(names) if makes_frame else None,
-        is_frame=makes_frame,
+        names=tuple(names) if library else None,
+        library=library,
         is_sparse=getattr(fitted, "_makes_sparse", False),
         holds_numbers=gives_numbers(fitted),
     )
@@ -133,7 +172,7 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     -------
     TableForm
     """
-    makes_frame = asks_for_frame(container)
+    library = frame_library(container)
     sparse = [form.is_sparse for form in forms]
     if not any(is_sparse is not False for is_sparse in sparse):
         is_sparse = False
@@ -151,11 +190,15 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         replace(form, kinds=None, holds_numbers=form.holds_numbers) if part in weights else form
         for part, form in zip(parts, forms, strict=True)
     ]
+    examples = {}
     if all(form.kinds is not None for form in forms):
         kinds = [kind for form in forms for kind in form.kinds]
-        if not makes_frame and set(kinds) - {"number"}:
-            kinds = None
-    if makes_frame and all(form.names is not None for form in forms):
+        is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
+        if set(kinds) - {"number"} and not is_of_times:
+            kinds = None if library else _kinds_in_array(kinds)
+        if kinds is not None:
+            examples = _joined_examples(forms)
+    if library and all(form.names is not None for form in forms):
         # A format that cannot be used is refused by `check_joined_names`.
         with suppress(Exception):
             names = joined_names(container, parts, [form.names for form in forms])
@@ -164,11 +207,34 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         n_columns=None if None in widths else sum(widths),
         names=None if names is None else tuple(names),
         kinds=None if kinds is None else tuple(kinds),
-        is_frame=makes_frame,
+        library=library,
+        has_names=None,
+        examples=examples,
         is_sparse=is_sparse,
         empty=None,
         holds_numbers=all(form.holds_numbers for form in forms),
     )
+
+
+def _kinds_in_array(kinds):
+    """Return the kinds of columns that are joined into one array, None if unknown.
+
+    Columns of objects make all columns of the array objects, whose cells stay the same.
+    """
+    if not {"text", "mixed"} & set(kinds) or {"date", "duration"} & set(kinds):
+        return None
+    known = ("number", "text", "mixed")
+    return [kind if kind in known else "cells" for kind in kinds]
+
+
+def _joined_examples(forms):
+    """Return the `examples` of tables that stand side by side."""
+    examples = {}
+    first = 0
+    for form in forms:
+        examples |= {first + j: values for j, values in form.examples.items()}
+        first += form.n_columns
+    return examples
 
 
 def joined_names(container, parts, names):

@@ -5,8 +5,8 @@ class that is not in the table is "unknown": it is accepted only if it declares 
 attribute ``__skdp_kind__``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import takewhile
 from math import comb
@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
@@ -29,7 +30,7 @@ from skdp.pipeline._functions import (
 )
 from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
 from skdp.utils._frames import kind_of
-from skdp.utils._output import asks_for_frame
+from skdp.utils._output import frame_library
 from skdp.utils._values import FrozenValue
 
 # Description of each kind of step that `step_kind` returns.
@@ -82,6 +83,8 @@ class Known(FrozenValue):
         Advice on a replacement, for kinds that are not accepted.
     inner : tuple of str
         The parameters that hold the estimators that it fits.
+    defaults : dict of str to callable
+        Functions that return the estimator that it fits in place of None, by parameter.
     fails_on : callable
         Maps an instance to a description of the values on which its fit raises an error, with the
         remedy; "" if there are none.
@@ -102,6 +105,7 @@ class Known(FrozenValue):
     otherwise: str = "learns"
     advice: str = ""
     inner: tuple = ()
+    defaults: Mapping = field(default_factory=dict)
     fails_on: Callable = _on_no_value
     width: Callable = _same_width
     cells: str = "number"
@@ -112,19 +116,27 @@ class Known(FrozenValue):
         """Return the form of an accepted step's output, from the form of its input."""
         output = form.with_columns(self.width(step, form.n_columns))
         cells = self.cells
+        library = frame_library(step)
+        names = None
         if not cells:
-            # A function may return another container than the one that it receives.
-            is_array = form.is_frame is False and is_elementwise(step.func, step.kw_args)
-            if not (is_array and form.holds_numbers):
+            # A function may return another container than the one that it receives. Functions of
+            # NumPy return a pandas frame with the same columns for a pandas frame.
+            is_known = form.library in ("", "pandas") and is_elementwise(step.func, step.kw_args)
+            if not (is_known and form.holds_numbers):
                 return TableForm(
                     n_rows=form.n_rows, classes=form.classes, n_columns=output.n_columns
                 )
             cells = kind_of(np.asarray(_of_one(step.func)).dtype)
+            if form.library and not step.validate and library in ("", form.library):
+                library = form.library
+                names = form.names
         return replace(
             output,
             kinds=None if output.n_columns is None else (cells,) * output.n_columns,
             holds_numbers=cells == "number",
-            is_frame=asks_for_frame(step),
+            library=library,
+            names=names,
+            has_names=None,
             is_sparse=self._makes_sparse(step, form),
         )
 
@@ -699,6 +711,7 @@ KNOWN = {
         otherwise="unknown",
         advice=TARGETS,
         inner=("regressor", "transformer"),
+        defaults={"regressor": LinearRegression},
     ),
     "sklearn.ensemble.VotingClassifier": wrapper("estimators"),
     "sklearn.ensemble.VotingRegressor": wrapper("estimators"),
@@ -1095,6 +1108,7 @@ def inner_parts(estimator):
     name : str
         Name as in `set_params`.
     part : estimator, "passthrough", "drop" or None
+        For a parameter that is None, the estimator that is fitted by default, if there is one.
     """
     entry = find_entry(estimator)
     if entry is UNKNOWN:
@@ -1102,6 +1116,8 @@ def inner_parts(estimator):
         return
     for name in entry.inner:
         value = getattr(estimator, name, None)
+        if value is None and name in entry.defaults:
+            value = entry.defaults[name]()
         if is_estimator(value):
             yield name, value
         if not isinstance(value, list | tuple):

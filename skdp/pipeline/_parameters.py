@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import ColumnTable, check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._kinds import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
@@ -37,7 +39,12 @@ from skdp.pipeline._instances import (
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import walk_through
-from skdp.pipeline._templates import REFUSALS, check_on_templates, made_up_rows
+from skdp.pipeline._templates import (
+    REFUSALS,
+    check_on_random_rows,
+    check_on_templates,
+    made_up_rows,
+)
 from skdp.preprocessing._categories import declared_labels
 from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
@@ -171,7 +178,43 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
             try:
                 _check_step(step, table)
             except REFUSALS as error:
+                if _fails_by_fill_values(step, table):
+                    error = _with_fill_values(error, step, walk.steps)
                 yield step, error
+
+
+def _fails_by_fill_values(step, table):
+    """Return True if a step that fails would not fail without the values that imputers fill in."""
+    if "mixed" not in (step.form.kinds or ()):
+        return False
+    form = replace(step.form, kinds=_container_kinds(step.form), examples={})
+    try:
+        _check_step(replace(step, form=form), table)
+    except REFUSALS:
+        return False
+    return True
+
+
+def _with_fill_values(error, step, steps):
+    """Return an error that names the imputers whose `fill_value` a step receives in some columns.
+
+    The step would raise it if a cell was missing, which is private.
+    """
+    imputers = [
+        earlier
+        for earlier in steps
+        if earlier.name in step.before and type(earlier.estimator).__name__ == "DPSimpleImputer"
+    ]
+    fills = " and ".join(
+        f"fill_value={imputer.estimator.fill_value!r} of step {imputer.title!r}"
+        for imputer in imputers
+    )
+    columns = ", ".join(str(j) for j in step.form.examples if step.form.kinds[j] == "mixed")
+    return ValueError(
+        f"{str(error).rstrip('.')}. Columns {columns} may hold {fills}: use a fill_value of "
+        "the kind of the other values, and declare the categories of columns of strings, e.g. "
+        "categories={column: 'auto'} in a step that has this parameter"
+    )
 
 
 def _check_step(step, table):
@@ -197,7 +240,7 @@ def _check_step(step, table):
     elif step.kind == "private" and plans_its_fit(estimator):
         _check_plan(step, table)
     elif sklearn_name(estimator):
-        _check_of_sklearn(step)
+        _check_of_sklearn(step, table)
     output = output_form(estimator, step.form)
     if output.names is not None:
         check_unique_names(output.names, frame_library(estimator))
@@ -231,7 +274,7 @@ def _check_frozen_words(fitted, form):
         with warnings.catch_warnings():
             # The template rows have no column names.
             warnings.simplefilter("ignore")
-            fitted.transform(made_up_rows(form.kinds))
+            fitted.transform(made_up_rows(form.kinds, examples=form.examples))
 
 
 def _check_search(step, table):
@@ -246,8 +289,8 @@ def _check_search(step, table):
         check_parameters(candidate, inner, prefix=name, before=step.before)
 
 
-def _check_of_sklearn(step):
-    """Check the parameters of a step of scikit-learn that learns nothing."""
+def _check_of_sklearn(step, table):
+    """Check the parameters of a step of scikit-learn."""
     estimator = step.estimator
     params = step.params
     if hasattr(estimator, "_validate_params"):
@@ -265,6 +308,9 @@ def _check_of_sklearn(step):
             "remove the step, or apply it to the columns of strings"
         )
     check_on_templates(estimator, step.form)
+    if step.kind == "learns":
+        # A step that `public_steps` names: it is fitted to rows of this shape.
+        check_on_random_rows(estimator, step.form, table.form.n_rows)
 
 
 def _check_declared_words(step, plan):
@@ -272,7 +318,7 @@ def _check_declared_words(step, plan):
     params = step.params
     form = step.form
     if form.has_known_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
-        rows = made_up_rows(form.kinds)
+        rows = made_up_rows(form.kinds, examples=form.examples)
         table = ColumnTable(rows.shape, rows, names=form.names)
         # The step checks these rows like real ones before a charge.
         is_supervised = get_tags(step.estimator).target_tags.required
@@ -295,8 +341,17 @@ def _check_columns(step):
             f"the table has several columns named {repeated_names(step.form.names)[0]!r}: "
             "verbose_feature_names_out=True adds the names of the parts as prefixes"
         )
-    if "text" in kinds and not (tags.string or tags.categorical):
-        raise non_numeric_error(column_name(kinds.index("text"), step.form.names))
+    accepts_labels = tags.string or tags.categorical
+    # Dates and durations have no unit that is comparable with other columns.
+    refuses_times = "data_norm" in step.params
+    for j, kind in enumerate(kinds):
+        if refuses_times and kind in TIME_KINDS:
+            raise non_numeric_error(column_name(j, step.form.names))
+        if accepts_labels:
+            continue
+        values = step.form.examples.get(j, []) if kind == "mixed" else ["a"] * (kind == "text")
+        if not all(isinstance(value, Real) for value in values):
+            raise non_numeric_error(column_name(j, step.form.names))
 
 
 def _check_has_names(step):
@@ -304,7 +359,7 @@ def _check_has_names(step):
 
     This covers arrays of unknown width; a plan with a known width raises the error itself.
     """
-    if step.form.is_frame is not False or step.n_features is not None:
+    if step.form.library != "" or step.n_features is not None:
         return
     for parameter, column in columns_named(step.params):
         if isinstance(column, str):
@@ -334,7 +389,7 @@ def _check_plan(step, table):
         n_columns=step.n_features,
         classes=classes,
         names=_names(step),
-        kinds=None if step.form.kinds is None else list(step.form.kinds),
+        kinds=_container_kinds(step.form),
     )
     plan = _plan_of_any_kinds(estimator, shape, guarantee)
     _check_columns(step)
@@ -360,11 +415,20 @@ def _check_plan(step, table):
             )
 
 
+def _container_kinds(form):
+    """Return the kinds that the container itself shows; objects may hold values of any kind."""
+    if form.kinds is None:
+        return None
+    return ["cells" if kind == "mixed" else kind for kind in form.kinds]
+
+
 def _names(step):
     if step.form.names is not None:
         return np.array(step.form.names, dtype=object)
-    if step.form.is_frame is False or step.n_features is None:
+    if step.form.library == "" or step.n_features is None:
         return None
+    if step.form.has_names is False and step.form.empty is not None:
+        return step.form.labels
     return names_in(step.params, step.n_features)
 
 

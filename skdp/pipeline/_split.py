@@ -137,13 +137,13 @@ def split_budget(
     charges = plan.charges(scale * epsilon, row)
     if accountant is None:
         budget_plan = BudgetPlan(charges, epsilon, delta)
-        return with_checked_fits(plan.with_budget(scale * epsilon, row), public_steps, budget_plan)
+        steps = plan.with_budget(scale * epsilon, row)
+        return with_checked_fits(steps, public_steps, budget_plan, classes)
     plural = "s" if len(charges) > 1 else ""
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
-    return with_checked_fits(
-        plan.with_budget(scale * epsilon, row, reservation.steps), public_steps
-    )
+    steps = plan.with_budget(scale * epsilon, row, reservation.steps)
+    return with_checked_fits(steps, public_steps, classes=classes)
 
 
 def joint_scale(

@@ -4,7 +4,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from inspect import signature
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +13,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp.pipeline._containers import check_container, check_joined_names
+from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
 from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._functions import has_bounded_domain
 from skdp.pipeline._instances import (
@@ -304,6 +304,7 @@ def _walk_side_by_side(container, place, walk):
         walk.add_choice(place, "sparse_threshold", by=threshold, advice=DENSITY)
     forms = [output.form for output in outputs]
     walk.check(container, place, check_joined_names, names, forms)
+    walk.check(container, place, check_joined_times, forms)
     return replace(
         place,
         before=(*place.before, *(step.name for step in inner_steps), place.name),
@@ -488,8 +489,14 @@ def _is_by_values(columns, before):
     """Return True if columns are selected by values, or by dtypes that a step may determine."""
     if type(columns) is not make_column_selector:
         return callable(columns)
-    by_type = columns.dtype_include is not None or columns.dtype_exclude is not None
-    return by_type and bool(before)
+    return _reads_types(columns) and bool(before)
+
+
+def _reads_types(columns):
+    """Return True for a selector that chooses columns by their types."""
+    if type(columns) is not make_column_selector:
+        return False
+    return columns.dtype_include is not None or columns.dtype_exclude is not None
 
 
 def _density_decides(transformer, place, steps):
@@ -505,7 +512,11 @@ def _density_decides(transformer, place, steps):
     readers = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
     refused = any(sparsity(step.estimator) == "refused" and step.fits for step in readers)
     may_keep_sparse = "kept" in sparsities and not (named or refused)
-    return transformer.sparse_threshold > 0 and ("made" in sparsities or may_keep_sparse)
+    threshold = transformer.sparse_threshold
+    if not isinstance(threshold, Real):
+        # The check of the container names the parameter.
+        return False
+    return threshold > 0 and ("made" in sparsities or may_keep_sparse)
 
 
 def are_names(columns):
@@ -525,20 +536,40 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     Raises
     ------
     ValueError
-        If a column is not in the table.
+        If a column is not in the table, or cannot be selected from its container.
     """
+    places = _places_by_rules(columns, width, form)
+    is_resolved = _has_known_container(form)
+    if callable(columns):
+        # A function of the user is not called. The types of a table of positions are not those of
+        # the columns.
+        reads_types = _reads_types(columns)
+        is_resolved &= type(columns) is make_column_selector and not reads_types
+        if reads_types and form.empty is not None and form.names is None:
+            is_resolved = True
+            columns = columns(form.empty)
+    return _check_resolved(columns, form) if is_resolved else places
+
+
+def _places_by_rules(columns, width, form):
+    """Return the selected columns as `chosen_places` does, for any container."""
     if callable(columns):
         return _selected(columns, form)
-    if are_names(columns) and form.is_frame is False:
+    if are_names(columns) and form.library == "":
         raise ValueError(
             f"{_column_words(columns)} are selected by name, but the step receives an array "
             'without names; use positions, or set_output(transform="pandas") on the step before'
         )
     if isinstance(columns, slice):
+        if form.library == "" and columns.start is None and columns.stop is None:
+            raise ValueError(
+                f"{_column_words(columns)} have no ends, but the step receives an array, which "
+                f"scikit-learn reads by position: write slice(0, None, {columns.step})"
+            )
         if are_names(columns):
             return None if form.names is None else _named_slice(columns, form.names)
         return None if width is None else list(range(*columns.indices(width)))
-    values = [columns] if np.ndim(columns) == 0 else list(columns)
+    values = _values_of(columns)
     wrong = [v for v in values if not isinstance(v, str | Integral | np.bool_)]
     if wrong:
         raise ValueError(f"a column must be a name or a position, got {wrong[0]!r}")
@@ -556,16 +587,70 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     return [value if isinstance(value, str) else value % width for value in values]
 
 
+def _check_resolved(columns, form):
+    """Return the positions that scikit-learn selects from a table of a known container.
+
+    Containers differ in which columns can be selected: an array has no ``slice(None)``, a frame no
+    slice with a step, and polars no selector. So scikit-learn itself selects from a row of
+    synthetic positions in the same container.
+
+    Raises
+    ------
+    ValueError
+        If scikit-learn would raise an error.
+    """
+    is_single = isinstance(columns, str | Integral) and not isinstance(columns, bool)
+    reader = FunctionTransformer(np.asarray).set_output(transform="default")
+    transformer = ColumnTransformer([("part", reader, [columns] if is_single else columns)])
+    try:
+        row = transformer.set_output(transform="default").fit_transform(_row_of_positions(form))
+    except Exception as error:
+        # The libraries of frames raise errors of other classes.
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(
+            f"{_column_words(columns)} cannot be selected ({reason}); write a list of names or a "
+            "list of positions"
+        ) from error
+    places = [int(place) for place in np.asarray(row).ravel()]
+    if isinstance(columns, slice) and not places:
+        # scikit-learn fits the step of an empty slice, but not that of an empty list.
+        raise ValueError(f"{_column_words(columns)} select no column; use [] to select none")
+    return places
+
+
+def _row_of_positions(form):
+    """Return a table of one row, in the container of a form, with each column's position."""
+    row = np.arange(form.n_columns)[None, :]
+    if not form.library:
+        return row
+    library = sys.modules[form.library]
+    if form.library == "pandas":
+        labels = form.input_names if form.empty is None else form.empty.columns
+        return library.DataFrame(row, columns=labels)
+    columns = {name: [place] for place, name in enumerate(form.input_names)}
+    return library.DataFrame(columns) if form.library == "polars" else library.table(columns)
+
+
+def _has_known_container(form):
+    """Return True if the container, the width and the names of a table are known."""
+    is_known = form.library in ("", "pandas", "polars", "pyarrow")
+    return is_known and None not in (form.n_columns, form.has_names) and form.n_columns > 0
+
+
 def _selected(selector, form):
     """Return the positions that a selector chooses by pattern and dtype; None if unknown."""
+    if type(selector) is make_column_selector and form.library in ("", "polars", "pyarrow"):
+        container = f"a {form.library} frame" if form.library else "an array"
+        raise ValueError(
+            f"make_column_selector reads pandas frames, but the step receives {container}; use "
+            'positions, or set_output(transform="pandas") on the step before'
+        )
     if type(selector) is not make_column_selector or form.names is None:
         return None
-    if selector.dtype_include is None and selector.dtype_exclude is None:
+    if not _reads_types(selector):
         pattern = "" if selector.pattern is None else selector.pattern
         return [j for j, name in enumerate(form.names) if re.search(pattern, name)]
-    if form.empty is None:
-        return None
-    return [form.names.index(name) for name in selector(form.empty)]
+    return None if form.empty is None else [form.names.index(name) for name in selector(form.empty)]
 
 
 def _position(name, names):
@@ -579,13 +664,29 @@ def _named_slice(columns, names):
     """Return the positions of a slice of names, which includes its end."""
     start = 0 if columns.start is None else _position(columns.start, names)
     stop = len(names) if columns.stop is None else _position(columns.stop, names) + 1
+    if stop <= start:
+        raise ValueError(
+            f"{_column_words(columns)} select no column, because {columns.start!r} is behind "
+            f"{columns.stop!r}"
+        )
     return list(range(start, stop))[:: columns.step]
+
+
+def _values_of(columns):
+    """Return the entries of a list-like selection of columns."""
+    has_entries = hasattr(columns, "__iter__") and getattr(columns, "ndim", 1) > 0
+    is_scalar = isinstance(columns, str) or not has_entries
+    return [columns] if is_scalar else list(columns)
 
 
 def _column_words(columns):
     if callable(columns):
         return f"columns chosen by {getattr(columns, '__name__', type(columns).__name__)}"
     if isinstance(columns, slice):
-        return f"columns {columns.start}:{columns.stop}"
-    values = [columns] if np.ndim(columns) == 0 else list(columns)
+        ends = ["" if end is None else str(end) for end in (columns.start, columns.stop)]
+        step = [] if columns.step is None else [str(columns.step)]
+        return f"columns {':'.join(ends + step)}"
+    values = _values_of(columns)
+    if not values:
+        return "columns of an empty list"
     return "columns " + ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")

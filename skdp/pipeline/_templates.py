@@ -52,7 +52,8 @@ def check_on_templates(step, form):
     ):
         if _n_cells(step, width, entry.width(step, width) or 0) > MOST_CELLS:
             return
-        table = made_up_rows(kinds * width if len(kinds) == 1 else kinds, step)
+        kinds = kinds * width if len(kinds) == 1 else kinds
+        table = made_up_rows(kinds, step, form.examples)
         try:
             _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
             return
@@ -60,6 +61,50 @@ def check_on_templates(step, form):
             # The first width occurs in the parameters, so its error is the most helpful.
             refusal = refusal or error
     raise refusal
+
+
+# Modules of scikit-learn with transformers whose errors do not depend on the values of rows, and
+# classes in them for which that is not true.
+LEARNING_MODULES = (
+    "sklearn.decomposition",
+    "sklearn.feature_selection",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.preprocessing",
+)
+FAIL_BY_VALUES = {"VarianceThreshold", "TargetEncoder", "FunctionTransformer"}
+# Limits of the random table: a fit to it must not take long.
+N_RANDOM_ROWS = 50
+MOST_RANDOM_ROWS = 1_000
+MOST_RANDOM_COLUMNS = 200
+
+
+def check_on_random_rows(step, form, n_rows):
+    """Raise the error of a step of scikit-learn that learns from public rows, by random rows.
+
+    Some parameters, such as a number of components, are checked by a fit against the table's
+    shape.
+
+    Parameters
+    ----------
+    step : estimator
+        It is not changed.
+    form : TableForm
+    n_rows : int or None
+        Number of rows of its table.
+    """
+    kind = type(step)
+    is_known = kind.__module__.startswith(LEARNING_MODULES) and kind.__name__ not in FAIL_BY_VALUES
+    holds_others = any(hasattr(value, "fit") for value in step.get_params(deep=False).values())
+    if not (is_known and form.holds_numbers and form.n_columns) or holds_others:
+        return
+    _, integers = sizes_in(step.get_params(deep=False))
+    size = max([2 * N_RANDOM_ROWS, 2 * form.n_columns, *(2 * n for n in integers)])
+    size = size if n_rows is None else min(size, n_rows)
+    if size > MOST_RANDOM_ROWS or form.n_columns > MOST_RANDOM_COLUMNS:
+        return
+    table = np.random.default_rng(0).uniform(size=(size, form.n_columns))
+    _try(step, table, np.arange(size) % 2)
 
 
 def _n_cells(step, width, width_out):
@@ -102,27 +147,34 @@ def _kinds(step, form):
     return [("text",), ("number",)] if reads_words else [("number",), ("text",)]
 
 
-def made_up_rows(kinds, step=None):
+def made_up_rows(kinds, step=None, examples=None):
     """Return a few rows with columns of the given kinds.
 
     Parameters
     ----------
-    kinds : sequence of {"number", "text"}
+    kinds : sequence of {"number", "text", "mixed"}
     step : estimator, default=None
         Step that can transform the rows if its parameters are valid.
+    examples : dict of int to list, default=None
+        Values of the "mixed" columns, by position.
 
     Returns
     -------
     ndarray of shape (n_rows, n_columns)
         Floats, or objects if some columns contain strings.
     """
-    rows = np.tile(_numbers_for(step, len(kinds)), (N_ROWS, 1))
-    if "text" not in kinds:
+    values = {j: (examples or {}).get(j, [0.5]) for j, kind in enumerate(kinds) if kind == "mixed"}
+    n_rows = max([N_ROWS, *map(len, values.values())])
+    rows = np.tile(_numbers_for(step, len(kinds)), (n_rows, 1))
+    if not {"text", "mixed"} & set(kinds):
         return rows
     rows = rows.astype(object)
     for j, word in enumerate(_words_for(step, len(kinds))):
         if kinds[j] == "text":
             rows[:, j] = word
+    for j, column_values in values.items():
+        for i in range(n_rows):
+            rows[i, j] = column_values[i % len(column_values)]
     return rows
 
 
@@ -142,7 +194,7 @@ def _words_for(step, width):
     return ["a"] * width
 
 
-def _try(step, table):
+def _try(step, table, y=None):
     step = clone(step)
     if "random_state" in step.get_params(deep=False):
         # None draws from NumPy's global generator, whose state is the user's.
@@ -150,4 +202,4 @@ def _try(step, table):
     if hasattr(step, "set_output"):
         step.set_output(transform="default")
     with catch_warnings(action="ignore"), np.errstate(all="ignore"):
-        step.fit(table).transform(table)
+        step.fit(table, y).transform(table)

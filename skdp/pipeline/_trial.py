@@ -15,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
 from skdp._data._tables import check_not_empty
-from skdp.base import TableEstimator
+from skdp.base import TableEstimator, guarantee_of
 from skdp.ledger import Allowance
 from skdp.ledger._state import NotCopied
 from skdp.pipeline._instances import (
@@ -120,16 +120,25 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         # A search reads no cells itself: its candidates do.
         elif of_skdp(self.estimator) and isinstance(self.estimator, TableEstimator):
             # Its parameters were checked before. It reads the cells of the columns that exist.
-            clone(self.estimator)._read_table(X, y)
+            self._read_cells(clone(self.estimator), X, y)
         return self
+
+    def _read_cells(self, estimator, X, y):
+        """Read a table in which columns may be missing, as the estimator reads its whole table."""
+        table = estimator._read_table(X, y)
+        if _has_values_by_column(estimator):
+            return
+        try:
+            plan = estimator.plan_fit(table.shape, guarantee_of(self.estimator))
+        except ValueError:
+            # It needs the missing columns, for example for its number of components.
+            return
+        estimator._check_rows(table.rows, plan)
 
     def _transform_rest(self, X, y):
         """Transform the columns that bypass private steps by a step that learns nothing."""
         # A list with one entry per column does not fit a table in which columns are missing.
-        by_column = any(
-            isinstance(value, list | tuple | dict | np.ndarray)
-            for value in self.estimator.get_params().values()
-        )
+        by_column = _has_values_by_column(self.estimator)
         # Steps of other libraries are left out, as they may need a data frame.
         is_allowed = sklearn_name(self.estimator) and accepted_entry(self.estimator)
         if is_allowed and not by_column:
@@ -147,6 +156,14 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
 
     def get_metadata_routing(self):
         return self.estimator.get_metadata_routing()
+
+
+def _has_values_by_column(estimator):
+    """Return True if a parameter may have one value per column."""
+    return any(
+        isinstance(value, list | tuple | dict | np.ndarray)
+        for value in estimator.get_params().values()
+    )
 
 
 def _passes_cells_on(estimator):

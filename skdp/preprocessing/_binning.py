@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp._data._columns import column_entries, declared_bounds
+from skdp._data._columns import check_no_times, column_entries, declared_bounds
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
@@ -153,6 +153,8 @@ class EdgesPlan(FrozenValue):
         auto = is_auto(n_bins)
         n_bins = planned_n_bins(n_bins)
         ranged = columns_of(bins, AUTOMATIC)
+        for j in columns_of(bins, ("declared",)):
+            check_no_times(shape, [j], "edges", bins[j].limits.tolist())
         quantile_columns = columns_of(bins, ("quantile",))
         bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
         search = None

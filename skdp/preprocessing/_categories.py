@@ -18,6 +18,7 @@ from skdp.mechanisms import GeometricMechanism, NoRelease
 from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array, labels_array
 from skdp.stats._moments import StatisticPlan
+from skdp.utils._chunked import ChunkedArray
 from skdp.utils._findings import (
     NO_CATEGORIES,
     report_finding,
@@ -26,8 +27,16 @@ from skdp.utils._findings import (
     report_unmatched,
 )
 from skdp.utils._frames import objects
-from skdp.utils._labels import MAX_EXACT_INTEGER, UNDECLARED, canonical_label, category_codes
+from skdp.utils._labels import (
+    MAX_EXACT_INTEGER,
+    UNDECLARED,
+    canonical_label,
+    category_codes,
+    has_kind,
+    label_kinds,
+)
 from skdp.utils._validation import code_type, is_auto
+from skdp.utils._warnings import warn_user
 
 
 def check_categories(categories, shape):
@@ -295,6 +304,16 @@ def check_served(table, categories, declared):
         j: labels for j, labels in categories.items() if j in declared or table.kind_is_public(j)
     }
     table.check({}, checked, found_columns=[j for j in categories if j not in declared])
+    for j, labels in categories.items():
+        kinds = label_kinds(labels)
+        if j in checked or not kinds or isinstance(table.matrix, ChunkedArray):
+            continue
+        if not has_kind(table.whole_column(j), kinds):
+            warn_user(
+                f"{table.name(j)}: no value is {' or '.join(sorted(kinds))}, as all categories are "
+                "that the fit found, so each row counts as another value: convert the column to "
+                "the type that it had in the fit"
+            )
 
 
 def check_encoded(encoder, table):

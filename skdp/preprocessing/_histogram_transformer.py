@@ -16,7 +16,13 @@ from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
-from skdp.utils._findings import CERTAIN_NOISE, ONE_BIN, is_in_one_bin, report_finding
+from skdp.utils._findings import (
+    CERTAIN_NOISE,
+    ONE_BIN,
+    is_in_one_bin,
+    report_finding,
+    report_resolved_bins,
+)
 from skdp.utils._frames import objects
 from skdp.utils._labels import UNDECLARED
 from skdp.utils._sums import project_on_simplex
@@ -94,6 +100,8 @@ class HistogramPlan(BinningPlan):
             ):
                 reported.append(j)
         report_finding(ONE_BIN, reported)
+        uniform = [j for j, column in enumerate(bins) if column.kind == "uniform"]
+        report_resolved_bins({j: noisy[j].max() for j in uniform}, noise_std, n_units)
 
     def noisy_counts(self, table, bins, source, row_weights=None):
         """Return the noisy counts of each column's bins."""

@@ -14,7 +14,7 @@ from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._clipping import finite_doubles
-from skdp.utils._output import asks_for_frame
+from skdp.utils._output import frame_library
 from skdp.utils._validation import check_boolean
 
 
@@ -90,20 +90,27 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         ValueError
             If a parameter is invalid.
         """
-        has_names = form.names is not None or form.is_frame is False
-        if form.names is None and form.is_frame is not False and form.n_columns is not None:
+        has_names = form.has_names is not None
+        if not has_names and form.n_columns is not None:
             # Column names in parameters are assumed to exist.
             form = replace(form, names=names_in(self.get_params(deep=False), form.n_columns))
-        names = self._planned_names(form)
-        n_columns = None if names is None else len(names)
+        output_names = self._planned_names(form)
+        n_columns = None if output_names is None else len(output_names)
+        # Keys of dicts in parameters are labels, also those that are not strings.
+        keyed = form if form.labels is None else replace(form, names=form.labels)
         is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
-        makes_frame = asks_for_frame(self)
-        output = form.with_columns(n_columns, names=names if makes_frame and is_named else None)
+        library = frame_library(self)
+        output = form.with_columns(
+            n_columns,
+            names=output_names if library and is_named else None,
+            examples=self._planned_examples(keyed),
+        )
         return replace(
             output,
-            kinds=self._planned_kinds(form, n_columns),
-            holds_numbers=self._makes_numbers(form),
-            is_frame=makes_frame,
+            kinds=self._planned_kinds(keyed, n_columns),
+            holds_numbers=self._makes_numbers(keyed),
+            library=library,
+            has_names=None,
             is_sparse=self._makes_sparse,
         )
 
@@ -117,10 +124,12 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         """
         if form.n_columns is None:
             return None
-        parts = self._planned_parts(form)
+        # Keys of dicts in parameters are labels, also those that are not strings.
+        keyed = form if form.labels is None else replace(form, names=form.labels)
+        parts = self._planned_parts(keyed)
         if parts is not None and any(column_parts is None for column_parts in parts):
             return None
-        return self._names_made(planned_input_names(form), parts, form)
+        return self._names_made(planned_input_names(form), parts, keyed)
 
     def _planned_parts(self, form):
         """Return `_parts_of_columns` before a fit, with None for columns that depend on the fit."""
@@ -133,6 +142,10 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     def _planned_kinds(self, form, n_columns):
         """Return the kinds of the output's columns, or None if all are numeric or unknown."""
         return None
+
+    def _planned_examples(self, form):
+        """Return the `examples` of a `TableForm` for the columns of the output."""
+        return {}
 
     def _plan_of_size(self, n_rows, n_columns):
         """Return the plan of a fit to a table of which only the size is known."""

@@ -14,7 +14,13 @@ from skdp.mechanisms._stages import Stage
 from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
-from skdp.utils._findings import NO_BOUNDS, NO_NORM, ROUGH_BOUNDS, report_finding
+from skdp.utils._findings import (
+    NO_BOUNDS,
+    NO_NORM,
+    ROUGH_BOUNDS,
+    report_finding,
+    report_found_bounds,
+)
 from skdp.utils._row_wise import row_norms
 from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
@@ -192,6 +198,7 @@ class BoundsPlan(_SpacedHistogram):
     def refinement(self):
         return RefinementPlan(
             guarantee=self.guarantee,
+            n_rows=self.n_rows,
             n_columns=self.n_columns,
             whole=self.whole,
             share=self._epsilons[1],
@@ -249,10 +256,12 @@ class BoundsPlan(_SpacedHistogram):
         )
         is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            # Values outside the bins show that the column is not narrow.
-            is_rough[j] = not (bounds.is_seen or is_wider[j])
+            # Values outside the bins show that the column fills them, unless one or two cells
+            # contain it.
+            is_rough[j] = not bounds.is_seen and (bounds.is_finer or not is_wider[j])
             if bounds.is_finer:
                 low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
+        report_found_bounds(positions)
         report_finding(NO_BOUNDS, positions[~is_found])
         report_finding(ROUGH_BOUNDS, positions[is_rough])
         return low, high

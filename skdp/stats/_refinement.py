@@ -1,12 +1,14 @@
 """The second step of a search for bounds: finer bounds of columns that occupy one or two bins.
 
 Seconds since 1970 within a day, or measurements with a large offset, are in one or two of the
-exponentially spaced bins, which are much wider than the range of the values. These bins are divided
-into equal cells at several levels, from few wide cells to many narrow ones. The cells are counted
-with noise, and a column is followed from level to level as long as few cells contain it.
+exponentially spaced bins, which are much wider than the range of the values. The range of such a
+column is divided into equal cells, which are counted with noise. If few cells contain the column,
+these are its new range, which is divided again at the next level, until the counts show that the
+values are spread over the range, or until the levels are used up.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import hypot, inf, nextafter, sqrt
 
 import numpy as np
@@ -23,11 +25,27 @@ from skdp.mechanisms._stages import Stage
 # and DEVIATIONS on synthetic narrow columns of 2,000 and 4,000 rows and on the training rows of
 # twenty small tables, by how well values are resolved within the bounds.
 REFINEMENT_FRACTION = 0.15
-# Number of equal cells of each column at each level; each number divides the next. The last one
-# sets the narrowest range that is found, 2**-13 of a bin. A column in one or two cells is searched
-# in few cells of the next level, so that the noise of their sums stays small.
-LEVELS = (1 << 4, 1 << 9, 1 << 13)
-N_CELLS = LEVELS[-1]
+# Number of equal cells at the first level. Few cells keep the noise of their sums small, so that
+# columns that fill their bins are recognized.
+FIRST_CELLS = 1 << 4
+# Number of cells at later levels: as many as leave the sum of a quarter of them a standard
+# deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows, with this minimum. The third of only
+# three levels has 16: the noise is large then.
+MIN_CELLS = 1 << 5
+MIN_CELLS_OF_THIRD_LEVEL = 1 << 4
+MAX_CELLS = 1 << 9
+# Number of levels, depending on the noise: as many as leave a count a standard deviation of at most
+# MAX_LEVEL_NOISE of the rows. Fewer levels have less noise, and more find narrower columns.
+MIN_LEVELS = 3
+MAX_LEVELS = 6
+MAX_LEVEL_NOISE = 0.05
+# A column whose values are in one or two cells may be narrower than the search can see, or have one
+# value. It gets cells of at least this fraction of its first range, so that rare other values do
+# not become huge when they are scaled.
+MIN_UNRESOLVED_CELL = 2.0**-14
+# Minimum width of new bounds relative to the magnitude of the values. With 2**20 doubles between
+# the bounds, estimators can divide them into bins or grid points.
+MIN_RELATIVE_WIDTH = 2.0**-32
 # Minimum ratio of the old to the new width of bounds; ordinary columns keep their bounds.
 MIN_GAIN = 4
 # Fraction of a column's noisy count that its new bounds must contain, minus DEVIATIONS standard
@@ -40,6 +58,21 @@ DEVIATIONS_OF_DOUBT = 3.0
 # Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
 # count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
+# This maximum at later levels, for ranges of more than one part in LONG_RANGE of the cells. With
+# more noise one of the many ranges would be chosen by chance, and would lose other values.
+MAX_NOISE_OF_LONG_RANGE = 0.08
+LONG_RANGE = 8
+# Values in at most this number of adjacent cells may be at an edge between two of them, and a small
+# part of both. More cells show that the column fills a part of its range.
+MAX_UNRESOLVED_CELLS = 2
+# A range of which more than one part in MIN_PART is filled is no rough one.
+MIN_PART = 8
+# The same maximum for ranges of more than one part in LONG_RANGE of the cells at later levels. One
+# out of many ranges that contain a quarter of the rows would be chosen by chance with more noise.
+LONG_RANGE = 8
+MAX_NOISE_OF_LONG_RANGE = 0.08
+# Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
+MIN_STD = 2.0**-20
 # Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
 SLACK = 1.0 + 2.0**-40
 # Minimum number of values of a block.
@@ -56,7 +89,8 @@ class Refined:
     is_finer : bool
         True if they differ from the bounds of the first step.
     is_seen : bool
-        True if the noise was small enough to decide whether finer bounds contain the column.
+        True if the counts show whether the values fill the bounds. False if noise hides it, or if
+        the values are in one or two cells of the last level, of which they may be a small part.
     """
 
     low: float
@@ -69,16 +103,20 @@ class Refined:
 class RefinementPlan(PlanValue):
     r"""Plan of finer bounds of narrow columns, from noisy counts of equal cells of their bins.
 
-    The first step released which columns are narrow, and their bounds. Given these, a row is in at
-    most one cell of each level of each of the k narrow columns. So the counts of all cells of L
-    levels change by at most m k L in L1 norm and :math:`\sqrt{m k L}` in L2 norm, with m = 1 under
-    add/remove and 2 under replace-one. The noise is calibrated to k, so that the cost is the same
-    for every result of the first step, and the two steps compose adaptively.
+    The first step released which columns are narrow, and their bounds. Given these and the counts
+    of the levels before, a row is in at most one cell of each of the k columns that are followed
+    at a level. So the counts of a level change by at most m k in L1 norm and :math:`\sqrt{m k}` in
+    L2 norm, with m = 1 under add/remove and 2 under replace-one. The noise is calibrated to k
+    columns and all L levels, as if they were released together: each level costs one L-th of the
+    refinement's epsilon or mu squared. So the cost is the same for every result of the first step
+    and of the levels before, and all of them compose adaptively.
 
     Parameters
     ----------
     guarantee : Guarantee
         Guarantee of the whole search.
+    n_rows : int
+        Public number of privacy units.
     n_columns : int
         Number of columns, some of which may be narrow.
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
@@ -92,6 +130,7 @@ class RefinementPlan(PlanValue):
     """
 
     guarantee: object
+    n_rows: int
     n_columns: int
     whole: object
     share: float
@@ -103,21 +142,39 @@ class RefinementPlan(PlanValue):
             return Gaussian(self.whole.noise_multiplier / sqrt(REFINEMENT_FRACTION))
         return PureDP(self.share)
 
-    def mechanism(self, n_narrow):
-        """Return the mechanism for the counts of the cells of `n_narrow` columns."""
-        l1_sensitivity = n_narrow * len(LEVELS) * self.guarantee.neighbors.sensitivity_factor
+    def mechanism(self, n_narrow, n_levels):
+        """Return the mechanism for the counts of the cells of `n_narrow` columns.
+
+        Its sensitivity is that of all levels together.
+        """
+        l1_sensitivity = n_narrow * n_levels * self.guarantee.neighbors.sensitivity_factor
         if isinstance(self.whole, GaussianMechanism):
             l2_sensitivity = nextafter(sqrt(l1_sensitivity), inf)
             return gaussian_part(self.whole, REFINEMENT_FRACTION, l2_sensitivity)
         return type(self.whole)(self.share, l1_sensitivity)
 
+    @cached_property
+    def _max_counts_of_a_row(self):
+        """Number of columns, times levels, at which the noise is `MAX_LEVEL_NOISE` of the rows."""
+        std = max(MIN_STD, self.mechanism(1, 1).deviation(1))
+        ratio = MAX_LEVEL_NOISE * self.n_rows / std
+        # Gaussian noise grows with the square root of the number of counts of a row.
+        return ratio**2 if isinstance(self.whole, GaussianMechanism) else ratio
+
+    def n_levels(self, n_narrow):
+        """Return the maximum number of levels if `n_narrow` columns are narrow."""
+        return np.clip(self._max_counts_of_a_row // n_narrow, MIN_LEVELS, MAX_LEVELS).astype(int)
+
     @property
     def stage(self):
-        """The stage for a privacy statement, with the noise for the largest number of columns."""
-        mechanism = self.mechanism(self.n_columns)
+        """The stage for a privacy statement, with the largest noise for any number of columns."""
+        n_narrow = np.arange(1, self.n_columns + 1)
+        n_levels = self.n_levels(n_narrow)
+        largest = int((n_narrow * n_levels).argmax())
+        mechanism = self.mechanism(largest + 1, int(n_levels[largest]))
         return Stage(
             name="finer bounds of narrow columns",
-            law=f"{mechanism.name} on equal cells of {len(LEVELS)} levels",
+            law=f"{mechanism.name} on equal cells of at most {n_levels[largest]} levels",
             scale=mechanism.scale,
             sensitivity=mechanism.sensitivity,
             event=self.event,
@@ -129,7 +186,7 @@ class RefinementPlan(PlanValue):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Numbers, read block by block.
+            Numbers, read block by block, once for each level.
         low, high : ndarray of shape (n_columns,)
             The bounds that the first step released; NaN for columns that are not narrow.
         totals, totals_std : ndarray of shape (n_columns,)
@@ -145,38 +202,145 @@ class RefinementPlan(PlanValue):
         dict of int to Refined
             The bounds by index, for each narrow column.
         """
-        narrow = np.flatnonzero(~np.isnan(low))
-        if not len(narrow):
+        searches = {
+            j: _ColumnSearch(low[j], high[j], totals[j], totals_std[j])
+            for j in np.flatnonzero(~np.isnan(low)).tolist()
+        }
+        if not searches:
             return {}
-        size = len(narrow) * N_CELLS
-        table = Rows.wrap(X).with_block_size(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
-        args = size, narrow, low[narrow], high[narrow]
-        counts = count_over(table, _add_cells, *args, row_weights=row_weights_of(persons))
-        mechanism = self.mechanism(len(narrow))
-        exact = counts_of_levels(counts.reshape(len(narrow), N_CELLS))
-        noisy = mechanism.release(exact.ravel(), random_state=source).reshape(exact.shape)
-        std = mechanism.deviation(exact.size)
-        refined = {}
-        for j, column_counts in zip(narrow.tolist(), noisy, strict=True):
-            refined[j] = refined_bounds(
-                column_counts, low[j], high[j], totals[j], totals_std[j], std
+        n_levels = int(self.n_levels(len(searches)))
+        followed = list(searches)
+        for level in range(n_levels):
+            mechanism = self.mechanism(len(followed), n_levels)
+            max_cells = self._max_cells(mechanism, level, n_levels)
+            n_cells = [searches[j].n_cells(max_cells) for j in followed]
+            exact = self._count_cells(
+                X, [searches[j] for j in followed], followed, n_cells, persons
             )
-        return refined
+            noisy = mechanism.release(exact, random_state=source)
+            std = mechanism.deviation(exact.size)
+            max_noise = MAX_NOISE_OF_LONG_RANGE if level else MAX_NOISE
+            by_column = np.split(noisy, np.cumsum(n_cells)[:-1])
+            for j, counts in zip(followed, by_column, strict=True):
+                searches[j].add_level(counts, std, max_noise)
+            followed = [j for j in followed if searches[j].is_open]
+            if not followed:
+                break
+        return {j: search.refined() for j, search in searches.items()}
+
+    def _max_cells(self, mechanism, level, n_levels):
+        """Return the number of cells of a level, a power of two, so that sums have little noise."""
+        if level == 0:
+            return FIRST_CELLS
+        std = max(MIN_STD, mechanism.deviation(MAX_CELLS))
+        max_length = (MAX_NOISE_OF_LONG_RANGE * self.n_rows / std) ** 2
+        is_third_of_three = level == 2 and n_levels == MIN_LEVELS
+        n_cells = MIN_CELLS_OF_THIRD_LEVEL if is_third_of_three else MIN_CELLS
+        while n_cells < MAX_CELLS and 2 * n_cells <= MIN_GAIN * max_length:
+            n_cells *= 2
+        return n_cells
+
+    def _count_cells(self, X, searches, columns, n_cells, persons):
+        """Return the exact counts of the cells of columns, one column after the other."""
+        size = sum(n_cells)
+        table = Rows.wrap(X).with_block_size(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
+        low = np.array([search.low for search in searches])
+        high = np.array([search.high for search in searches])
+        args = size, np.array(columns), low, high, np.array(n_cells)
+        return count_over(table, _add_cells, *args, row_weights=row_weights_of(persons))
 
 
-def counts_of_levels(cells):
-    """Return the counts of the cells of all levels, from the counts of the last level.
+class _ColumnSearch:
+    """Search for the finer bounds of one column, from the noisy counts of one level after another.
 
     Parameters
     ----------
-    cells : ndarray of shape (n_columns, N_CELLS)
+    low, high : float
+        Bounds of the first step.
+    total, total_std : float
+        Noisy number of values from the first step, and the standard deviation of its noise.
 
-    Returns
-    -------
-    ndarray of shape (n_columns, sum(LEVELS))
+    Attributes
+    ----------
+    low, high : float
+        Range that is divided into cells at the next level.
+    is_open : bool
+        True if the next level may find a narrower range.
+    is_seen : bool
+        See `Refined`.
     """
-    levels = [cells.reshape(len(cells), size, -1).sum(axis=2) for size in LEVELS]
-    return np.concatenate(levels, axis=1)
+
+    def __init__(self, low, high, total, total_std):
+        self.low = float(low)
+        self.high = float(high)
+        self.is_open = True
+        self.is_seen = True
+        self._first_range = self.low, self.high
+        self._total = total
+        self._total_std = total_std
+        # True if the last counts showed more than two cells with values.
+        self._are_spread = False
+        # The range of each level with finer bounds, its number of cells, and their width.
+        self._ranges = []
+
+    def n_cells(self, max_cells):
+        """Return the number of cells at the next level; fewer if doubles would not resolve them."""
+        magnitude = max(abs(self.low), abs(self.high))
+        # New bounds have a width of two cells at least.
+        n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)
+        return int(min(max_cells, n_resolved))
+
+    def add_level(self, counts, std, max_noise_of_long_range):
+        """Choose the shortest range of cells that contains the column.
+
+        It is the new range if it is at most a quarter of the previous one.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_cells,)
+            Noisy counts of equal cells between `low` and `high`.
+        std : float
+            Standard deviation of the noise in a count.
+        max_noise_of_long_range : float
+            Maximum standard deviation of the noise of a range of more than an eighth of the cells,
+            as a fraction of the column's noisy count.
+        """
+        args = counts, self._total, self._total_std, std
+        cell_range, is_certain = _shortest_range(*args, max_noise_of_long_range)
+        self._are_spread = _are_spread(*args, MAX_UNRESOLVED_CELLS)
+        if cell_range is None:
+            # Values that are spread over an eighth of the range can be told apart.
+            length = max(MAX_UNRESOLVED_CELLS, len(counts) // MIN_PART)
+            self.is_seen = is_certain or _are_spread(*args, length)
+            self.is_open = False
+            return
+        first, last = cell_range
+        width = (self.high - self.low) / len(counts)
+        low = self.low
+        self.low, self.high = low + first * width, low + last * width
+        self._ranges.append((self.low, self.high, last - first, width))
+        # No range of a quarter contains values that are spread over more than two cells.
+        self.is_open = not self._are_spread and self.n_cells(FIRST_CELLS) == FIRST_CELLS
+        self.is_seen = self._are_spread
+
+    def refined(self):
+        """Return the `Refined` bounds."""
+        low, high = self._first_range
+        if not self._ranges:
+            return Refined(low, high, is_finer=False, is_seen=self.is_seen)
+        finest = self._ranges[-1]
+        if not (self.is_seen or self._are_spread) and finest[2] <= MAX_UNRESOLVED_CELLS:
+            min_width = MIN_UNRESOLVED_CELL * (high - low)
+            finest = [entry for entry in self._ranges if entry[3] >= min_width][-1]
+        finer_low, finer_high, length, width = finest
+        # Values that the noise hides, such as tails, may be next to the range.
+        margin = max(1, length // 4) * width
+        return Refined(
+            max(low, finer_low - margin),
+            min(high, finer_high + margin),
+            is_finer=True,
+            is_seen=self.is_seen,
+        )
 
 
 def gaussian_part(whole, fraction, sensitivity):
@@ -185,46 +349,7 @@ def gaussian_part(whole, fraction, sensitivity):
     return GaussianMechanism.from_scale(multiplier * sensitivity * SLACK, sensitivity, whole.delta)
 
 
-def refined_bounds(noisy, low, high, total, total_std, std):
-    """Return the `Refined` bounds of one column.
-
-    At each level the shortest range of cells that contains the column is chosen, if it is at most a
-    quarter of the range of the previous level.
-
-    Parameters
-    ----------
-    noisy : ndarray of shape (sum(LEVELS),)
-        Noisy counts of equal cells between `low` and `high`, level by level.
-    low, high : float
-    total, total_std : float
-        Noisy number of values from the first step, and the standard deviation of its noise.
-    std : float
-        Standard deviation of the noise in a count.
-    """
-    first = 0
-    last = 1
-    n_cells = 1
-    is_seen = True
-    for size, counts in zip(LEVELS, np.split(noisy, np.cumsum(LEVELS)[:-1]), strict=True):
-        start = first * (size // n_cells)
-        end = last * (size // n_cells)
-        cell_range, is_seen = _shortest_range(counts[start:end], total, total_std, std)
-        if cell_range is None:
-            break
-        first = start + cell_range[0]
-        last = start + cell_range[1]
-        n_cells = size
-    if n_cells == 1:
-        return Refined(low, high, is_finer=False, is_seen=is_seen)
-    # Values that the noise hides, such as tails, may be next to the range.
-    margin = max(1, (last - first) // 4)
-    first = max(0, first - margin)
-    last = min(n_cells, last + margin)
-    width = (high - low) / n_cells
-    return Refined(low + first * width, low + last * width, is_finer=True, is_seen=is_seen)
-
-
-def _shortest_range(counts, total, total_std, std):
+def _shortest_range(counts, total, total_std, std, max_noise_of_long_range):
     """Return the shortest range of cells that contains a column.
 
     Returns
@@ -239,7 +364,8 @@ def _shortest_range(counts, total, total_std, std):
     is_certain = True
     for length in range(1, len(counts) // MIN_GAIN + 1):
         noise = hypot(std * sqrt(length), total_std)
-        if noise > MAX_NOISE * total:
+        is_long = LONG_RANGE * length > len(counts)
+        if noise > (max_noise_of_long_range if is_long else MAX_NOISE) * total:
             return None, False
         inside = sums[length:] - sums[:-length]
         start = int(inside.argmax())
@@ -249,16 +375,24 @@ def _shortest_range(counts, total, total_std, std):
     return None, is_certain
 
 
-def _add_cells(counts, block, row_weights, narrow, low, high):
+def _are_spread(counts, total, total_std, std, length):
+    """Return True if noisy counts show that no range of `length` cells contains the column."""
+    noise = hypot(std * sqrt(length), total_std)
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    inside = sums[length:] - sums[:-length]
+    return bool(inside.max() < COVERAGE * total - DEVIATIONS_OF_DOUBT * noise)
+
+
+def _add_cells(counts, block, row_weights, narrow, low, high, n_cells):
     values = np.asarray(block, dtype=np.float64)[:, narrow]
     # A NumPy warning would reveal a value that overflows. Every operation is row-wise to the last
     # bit.
     with np.errstate(all="ignore"):
         # Bins of negative numbers contain their upper ends.
         is_inside = (values >= low) & (values <= high)
-        cells = (values - low) / ((high - low) / N_CELLS)
-    cells = np.minimum(np.where(is_inside, cells, 0.0).astype(np.int64), N_CELLS - 1)
-    cells += np.arange(len(narrow)) * N_CELLS
+        cells = (values - low) / ((high - low) / n_cells)
+    cells = np.minimum(np.where(is_inside, cells, 0.0).astype(np.int64), n_cells - 1)
+    cells += np.cumsum(n_cells) - n_cells
     if row_weights is not None:
         row_weights = np.broadcast_to(row_weights[:, np.newaxis], cells.shape)[is_inside]
     counts += weighted_bincount(cells[is_inside], row_weights, counts.size)

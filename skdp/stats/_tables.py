@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from skdp._data._columns import check_label_kinds
+from skdp._data._columns import check_label_kinds, check_type_of_labels
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._tables import target_array
 from skdp.ledger import PrivacyAccountant
@@ -183,6 +183,7 @@ def _release_covariance(name, a, *, bounds="auto", **params):
 def _codes(labels, categories, name):
     """Return the code of each label, -1 for undeclared and missing ones, and the categories."""
     categories = categories_array(categories)
+    check_type_of_labels(labels, name, categories)
     labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
     labels = column_or_1d(labels)
     check_label_kinds(labels, name, categories)

@@ -10,7 +10,8 @@ import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import GeneratorType, ModuleType
+from inspect import unwrap
+from types import FunctionType, ModuleType
 
 import numpy as np
 
@@ -22,10 +23,11 @@ from skdp.utils._known_callers import (
     is_frozen,
     is_known,
     is_private,
+    is_unread,
     known_caller,
     passes_on,
 )
-from skdp.utils._search_prices import price_of_search
+from skdp.utils._search_prices import price_of_container, price_of_search
 from skdp.utils._warnings import warn_user
 
 CONTAINERS = (
@@ -35,12 +37,22 @@ CONTAINERS = (
     "feature_engine.pipeline.pipeline",
 )
 VALIDATION = "sklearn.model_selection._validation"
+FROZEN = "sklearn.frozen._frozen"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
 # Modules of Python's executors, whose threads run tasks of another thread that waits for them.
 EXECUTORS = frozenset({"concurrent.futures.thread", "concurrent.futures._base"})
+# Modules that run the tasks of a worker; outside of these are no calls of the task's tool.
+RUNS_TASKS = frozenset(
+    {"concurrent.futures.thread", "multiprocessing.pool", "joblib.externals.loky.process_executor"}
+)
+# Module of the functions that scikit-learn's tools send to joblib.
+SENT_BY_SKLEARN = "sklearn.utils.parallel"
 # Modules whose threads pickle tasks for worker processes.
 SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
+# Packages whose distributions draw numbers only.
+DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
+IF_PASSED_ON = "if it gives each row to each fit once, as it is, ignore this warning"
 RAW_STEPS = "has steps that learn from raw rows"
 INSTALLED = ("site-packages", "dist-packages")
 
@@ -113,17 +125,32 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     -----
     RawDataWarning
         Once for each call of the outermost tool.
+
+    Returns
+    -------
+    bool
+        True if a plan around the estimator checked its steps.
     """
     if getattr(estimator, "_refusal", None) is not None:
         # The refusal was stored when the estimator was sent to this worker.
         raise estimator._refusal
     stack = _calls_around(sys._getframe(2))
+    is_planned = is_of_plan(estimator) or bool(_inside_checked(stack.calls))
     if occasion == "answer" and stack.calls and all(map(_is_judged, stack.calls)):
-        return
+        return is_planned
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
         for call in stack.calls:
             _state_of(call).is_judged = True
+    return is_planned
+
+
+def is_of_plan(estimator):
+    """Return True for a copy in a worker process that a fit of a plan has sent there.
+
+    The plan checked the steps around the estimator. Its container is in the other process.
+    """
+    return getattr(estimator, "_is_sent_by_plan", False)
 
 
 def _is_judged(call):
@@ -131,7 +158,7 @@ def _is_judged(call):
     return state is not None and state.is_judged
 
 
-def is_judged_before_copies(is_fitted):
+def is_judged_before_copies(estimator, is_fitted):
     """Return True if a known tool in the call stack must be judged before it copies an estimator.
 
     Tools check whether the estimator is a classifier just before they read their folds, which
@@ -142,9 +169,14 @@ def is_judged_before_copies(is_fitted):
 
     Parameters
     ----------
+    estimator : estimator
+        Private estimator.
     is_fitted : bool
         True if the estimator is fitted.
     """
+    if getattr(estimator, "_refusal", None) is not None:
+        # In a worker process, which may never fit it.
+        return True
     frame = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
@@ -152,15 +184,18 @@ def is_judged_before_copies(is_fitted):
             # The judgment of a tool reads tags too, which calls this function again.
             return False
         is_tool = is_known(module)
-        if is_fitted and frame.f_code.co_name in FITS and (is_tool or module in CONTAINERS):
-            if not _is_judged(frame):
+        # A frozen selection is asked for its tags, which are those of its model, before its fit.
+        is_fitted = is_fitted or module == FROZEN
+        if is_fitted and (is_tool or module in CONTAINERS or module == TARGETS):
+            is_fit = frame.f_code.co_name in FITS or module == VALIDATION
+            if is_fit and not _is_judged(frame):
                 return True
         if is_tool:
             variables = frame.f_locals
             if module == VALIDATION and variables.get("pre_dispatch") == "all":
                 return True
             folds = variables.get("cv", getattr(_subject(variables), "cv", None))
-            if isinstance(folds, GeneratorType) and folds.gi_frame is not None:
+            if is_unread(folds):
                 return True
         frame = frame.f_back
     return False
@@ -188,8 +223,10 @@ def _calls_around(frame):
     direct = stack.direct
     is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
+    waiting = []
     # The outer calls of a worker thread, or of a thread that sends tasks, are in a waiting thread.
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
+        waiting.append(frame)
         stack = _read_stack(frame)
         calls = calls + stack.calls
         if direct is None:
@@ -197,7 +234,9 @@ def _calls_around(frame):
             is_outermost = stack.is_outermost
         else:
             is_outermost = is_outermost and not stack.calls
-    return replace(stack, calls=calls, direct=direct, is_outermost=is_outermost)
+    return replace(
+        stack, calls=calls, direct=direct, is_outermost=is_outermost, waiting=tuple(waiting)
+    )
 
 
 @dataclass(frozen=True)
@@ -217,6 +256,8 @@ class _Stack:
         Calls in which joblib runs or sends tasks, from the inside out.
     is_parallel : bool
         True if joblib runs a task of another thread, so that outer calls are missing.
+    waiting : tuple of frames, default=()
+        Calls in other threads that wait for the task in which the ones before them are.
     """
 
     calls: list
@@ -224,6 +265,7 @@ class _Stack:
     is_outermost: bool
     batches: list
     is_parallel: bool
+    waiting: tuple = ()
 
 
 def _read_stack(frame):
@@ -244,12 +286,25 @@ def _read_stack(frame):
             direct = frame
             is_outermost = True
             package = module.partition(".")[0] if _is_installed(frame) else None
-        elif package is not None and module.partition(".")[0] == package:
+        elif package is not None and module.partition(".")[0] == package and not passes_on(module):
             direct = frame
             is_outermost = True
+        elif package is None and direct is not None and _is_installed_fit(frame):
+            # A function of the user fits the private estimator while a tool calls it.
+            direct = frame
+            is_outermost = True
+            package = module.partition(".")[0]
         frame = frame.f_back
     is_worker = threading.current_thread() is not threading.main_thread()
     return _Stack(calls, direct, is_outermost, batches, is_worker and bool(batches))
+
+
+def _is_installed_fit(frame):
+    """Return True for a fit of an estimator class of an installed package."""
+    code = frame.f_code
+    if code.co_name not in FITS or code.co_varnames[:1] != ("self",):
+        return False
+    return _is_installed(frame) and hasattr(frame.f_locals.get("self"), "get_params")
 
 
 def _is_fit_of_the_users(frame):
@@ -364,16 +419,15 @@ def check_scored(estimator, scorer, on_raw_data):
     """
     name = type(scorer).__name__
     problems = []
-    raw = [step for step in _step_readers[0](estimator) if not _was_checked_by_fit(step)]
+    raw = _raw_scored_steps(estimator)
     if raw:
         steps = "; ".join(
             _title(step.estimator, step.name) + (f" ({step.advice})" if step.advice else "")
             for step in raw
         )
         problems.append(
-            f"{name} scores a model that learns from raw rows, one of which may change all that it "
-            f"predicts: {steps}. The charge covers the score of a released model: score a private "
-            "one, or FrozenEstimator(model) of a model of public rows"
+            f"{name} scores a model that learns from raw rows, which its charge does not cover: "
+            f"{steps}; score a private one, or FrozenEstimator(model) of a model of public rows"
         )
     calls = _calls_around(sys._getframe(2)).calls
     for call in calls:
@@ -394,6 +448,24 @@ def check_scored(estimator, scorer, on_raw_data):
             _warn_once(text, calls[-1], [], calls)
     else:
         warn_user(text, RawDataWarning, is_skipped=passes_on)
+
+
+def _raw_scored_steps(estimator):
+    """Return the steps of a scored model that learn from raw rows and that no fit checked."""
+    raw = [step for step in _step_readers[0](estimator) if not _was_checked_by_fit(step)]
+    if not raw:
+        return []
+    # The steps of a plan are private, or were declared public.
+    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    planned = [part for part in (estimator, *params.values()) if _checks_its_steps(part)]
+    # Steps may have been replaced since the fit.
+    if any(_refusal_of_plan(plan) for plan in planned):
+        return raw
+    return [
+        step
+        for step in raw
+        if not any(map(_checks_its_steps, (estimator, *_holders(step.name, params))))
+    ]
 
 
 def _was_checked_by_fit(step):
@@ -437,10 +509,14 @@ def hides_errors_of_scores():
 
 def _is_installed(frame):
     """Return True for a call of an installed package that does not use skdp itself."""
-    path = frame.f_code.co_filename
+    return _is_in_package(frame.f_code.co_filename, frame.f_globals)
+
+
+def _is_in_package(path, names):
+    """Return True for a file of an installed package whose global names are not skdp's."""
     if not any(folder in path for folder in INSTALLED):
         return False
-    return not any(map(_is_of_skdp, list(frame.f_globals.values())))
+    return not any(map(_is_of_skdp, list(names.values())))
 
 
 def _is_of_skdp(value):
@@ -458,6 +534,8 @@ def _judge(estimator, stack, on_raw_data, occasion):
     findings = []
     others = []
     checked = _inside_checked(calls)
+    if is_of_plan(estimator):
+        checked = [call for call in calls if call.f_globals["__name__"] in CONTAINERS]
     # From the user's code inwards.
     for call in reversed(calls):
         module = call.f_globals["__name__"]
@@ -466,7 +544,7 @@ def _judge(estimator, stack, on_raw_data, occasion):
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
             others.append((call, row))
             continue
-        if module == VALIDATION and _is_called_by_tool(call):
+        if module == VALIDATION and _is_called_by_tool(call, stack.waiting):
             # The entry of the outer tool covers its scores and predictions. But folds that it
             # received as an iterator are a list only in this call.
             refusal = row.refusal(call.f_locals) if row is not None and row.refusal else ""
@@ -519,34 +597,46 @@ def _price_of_searches(calls, occasion):
     str
         Text about the price; "" if no search begins or its price is unknown.
     """
-    for call in reversed(calls) if occasion == "clone" else ():
-        search = _subject(call.f_locals)
+    for call in reversed(calls) if occasion != "answer" else ():
+        subject = _subject(call.f_locals)
+        function = call.f_code.co_name
         state = _state_of(call)
-        if call.f_code.co_name != "fit" or state.has_price:
+        if state.has_price or not _keeps_state(call):
             continue
         # A search clones its estimator before each fit: nothing is charged before the first clone.
-        state.has_price = True
-        price = price_of_search(search, call.f_locals.get("X"))
-        if price is None:
-            continue
-        name = type(search).__name__
-        accountant = price.accountant
-        remaining = accountant.epsilon_remaining
-        if price.epsilon > remaining * (1 + 1e-9):
-            total = accountant.epsilon, accountant.delta
-            raise BudgetExceededError(
-                (price.epsilon, price.delta),
-                (remaining, max(total[1] - accountant.delta_spent, 0.0)),
-                total,
-                message=f"{name}: {price}, and the budget has {remaining:.6g} left: give each fit "
-                "a smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
-                "charge. Nothing was computed or charged",
-            )
-        words = f"{price}, of {remaining:.6g} left"
-        if getattr(search, "verbose", 0):
-            print(f"{name}: {words}")
-        return words
+        if occasion == "clone" and function == "fit":
+            state.has_price = True
+            price = price_of_search(subject, call.f_locals.get("X"))
+            if price is not None:
+                _check_price(type(subject).__name__, price)
+                words = f"{price}, of {price.accountant.epsilon_remaining:.6g} left"
+                if getattr(subject, "verbose", 0):
+                    print(f"{type(subject).__name__}: {words}")
+                return words
+        # The searches of a pipeline or an ensemble may follow charges of its other parts.
+        if function in FITS:
+            state.has_price = True
+            price = price_of_container(subject)
+            if price is not None:
+                _check_price(type(subject).__name__, price)
     return ""
+
+
+def _check_price(name, price):
+    """Raise `BudgetExceededError` if a price is more than the budget that remains."""
+    accountant = price.accountant
+    remaining = accountant.epsilon_remaining
+    if price.epsilon <= remaining * (1 + 1e-9):
+        return
+    total = accountant.epsilon, accountant.delta
+    raise BudgetExceededError(
+        (price.epsilon, price.delta),
+        (remaining, max(total[1] - accountant.delta_spent, 0.0)),
+        total,
+        message=f"{name}: {price}, and the budget has {remaining:.6g} left: give each fit "
+        "a smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+        "charge. Nothing was computed or charged",
+    )
 
 
 def _warn_once(text, outermost, found_in, calls, more=""):
@@ -593,9 +683,14 @@ def _state_of(call):
         state = _WarningState()
         # A function that uses `locals()` would see the variable, so it gets none, and each fit
         # warns.
-        if "locals" not in call.f_code.co_names:
+        if _keeps_state(call):
             call.f_locals[STATE_VARIABLE] = state
     return state
+
+
+def _keeps_state(call):
+    """Return True if a state can be stored in the frame of a call."""
+    return "locals" not in call.f_code.co_names
 
 
 def _findings_of(call, row, name, occasion, skips_steps, calls):
@@ -627,23 +722,24 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
             who = row.name or name
             findings.append((call, who, f"{problem}: {row.instead}", is_refused))
     fits = is_validation or (subject is not None and function in FITS)
+    # Tools for several targets give each fit one of them.
+    y = None if _splits_targets(subject) else variables.get("Y", variables.get("y"))
     # A frozen step of a pipeline is only asked for its answers.
     is_only_asked = occasion == "answer" and module not in CONTAINERS
     if is_only_asked or skips_steps or not fits:
         return findings
     if module in CONTAINERS:
         # Samplers are covered by the entry of their pipeline.
-        steps = _raw_steps(subject, is_calling=True, leave_out="resamples" if findings else "")
+        leave_out = "resamples" if findings else ""
+        steps = _raw_steps(subject, is_calling=True, leave_out=leave_out, y=y)
     elif module == TARGETS:
-        steps = _raw_steps(subject, is_calling=True)
-        if getattr(subject, "regressor", None) is None:
-            steps.append(("LinearRegression, its regressor by default (use DPRidge)", False))
+        steps = _raw_steps(subject, is_calling=True, y=y)
     elif findings or occasion == "clone":
         # The pipeline inside a tool is checked with the tool, before its fits. Worker processes
         # cannot tell the user about its steps.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
-        steps = _raw_steps(inner)
-        steps += _raw_candidates(call, calls, inner) + _raw_in_members(subject)
+        steps = _raw_steps(inner, y=y)
+        steps += _raw_candidates(call, calls, inner, y) + _raw_in_members(subject, y)
     else:
         steps = []
     if steps:
@@ -652,7 +748,7 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
     return findings
 
 
-def _raw_steps(estimator, is_calling=False, leave_out=""):
+def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
     """Return the steps of an estimator that learn from rows without privacy.
 
     Parameters
@@ -663,6 +759,8 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         True if a call of the estimator is being checked.
     leave_out : str, default=""
         Kind of steps that was checked already.
+    y : array-like, default=None
+        Targets of the outer fit, of which only the shape is used.
 
     Returns
     -------
@@ -678,11 +776,14 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
         # plan. Functions of targets run before the private regressor.
         is_of_targets = type(step.estimator).__module__ == TARGETS
         is_judged = step.kind == leave_out
+        advice = f" ({step.advice})" if step.advice else ""
         if holds_private(step.estimator) and not is_of_targets:
             is_judged = step.kind != "learns" or _row_of_class(type(step.estimator)) is not None
+            if step.kind == "unknown" and (package := _unknown_package(type(step.estimator))):
+                is_judged = is_calling and step.estimator is estimator
+                advice = f", a tool of {package} that skdp does not know ({IF_PASSED_ON})"
         if is_judged or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
-        advice = f" ({step.advice})" if step.advice else ""
         if hasattr(step.estimator, "fit"):
             title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
             repeats_rows = hasattr(step.estimator, "fit_resample")
@@ -692,15 +793,36 @@ def _raw_steps(estimator, is_calling=False, leave_out=""):
     # The tool whose call is being checked was checked by its entry.
     parts = params if is_calling else {"": estimator, **params}
     for name, part in parts.items():
+        holders = (*([estimator] if name else []), *_holders(name, params))
+        part_y = None if any(map(_splits_targets, holders)) else y
         if holds_private(part) and not is_private(part):
             for row in filter(None, map(_row_of_class, type(part).__mro__)):
-                problem, is_refused = row.problem_of({"self": part})
+                problem, is_refused = row.problem_of_part(part, part_y)
                 if problem:
                     title = _title(part, name)
                     problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
                 break
-        problems += _raw_settings(part)
+        problems += _raw_settings(part, part_y)
     return problems
+
+
+# Modules of tools that give each fit one column, or one label, of their targets.
+SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
+
+
+def _splits_targets(estimator):
+    return type(estimator).__module__ in SPLIT_TARGETS
+
+
+def _unknown_package(kind):
+    """Return the package of a class whose `fit` is an unknown tool's; "" for classes of users."""
+    owner = next((cls for cls in kind.__mro__ if "fit" in vars(cls)), kind)
+    fit = unwrap(vars(owner).get("fit"))
+    if passes_on(owner.__module__) or not isinstance(fit, FunctionType):
+        return ""
+    if not _is_in_package(fit.__code__.co_filename, fit.__globals__):
+        return ""
+    return owner.__module__.partition(".")[0]
 
 
 def _candidates_of(call, calls):
@@ -733,16 +855,36 @@ def _candidates_of(call, calls):
 
 def _listed_candidates(search):
     """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
+    return [
+        {name: value} for name, values in _grid_items(search) for value in _listed_values(values)
+    ]
+
+
+def _grid_items(search):
+    """Yield the parameters that a search tries, with their values or distributions."""
     grids = None
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, grids)
-    candidates = []
     for grid in grids if isinstance(grids, list | tuple) else [grids]:
         # skopt has a number of draws beside a grid.
         grid = grid[0] if isinstance(grid, tuple) and grid else grid
-        for name, values in grid.items() if isinstance(grid, dict) else ():
-            candidates += [{name: value} for value in _listed_values(values)]
-    return candidates
+        yield from grid.items() if isinstance(grid, dict) else ()
+
+
+def _drawn_candidates(search, estimator):
+    """Yield the parameters whose values a search draws when other fits may have been charged.
+
+    Parameters of private estimators make nothing raw, and neither do numbers.
+    """
+    if not hasattr(estimator, "get_params"):
+        return
+    params = estimator.get_params()
+    for name, values in _grid_items(search):
+        is_drawn = hasattr(values, "rvs") and not hasattr(values, "__len__")
+        draws_numbers = type(values).__module__.partition(".")[0] in DRAW_NUMBERS
+        is_of_private = is_private(params.get(name.rpartition("__")[0], estimator))
+        if is_drawn and not (draws_numbers or _listed_values(values) or is_of_private):
+            yield name, type(values).__name__
 
 
 def _listed_values(values):
@@ -752,7 +894,7 @@ def _listed_values(values):
     return values if isinstance(values, list | tuple | np.ndarray) else ()
 
 
-def _raw_candidates(call, calls, estimator):
+def _raw_candidates(call, calls, estimator, y):
     """Return the problems of the settings that a search will try, as `_raw_steps` does.
 
     Private candidates must not be charged before the problems of others are found.
@@ -760,7 +902,7 @@ def _raw_candidates(call, calls, estimator):
     candidates, holder = _candidates_of(call, calls)
     state = _state_of(holder)
     if state.raw_candidates is None:
-        state.raw_candidates = _problems_of_candidates(candidates, estimator)
+        state.raw_candidates = _problems_of_candidates(candidates, estimator, y)
     return state.raw_candidates
 
 
@@ -773,7 +915,7 @@ def find_raw_settings(search):
     return [text for text, _ in _raw_settings(search)]
 
 
-def _raw_settings(search):
+def _raw_settings(search, y=None):
     # The step reader does not look at candidates for the steps of a plan.
     estimator = getattr(search, "estimator", None)
     settings = [
@@ -781,14 +923,22 @@ def _raw_settings(search):
         for setting in _listed_candidates(search)
         if _checks_its_steps(estimator) or not any(map(is_estimator, setting.values()))
     ]
-    return _problems_of_candidates(settings, estimator)
+    drawn = [
+        (
+            f"the parameter {name!r} of {type(search).__name__}, whose candidates {distribution} "
+            "draws after other fits may have been charged (list the candidates)",
+            False,
+        )
+        for name, distribution in _drawn_candidates(search, estimator)
+    ]
+    return _problems_of_candidates(settings, estimator, y) + drawn
 
 
-def _problems_of_candidates(candidates, estimator):
+def _problems_of_candidates(candidates, estimator, y):
     if not hasattr(estimator, "get_params"):
         return []
     params = estimator.get_params()
-    known = {text for text, _ in _raw_steps(estimator)}
+    known = {text for text, _ in _raw_steps(estimator, y=y)}
     looked_at = set()
     problems = {}
     for candidate in candidates:
@@ -804,13 +954,13 @@ def _problems_of_candidates(candidates, estimator):
         if key in looked_at:
             continue
         looked_at.add(key)
-        for text, refused in _raw_with(estimator, relevant):
+        for text, refused in _raw_with(estimator, relevant, y):
             if text not in known:
                 known.add(text)
                 names = [
                     name
                     for name, value in relevant.items()
-                    if text in dict(_raw_with(estimator, {name: value}))
+                    if text in dict(_raw_with(estimator, {name: value}, y))
                 ]
                 words = " and ".join(map(repr, names or relevant))
                 problems[f"{text} among the candidates for {words}"] = refused
@@ -823,7 +973,7 @@ def _outer_names(name):
     return ["__".join(names[:i]) for i in range(1, len(names))]
 
 
-def _raw_with(estimator, values):
+def _raw_with(estimator, values, y):
     """Return the problems of an estimator with other parameter values, as `_raw_steps` does."""
     if not values:
         return []
@@ -833,13 +983,20 @@ def _raw_with(estimator, values):
     except (TypeError, ValueError, AttributeError):
         # The search refuses names and values that do not fit.
         return []
-    problems = _raw_steps(changed)
+    problems = _raw_steps(changed, y=y)
     if _checks_its_steps(changed):
-        try:
-            changed.check_steps()
-        except ValueError as error:
-            problems.append((str(error), True))
+        refusal = _refusal_of_plan(changed)
+        problems += [(refusal, True)] if refusal else []
     return problems
+
+
+def _refusal_of_plan(container):
+    """Return the reason for which a plan refuses its present steps, or ""."""
+    try:
+        container.check_steps()
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _copy_parts(value):
@@ -858,7 +1015,7 @@ def _copy_parts(value):
     return copied
 
 
-def _raw_in_members(ensemble):
+def _raw_in_members(ensemble, y):
     """Return the problems inside the members of an ensemble, as `_raw_steps` does.
 
     Earlier members must not be charged before these are found. Members without a private estimator
@@ -871,7 +1028,7 @@ def _raw_in_members(ensemble):
         (f"{text} of the member {name!r}", refused)
         for name, member in pairs
         if holds_private(member) and not is_frozen(member)
-        for text, refused in _raw_steps(member)
+        for text, refused in _raw_steps(member, y=y)
     ]
 
 
@@ -906,17 +1063,43 @@ def _inside_checked(calls):
     return [call for call in inside if call.f_globals["__name__"] in CONTAINERS]
 
 
-def _is_called_by_tool(call):
-    """Return True if a known tool called a function, and not the user's code."""
+def _is_called_by_tool(call, waiting):
+    """Return True if a known tool called a function, and not the user's code.
+
+    Parameters
+    ----------
+    call : frame
+    waiting : tuple of frames
+        Calls in other threads that wait for a task, from the inside out.
+    """
     outer = call.f_back
+    is_sent_by_sklearn = False
+    waiting_calls = list(waiting)
     while outer is not None:
         module = outer.f_globals.get("__name__") or ""
         if known_caller(module, outer.f_code.co_name):
             return True
+        is_sent_by_sklearn = is_sent_by_sklearn or module == SENT_BY_SKLEARN
+        if module in RUNS_TASKS:
+            # Leave out the calls in the threads inside this one.
+            while waiting_calls and _is_inside(waiting_calls[0], outer):
+                waiting_calls.pop(0)
+            if not waiting_calls:
+                # In a worker process. The tool was judged when it copied its estimators.
+                return is_sent_by_sklearn
+            outer = waiting_calls.pop(0)
+            continue
         if not passes_on(module):
             return False
         outer = outer.f_back
     return False
+
+
+def _is_inside(frame, outer):
+    """Return True if a frame is a call, or inside it, in one thread."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _unknown_caller(direct, estimator):
@@ -930,9 +1113,8 @@ def _unknown_caller(direct, estimator):
         )
         return [(direct, who, problem, True)]
     problem = (
-        "is a tool that skdp does not know. Nothing charges for what it computes from the rows "
-        "beside the private fits, nor for rows that it chooses, repeats or weights by other rows. "
-        "If it gives each row to each fit once, as it is, ignore this warning"
+        "is a tool that skdp does not know: no charge covers what it computes from the rows beside "
+        f"the private fits, or rows that it chooses, repeats or weights by others ({IF_PASSED_ON})"
     )
     return [(direct, who, problem, False)]
 

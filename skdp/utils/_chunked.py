@@ -474,6 +474,11 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
+    if isinstance(X, str):
+        raise ValueError(
+            f"Expected 2D array, got the string {X[:200]!r} instead: pass the path of Parquet "
+            "files as pathlib.Path(...)"
+        )
     parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
     if parts is None and isinstance(X, os.PathLike):
         raise ValueError(f"{os.fspath(X)} is neither a Parquet file nor a folder of such files")

@@ -95,6 +95,13 @@ LOG_N_CELLS = 24.0 * np.log(2.0)
 CERTAIN_RANK = 14.0
 MAX_NOISE_OF_RANK = 0.01
 MAX_ROWS_ELSEWHERE = 0.55
+# Quantiles with this distance, relative to the range, are 16 points of their grid apart. So they
+# tell values apart if this fraction of the rows is between them, also within bounds that are much
+# wider than the values.
+MIN_RESOLVED_SPREAD = 2.0**-20
+MIN_ROWS_BETWEEN = 0.2
+# Bins tell values apart if none of them has more than this fraction of the rows.
+MAX_LARGEST_BIN = 0.5
 # Quantiles that are closer than this to each other or to an end are equal to it.
 EQUAL_SPREAD = 2.0**-20
 # A warning says that a column is in one bin if the other bins have at most this fraction of the
@@ -117,10 +124,42 @@ _FINDINGS = ContextVar("findings", default=None)
 _IS_MUTED = ContextVar("is_muted", default=False)
 
 
+class Findings(list):
+    """Findings of a release: tuples of the kind and the indices of the columns.
+
+    Attributes
+    ----------
+    columns_with_found_bounds : set of int
+        Columns whose bounds were found.
+    resolved : set of int
+        Columns of which later released values show that they are told apart within the bounds.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.columns_with_found_bounds = set()
+        self.resolved = set()
+
+    def messages(self):
+        """Yield the kind and the columns of each finding that no later released value refutes.
+
+        Bounds that were found are far wider than the values of a narrow column where noise hides
+        them. Quantiles and bins may resolve the values all the same.
+        """
+        refuted = self.columns_with_found_bounds & self.resolved
+        for kind, columns in self:
+            if kind in (ROUGH_BOUNDS, UNFILLED):
+                remaining = [j for j in columns if j not in refuted]
+                if remaining:
+                    yield kind, remaining
+            else:
+                yield kind, columns
+
+
 @contextmanager
 def collect_findings():
-    """Yield a list to which releases in this context add their findings."""
-    findings = []
+    """Yield the `Findings` to which releases in this context add theirs."""
+    findings = Findings()
     token = _FINDINGS.set(findings)
     try:
         yield findings
@@ -152,6 +191,42 @@ def report_finding(kind, columns=()):
     findings = _FINDINGS.get()
     if findings is not None and (len(columns) or kind == NO_NORM):
         findings.append((kind, [int(j) for j in columns]))
+
+
+def report_found_bounds(columns):
+    """Note that the bounds of columns, given by their indices, were found."""
+    findings = _FINDINGS.get()
+    if findings is not None:
+        findings.columns_with_found_bounds.update(int(j) for j in columns)
+
+
+def report_resolved(columns):
+    """Note that released values show that the values of columns are told apart.
+
+    Parameters
+    ----------
+    columns : sequence of int
+        Indices of the columns, computed from noisy or public values.
+    """
+    findings = _FINDINGS.get()
+    if findings is not None:
+        findings.resolved.update(int(j) for j in columns)
+
+
+def report_resolved_bins(largest_counts, noise_std, n_units):
+    """Note the columns of which no bin contains most rows, beyond the noise.
+
+    Parameters
+    ----------
+    largest_counts : dict of int to float
+        Noisy count of the largest bin of each column.
+    noise_std : float
+        Standard deviation of the noise of a count.
+    n_units : int
+        Public number of rows, or of persons.
+    """
+    limit = MAX_LARGEST_BIN * n_units - CERTAIN_NOISE * noise_std
+    report_resolved([j for j, count in largest_counts.items() if count <= limit])
 
 
 def report_identifiers(table, columns):
@@ -272,6 +347,9 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
     is_unfilled |= is_narrow & (rows_elsewhere + noise <= MAX_ROWS_ELSEWHERE)
     columns = np.arange(len(low)) if columns is None else np.asarray(columns)
     report_finding(UNFILLED, columns[is_unfilled])
+    # Rows between these quantiles are on both sides of many grid points.
+    has_rows_between = fractions.max() - fractions.min() - 2.0 * noise >= MIN_ROWS_BETWEEN
+    report_resolved(columns[(last - first >= MIN_RESOLVED_SPREAD) & has_rows_between])
 
 
 def _report_unfilled(statistic, noise_std, limits):
@@ -393,7 +471,7 @@ def warn_of_findings(label, findings, names=None):
     ----------
     label : str
         Name of the estimator or function.
-    findings : list
+    findings : Findings
         Findings of `collect_findings`.
     names : sequence, default=None
         Names of the table's columns; None uses their indices.
@@ -403,7 +481,7 @@ def warn_of_findings(label, findings, names=None):
     sentences = []
     named = set()
     for kind, message in MESSAGES.items():
-        reported = [columns for finding, columns in findings if finding == kind]
+        reported = [columns for finding, columns in findings.messages() if finding == kind]
         columns = sorted(set().union(*reported) - named)
         if columns:
             sentences.append(message.format(columns=_column_names(columns, names)))

@@ -53,17 +53,42 @@ def label_kind_of(dtype):
 
     Returns
     -------
-    {"numbers", "text", None}
-        None for objects, dates, and categorical types, whose labels have any type.
+    {"numbers", "text", "bytes", None}
+        None for objects, dates, and categorical types that list labels of several kinds.
     """
     kind = kind_of(dtype)
     if kind in ("number", "boolean"):
         # Intervals have the subtype of their ends.
         return None if hasattr(dtype, "closed") else "numbers"
-    # Names of categorical types, polars' Enum and Arrow's dictionaries do not show their labels.
+    arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
+    if hasattr(arrow_type, "value_type") and kind == "label":
+        # The type of Arrow's dictionaries names the type of their labels.
+        return label_kind_of(arrow_type.value_type)
+    if hasattr(dtype, "is_temporal"):
+        # polars' Categorical and Enum list strings.
+        return {"label": "text"}.get(kind, "bytes" if str(dtype) == "Binary" else None)
+    if hasattr(dtype, "categories"):
+        return _kind_of_listed_labels(dtype.categories)
     name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    if name.lower().startswith(("binary", "large_binary", "fixed_size_binary")):
+        return "bytes"
     is_text = name.lower().startswith(("str", "large_str", "utf8"))
     return "text" if is_text and kind == "label" else None
+
+
+def _kind_of_listed_labels(labels):
+    """Return the kind of the labels that a categorical type of pandas lists, or None.
+
+    The list is part of the type, like the type of a column of strings. Only the kind is read.
+    """
+    if labels is None or getattr(labels, "dtype", None) is None:
+        return None
+    if not (isinstance(labels.dtype, np.dtype) and labels.dtype.kind == "O"):
+        return label_kind_of(labels.dtype)
+    texts = [isinstance(label, str) for label in labels]
+    # Dask lists one placeholder if it does not know the labels.
+    is_known = texts and list(labels) != ["__UNKNOWN_CATEGORIES__"]
+    return "text" if is_known and all(texts) else None
 
 
 def number_type_of(dtype):
@@ -111,6 +136,9 @@ def in_memory(table):
         others, or if dask declares no type.
     """
     kind = type(table)
+    if kind.__name__ == "RecordBatch" and hasattr(kind, "to_pylist"):
+        # scikit-learn reads the names of an Arrow table, but not those of a batch.
+        return _table_of_batch(table)
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
         frame = table.collect()
         return frame.to_series() if frame.width == 1 else frame
@@ -125,6 +153,13 @@ def in_memory(table):
         )
     checked = table.map_partitions(checked_partition, declared(table), meta=table._meta)
     return checked.compute()
+
+
+def _table_of_batch(batch):
+    """Return a record batch of Arrow as a table."""
+    from pyarrow import Table
+
+    return Table.from_batches([batch])
 
 
 def checked_blocks(array):
@@ -399,6 +434,9 @@ def _pandas_values(column, without_zones=False):
     if dtype.kind in TIMES and zone is not None and without_zones:
         return column_values(column.dt.tz_convert(None))
     if dtype.kind in TIMES and zone is None:
+        if str(dtype).startswith("date"):
+            # pandas cannot convert Arrow's dates without a time of day if one is missing.
+            return column.to_numpy(dtype=object, na_value=None).astype(dtype.numpy_dtype), False
         return column.to_numpy(dtype=dtype.numpy_dtype, na_value=None), False
     return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
 

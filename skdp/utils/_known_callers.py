@@ -77,6 +77,20 @@ class KnownCaller:
         problem = self.wrong if self.problem is None else self.problem(variables)
         return problem, self.refused
 
+    def problem_of_part(self, part, y=None):
+        """Return the problem of a part whose fit comes after other charges, as `problem_of` does.
+
+        Parameters
+        ----------
+        part : estimator
+        y : array-like, default=None
+            Its targets, of which only the shape is used.
+        """
+        variables = {"self": part, "y": y}
+        problem, is_refused = self.problem_of(variables)
+        late_folds = "" if is_refused else _unread_folds(variables)
+        return (late_folds, True) if late_folds else (problem, is_refused)
+
 
 def is_private(value):
     """Return True for a private estimator, which has `epsilon` and `accountant`."""
@@ -175,16 +189,33 @@ def _splits_by_values(cv, estimator):
 
 
 def _splitter_of(cv):
-    """Return the splitter of an unread generator of folds, and `cv` otherwise."""
-    generator = cv
-    while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
-        variables = generator.gi_frame.f_locals
-        splitter = variables.get("self")
+    """Return the splitter of an iterator of folds that is not read, and `cv` otherwise."""
+    for generator in _generators_in(cv):
+        splitter = generator.gi_frame and generator.gi_frame.f_locals.get("self")
         if hasattr(splitter, "split"):
             return splitter
-        # The iterable of a generator expression, maybe another generator, is its variable ".0".
-        generator = variables.get(".0")
     return cv
+
+
+# Iterators of Python that name what they iterate over, without reading it.
+LAZY_ITERATORS = (map, filter, zip, enumerate)
+
+
+def _generators_in(iterator):
+    """Yield a generator and the ones that it, or an iterator of Python, reads from."""
+    if isinstance(iterator, GeneratorType):
+        yield iterator
+        if iterator.gi_frame is not None:
+            # The iterable of a generator expression is its variable ".0".
+            yield from _generators_in(iterator.gi_frame.f_locals.get(".0"))
+    elif type(iterator) in LAZY_ITERATORS:
+        for inner in iterator.__reduce__()[1]:
+            yield from _generators_in(inner)
+
+
+def is_unread(cv):
+    """Return True for an iterator of folds from generators that have not ended."""
+    return any(generator.gi_frame is not None for generator in _generators_in(cv))
 
 
 def _score_problem(variables):
@@ -274,8 +305,8 @@ def _unread_folds(variables):
     """
     cv = getattr(variables.get("self"), "cv", None)
     # A generator without a frame was read already, after its splitter was checked.
-    is_read = isinstance(cv, GeneratorType) and cv.gi_frame is None
-    is_known = cv is None or isinstance(cv, Integral | list | tuple | np.ndarray)
+    is_read = any(generator.gi_frame is None for generator in _generators_in(cv))
+    is_known = not hasattr(cv, "__iter__") or isinstance(cv, list | tuple | np.ndarray)
     # The string "prefit" has a `split` method too.
     is_known = is_known or hasattr(_splitter_of(cv), "split")
     if not is_known and not is_read:
@@ -360,6 +391,14 @@ def _stacking_problem(variables):
     if owner is not None and not isinstance(owner.cv, str):
         problems.append(_folds_problem(owner.cv, owner))
     return " and ".join(filter(None, problems))
+
+
+def _chain_refusal(variables):
+    """Return the reason to refuse a chain: its folds get no ids of persons, or are read late."""
+    owner = variables.get("self")
+    if getattr(owner, "cv", None) is not None and _is_by_person(getattr(owner, "estimator", None)):
+        return "does not pass groups to the fits of its folds (use cv=None)"
+    return _unread_folds(variables)
 
 
 def _chain_problem(variables):
@@ -713,7 +752,7 @@ CALLERS = {
         "use classes=[...] of the private classifier, and cv=None or cv=KFold(5, shuffle=True, "
         "random_state=0) of a chain",
         problem=_outputs_problem,
-        refusal=_unread_folds,
+        refusal=_chain_refusal,
     ),
     "imblearn.pipeline": KnownCaller(
         "has samplers: which rows a fit gets, and how often, depends on other rows",

@@ -277,7 +277,8 @@ def label_hashes(values, key):
 
 LARGE_NUMBERS = "numbers of a magnitude of 2**53 or more"
 # Kind of the values of an array as labels, by the kind of its type.
-ARRAY_KINDS = dict.fromkeys("biufc", "numbers") | {
+ARRAY_KINDS = dict.fromkeys("biuf", "numbers") | {
+    "c": "complex numbers",
     "U": "text",
     "T": "text",
     "S": "bytes",
@@ -341,6 +342,18 @@ def kind_of_others(values, kinds):
                 if kind is not None and kind not in kinds:
                     return kind
     return None
+
+
+def has_kind(values, kinds):
+    """Return True if no value is present, or the kind of one is in a set; as `kind_of_others`."""
+    is_empty = True
+    for cell in values.ravel().tolist():
+        if is_missing(cell):
+            continue
+        is_empty = False
+        if TYPE_KINDS.get(type(cell)) in kinds or _kind_of_key(label_key(cell)) in kinds:
+            return True
+    return is_empty
 
 
 def _kind_of_key(key):

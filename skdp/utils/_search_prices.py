@@ -107,10 +107,12 @@ def price_of_search(search, X):
     # one-against-rest does. The total is then a lower bound.
     containers = [value for value in estimators if holds_private(value) and not is_private(value)]
     fits_once = all(type(container).__name__ in FIT_ONCE for container in containers)
+    # An encoder of declared categories charges nothing.
+    charged = [value for value in private if not getattr(value, "_may_release_nothing", False)]
     n_scores = runs.n_scores * (1 + bool(getattr(search, "return_train_score", False)))
     totals = {}
     for name in ("epsilon", "delta"):
-        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in private)
+        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in charged)
         per_score = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
         totals[name] = runs.n_fits * per_fit + n_scores * per_score
     return SearchPrice(
@@ -118,8 +120,68 @@ def price_of_search(search, X):
         epsilon=totals["epsilon"],
         delta=totals["delta"],
         accountant=accountant,
-        is_exact=runs.is_exact and fits_once,
+        is_exact=runs.is_exact and fits_once and len(charged) == len(private),
     )
+
+
+def price_of_container(container):
+    """Return a lower bound of the charges of a container that fits a search among other parts.
+
+    Parameters
+    ----------
+    container : object
+        Pipeline, ensemble or other object whose `fit` has begun.
+
+    Returns
+    -------
+    SearchPrice or None
+        None if the container has no search of known price, or may fit its parts several times.
+    """
+    if not _fits_each_part(container):
+        return None
+    searches = []
+    models = []
+    # Names of parts whose own parts are in their price, or are not fitted.
+    closed = []
+    params = container.get_params()
+    # A name comes before the names of its parts.
+    for name in sorted(params):
+        part = params[name]
+        if not is_estimator(part) or any(name.startswith(f"{outer}__") for outer in closed):
+            continue
+        if is_private(part):
+            models.append(part)
+        elif not _fits_each_part(part):
+            searches.append(price_of_search(part, None))
+        else:
+            continue
+        closed.append(name)
+    searches = [price for price in searches if price is not None]
+    if not searches:
+        return None
+    accountant = searches[0].accountant
+    # Other models may charge nothing, or have been charged with their plan.
+    prices = [price for price in searches if price.accountant is accountant] + [
+        model
+        for model in models
+        if model.accountant is accountant and not getattr(model, "_may_release_nothing", False)
+    ]
+    return SearchPrice(
+        n_fits=sum(price.n_fits for price in searches),
+        epsilon=sum(price.epsilon or 0.0 for price in prices),
+        delta=sum(getattr(price, "delta", 0.0) or 0.0 for price in prices),
+        accountant=accountant,
+        is_exact=False,
+    )
+
+
+def _fits_each_part(container):
+    """Return True for a container that fits each of its parts once in any case."""
+    is_container = is_estimator(container) and type(container).__name__ in FIT_ONCE
+    # A ColumnTransformer leaves out parts without columns, a selection a fitted model.
+    is_other = type(container).__name__ in ("ColumnTransformer", "SplitColumnTransformer")
+    is_fitted = is_frozen(container) or getattr(container, "prefit", False) is True
+    return is_container and not (is_other or is_fitted)
 
 
 def _is_of_counted_package(cls):

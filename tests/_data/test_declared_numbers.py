@@ -119,6 +119,9 @@ def test_equal_numbers_are_matched_in_every_type(kind, with_gap):
     counts = np.bincount(CODES[with_gap:], minlength=3)
     for form, table in containers(kind, with_gap).items():
         for declared, categories in VALUES[kind].items():
+            if declared == "complex":
+                # Cells may be complex numbers without an imaginary part, but categories may not.
+                continue
             found = encoded(table, categories)
             assert found.tolist() == counts.tolist(), (form, declared)
 

@@ -559,6 +559,7 @@ def test_an_encoder_gets_the_words_that_an_imputer_passes_on():
     words.loc[3, "job"] = None
     for declared in ("auto", [["care", "crafts", "office"]]):
         encoder = DPOneHotEncoder(categories=[["care", "crafts", "office"]])
-        imputer = clone(FILLED).set_params(categories=declared)
+        # If no category is found, cells are filled with `fill_value`.
+        imputer = clone(FILLED).set_params(categories=declared, fill_value="office")
         pipe = Pipeline([("filled", imputer), ("encoder", encoder), ("model", classifier())])
         split_budget(pipe, 50.0, 1e-5).fit(words, Y)

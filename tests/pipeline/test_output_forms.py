@@ -192,8 +192,8 @@ def check(estimator, X, y, output="default"):
     for name in ("n_columns", "names", "kinds", "is_frame", "is_sparse"):
         said = getattr(stated, name)
         if name == "kinds" and said is not None:
-            # That cells are words is more than a container says.
-            said = tuple("cells" if kind == "text" else kind for kind in said)
+            # That cells are words, or of several kinds, is more than a container says.
+            said = tuple("cells" if kind in ("text", "mixed") else kind for kind in said)
         assert said is None or said == getattr(found, name), (name, said, getattr(found, name))
     if stated.holds_numbers:
         assert np.asarray(numbers_of(made)).dtype.kind in "fiu"

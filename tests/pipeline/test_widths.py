@@ -9,6 +9,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
@@ -117,7 +119,7 @@ KNOWN = [
     ),
 ]
 UNKNOWN = [
-    StandardScaler(),
+    PCA(),
     DPOneHotEncoder(delta=1e-6),
     # As many components as the smaller of rows and columns.
     DPPCA(),
@@ -195,6 +197,13 @@ def test_what_every_private_transformer_makes_is_sparse_where_that_is_said(kind)
 @pytest.mark.parametrize("estimator", UNKNOWN, ids=str)
 def test_what_is_learned_has_no_known_width(estimator):
     assert output_width(estimator, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("estimator", "width"), [(StandardScaler(), 3), (PCA(2), 2), (SelectKBest(k=1), 1)], ids=str
+)
+def test_the_width_of_a_public_step_that_follows_from_its_parameters_is_known(estimator, width):
+    assert output_width(estimator, 3) == width
 
 
 @pytest.mark.parametrize("estimator", [each for each, _ in KNOWN] + UNKNOWN, ids=str)

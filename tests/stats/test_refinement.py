@@ -15,11 +15,13 @@ from skdp.noise import RandomSource
 from skdp.stats import _refinement as module
 from skdp.stats import estimate_bounds
 from skdp.stats._bounds import BoundsPlan, _add_bins
-from skdp.stats._refinement import LEVELS, N_CELLS, counts_of_levels, refined_bounds
+from skdp.stats._refinement import FIRST_CELLS, MAX_LEVELS, MIN_LEVELS, MIN_RELATIVE_WIDTH
 from tests._guarantees import meet
 from tests._private import collect_findings
 
 START = 1_717_200_000  # Seconds since 1970, in 2024.
+# Resolution of the search relative to the magnitude of the values, also with few levels.
+N_CELLS = 1 << 13
 
 
 def bounds_of(X, epsilon=1.0, delta=0.0, seed=0, relation="add_remove"):
@@ -79,21 +81,25 @@ def test_ordinary_columns_keep_their_bounds(seed, relation):
 
 @pytest.mark.parametrize(("relation", "moved"), [("add_remove", 1), ("replace_one", 2)])
 @pytest.mark.parametrize("n_narrow", [1, 2])
-def test_brute_force_sensitivity_of_the_cells(relation, moved, n_narrow):
+@pytest.mark.parametrize("n_levels", [MIN_LEVELS, MAX_LEVELS])
+def test_brute_force_sensitivity_of_the_cells(relation, moved, n_narrow, n_levels):
     values = [np.nan, -np.inf, 0.0, 8.0, np.nextafter(16.0, 0), 16.0, 11.3, 1e308, 12.5]
     low, high = np.full(n_narrow, 8.0), np.full(n_narrow, 16.0)
+    # Columns may have different numbers of cells, of which two at most are next to each other.
+    n_cells = np.array([FIRST_CELLS, 37])[:n_narrow]
     narrow, counts = np.arange(n_narrow), []
     for row in itertools.product(values, repeat=n_narrow):
-        cells = np.zeros(n_narrow * N_CELLS)
-        module._add_cells(cells, np.array([row]), None, narrow, low, high)
-        counts.append(counts_of_levels(cells.reshape(n_narrow, N_CELLS)).ravel())
+        cells = np.zeros(n_cells.sum())
+        module._add_cells(cells, np.array([row]), None, narrow, low, high, n_cells)
+        counts.append(cells)
     moves = counts if relation == "add_remove" else [a - b for a in counts for b in counts[3::4]]
     for delta in (0.0, 1e-6):
         plan = BoundsPlan(n_rows=10, n_columns=20, guarantee=meet(1.0, delta, relation))
-        mechanism = plan.refinement.mechanism(n_narrow)
+        mechanism = plan.refinement.mechanism(n_narrow, n_levels)
         norm = 2 if isinstance(mechanism, GaussianMechanism) else 1
-        most = max(np.linalg.norm(move, norm) for move in moves)
-        assert most == pytest.approx((moved * n_narrow * len(LEVELS)) ** (1 / norm))
+        # A row moves the counts of every level by as much as those of one.
+        most = max(np.linalg.norm(np.tile(move, n_levels), norm) for move in moves)
+        assert most == pytest.approx((moved * n_narrow * n_levels) ** (1 / norm))
         assert most <= mechanism.sensitivity <= most * (1 + 1e-12)
 
 
@@ -105,7 +111,7 @@ def test_the_price_is_the_same_for_every_number_of_narrow_columns(delta, relatio
     assert get_epsilon(plan.event, delta, relation=relation) <= 0.7
     one_step, refinement = plan.whole, plan.refinement
     for n_narrow in {1, n_columns}:
-        event = refinement.mechanism(n_narrow).event
+        event = refinement.mechanism(n_narrow, int(refinement.n_levels(n_narrow))).event
         if isinstance(one_step, GaussianMechanism):
             assert isinstance(refinement.event, Gaussian)
             assert event.noise_multiplier >= refinement.event.noise_multiplier
@@ -122,7 +128,8 @@ def test_rows_are_placed_by_themselves():
 
     def placed(rows, **options):
         cells = np.zeros(N_CELLS)
-        module._add_cells(cells, np.asarray(rows, **options), None, np.array([0]), low, high)
+        args = np.array([0]), low, high, np.array([N_CELLS])
+        module._add_cells(cells, np.asarray(rows, **options), None, *args)
         return cells
 
     together = placed(x[:, None], order="F")
@@ -134,54 +141,101 @@ def test_rows_are_placed_by_themselves():
         assert placed([[np.nextafter(low[0] + (k + 1) * width, 0)]]).argmax() == k
 
 
-def test_what_is_released_are_the_counts_of_all_levels(monkeypatch):
-    """The sensitivity is that of what the noise is added to."""
-    plan, counts = BoundsPlan(n_rows=100, guarantee=meet(1.0)), []
-    monkeypatch.setattr(
-        type(plan.refinement.mechanism(1)),
-        "release",
-        lambda self, values, **kw: counts.append(values) or values,
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_what_is_released_is_within_the_sensitivity_of_all_levels(monkeypatch, relation, delta):
+    """One row moves the counts of all levels by what the noise of each level is calibrated to."""
+    plan = BoundsPlan(n_rows=50_000, n_columns=3, guarantee=meet(1.0, delta, relation))
+    refinement, released = plan.refinement, []
+
+    def release(self, values, **kwargs):
+        released.append((np.array(values), self))
+        return values
+
+    monkeypatch.setattr(type(refinement.mechanism(1, 1)), "release", release)
+    # One column is at one value, one is narrow, and the last one fills its bounds.
+    X = np.column_stack(
+        [np.full(50_000, 11.0), np.linspace(9.0, 9.01, 50_000), np.linspace(8, 16, 50_000)]
     )
-    bounds = [np.array([end]) for end in (8.0, 16.0, 1.0, 1.0)]
-    plan.refinement.run(np.array([[11.0]]), *bounds, RandomSource(0))
-    (released,) = counts
-    assert released.size == sum(LEVELS) and released.sum() == len(LEVELS)
+    ends = np.full(3, 8.0), np.full(3, 16.0), np.full(3, 50_000.0), np.ones(3)
+    refinement.run(X, *ends, RandomSource(0))
+    n_followed = [round(counts.sum() / 50_000) for counts, _ in released]
+    assert n_followed[0] == 3 and n_followed[-1] == 1 and len(released) <= refinement.n_levels(3)
+    # The price of a level is its movement in units of the noise; their sum is the whole price.
+    moved = np.array(n_followed) * (2 if relation == "replace_one" else 1)
+    scales = np.array([mechanism.scale for _, mechanism in released])
+    if isinstance(plan.whole, GaussianMechanism):
+        assert np.sum(moved / scales**2) <= 1 / refinement.event.noise_multiplier**2 * (1 + 1e-9)
+    else:
+        assert np.sum(moved / scales) <= refinement.share * (1 + 1e-9)
 
 
-def noisy_levels(places, epsilon, seed=0):
-    """Return the noisy counts of all levels of a column whose cells are known, and their noise."""
-    mechanism = BoundsPlan(n_rows=100, guarantee=meet(epsilon)).refinement.mechanism(1)
-    exact = counts_of_levels(np.bincount(places, minlength=N_CELLS)[None])[0]
-    noisy = mechanism.release(exact, random_state=RandomSource(seed))
-    return noisy, mechanism.deviation(exact.size)
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("n_columns", [1, 7, 400])
+def test_the_stage_names_the_largest_noise(delta, n_columns):
+    guarantee = meet(1.0, delta)
+    for n_rows in (100, 5000, 100_000):
+        plan = BoundsPlan(n_rows=n_rows, n_columns=n_columns, guarantee=guarantee).refinement
+        scales = [plan.mechanism(k, int(plan.n_levels(k))).scale for k in range(1, n_columns + 1)]
+        assert plan.stage.scale == pytest.approx(max(scales))
+
+
+def search_of(places, epsilon, seed=0, n_cells=N_CELLS):
+    """Return the refined bounds of one column of integers from 0 to `n_cells` - 1."""
+    n = len(places)
+    refinement = BoundsPlan(n_rows=n, guarantee=meet(epsilon)).refinement
+    ends = np.array([0.0]), np.array([float(n_cells)]), np.array([float(n)]), np.array([0.0])
+    X = np.asarray(places, dtype=float)[:, None]
+    return refinement.run(X, *ends, RandomSource(seed))[0]
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 1.0])
 def test_noise_does_not_narrow_a_column_that_fills_its_bin(epsilon):
     rng = np.random.default_rng(0)
     for seed in range(50):
-        places = rng.integers(0, N_CELLS, 2_000)
-        noisy, std = noisy_levels(places, epsilon, seed)
-        found = refined_bounds(noisy, 0.0, float(N_CELLS), 2_000.0, 0.0, std)
-        assert not found.is_finer
+        assert not search_of(rng.integers(0, N_CELLS, 2_000), epsilon, seed).is_finer
 
 
 def test_tails_that_do_not_stand_out_are_held():
     rng = np.random.default_rng(0)
     for seed in range(20):
         places = np.clip(4000 + 60 * rng.standard_t(2, size=20_000), 0, N_CELLS - 1).astype(int)
-        noisy, std = noisy_levels(places, 1.0, seed)
-        found = refined_bounds(noisy, 0.0, float(N_CELLS), 20_000.0, 0.0, std)
-        assert found.is_finer and found.high - found.low <= N_CELLS / 4
+        found = search_of(places, 1.0, seed)
+        # A quarter of the cells of the first level, and one more at each end.
+        assert found.is_finer and found.high - found.low <= N_CELLS * (1 / 4 + 2 / FIRST_CELLS)
         assert np.mean((places >= found.low) & (places < found.high)) > 0.95
 
 
-@pytest.mark.parametrize("n", [500, 1000, 2000, 4000])
-@pytest.mark.parametrize("name", narrow_columns(1))
-def test_narrow_columns_are_followed_or_reported(n, name):
-    """On few rows, too, where noise may hide them."""
-    lost = 0
+def test_a_single_value_is_reported_and_keeps_coarse_cells():
+    """A value may be a code whose rare other values would be huge if they were scaled finely."""
     for seed in range(20):
+        found = search_of(np.full(20_000, 11), 10.0, seed, n_cells=16)
+        assert found.is_finer and not found.is_seen
+        assert found.high - found.low >= 2.0**-13 * 16
+
+
+def test_no_noise_is_no_error():
+    for epsilon in (1e9, 1e12):
+        x = 1e12 + np.random.default_rng(0).integers(0, 999, 1000).astype(float)
+        low, high = bounds_of(x[:, None], epsilon)
+        assert low[0] <= 1e12 and 1e12 + 998 <= high[0] <= low[0] + 5000
+
+
+def test_doubles_resolve_the_bounds():
+    """Otherwise bins or grid points that are chosen after the charge could not be computed."""
+    for spread in (0.0, 1.0, 50.0, 1e3):
+        x = 1e15 + spread * np.random.default_rng(0).random(20_000)
+        low, high = bounds_of(x[:, None], 100.0)
+        assert high[0] - low[0] >= MIN_RELATIVE_WIDTH * 1e15
+
+
+@pytest.mark.parametrize("n", [500, 1000, 2000, 4000])
+def test_narrow_columns_are_followed_or_reported(n):
+    """On few rows, too, where noise may hide them."""
+    lost = []
+    silent = []
+    names = list(narrow_columns(1))
+    for name, seed in itertools.product(names, range(20)):
         x = narrow_columns(n, seed)[name].astype(float)
         plan = BoundsPlan(n_rows=n, n_columns=1, guarantee=meet(0.2))
         with collect_findings() as findings:
@@ -189,10 +243,14 @@ def test_narrow_columns_are_followed_or_reported(n, name):
         is_held = np.mean((x >= low[0]) & (x <= high[0])) > 0.9
         spread = np.quantile(x, 0.99) - np.quantile(x, 0.01)
         is_held &= high[0] - low[0] <= 20.0 * (spread + abs(x).max() / N_CELLS)
-        assert is_held or findings
-        lost += not is_held
+        if not is_held:
+            lost.append((name, seed))
+            if not findings:
+                silent.append((name, seed))
+    n_searches = 20 * len(names)
+    assert len(silent) <= 0.02 * n_searches, silent
     if n >= 2000:
-        assert lost <= 2
+        assert len(lost) <= 0.1 * n_searches, lost
 
 
 @pytest.mark.parametrize("value", [1.0, -1.0])

@@ -1,0 +1,438 @@
+"""Total cost of the releases of a privacy report, computed from their charges."""
+
+import math
+from dataclasses import dataclass, field
+
+from skdp.ledger._report import describe_composition
+from skdp.ledger._state import LedgerConfig, composed_price
+from skdp.utils._rounding import format_rounded_up
+from skdp.utils._values import FrozenValue
+
+
+@dataclass(frozen=True, eq=False)
+class PlainWrapper(FrozenValue):
+    """A wrapper of scikit-learn, such as a search, that fits more models than it publishes.
+
+    Parameters
+    ----------
+    name : str
+        Class of the wrapper.
+    n_fits : int or None
+        Number of fits of its estimator; None if it is unknown, or if their costs may differ.
+    has_other_labels : bool
+        True if candidates may be estimators of other classes than the published model.
+    """
+
+    name: str
+    n_fits: int | None
+    has_other_labels: bool
+
+    @classmethod
+    def of(cls, estimator):
+        """Return the description of a fitted wrapper."""
+        results = getattr(estimator, "cv_results_", None)
+        params = results["params"] if isinstance(results, dict) and "params" in results else None
+        name = type(estimator).__name__
+        if params is None:
+            return cls(name, None, True)
+        keys = {key.rpartition("__")[2] for candidate in params for key in candidate}
+        values = [value for candidate in params for value in candidate.values()]
+        changes_steps = any(hasattr(value, "get_params") for value in values)
+        if changes_steps or keys & {"epsilon", "delta", "accountant", "steps", "transformers"}:
+            return cls(name, None, changes_steps or bool(keys & {"steps", "transformers"}))
+        n_fits = len(params) * getattr(estimator, "n_splits_", 1)
+        return cls(name, n_fits + bool(getattr(estimator, "refit", True)), False)
+
+
+@dataclass(frozen=True, eq=False)
+class Release(FrozenValue):
+    """A statement of a report, with the containers that its estimator is nested in.
+
+    Parameters
+    ----------
+    statement : PrivacyStatement
+    outer_charges : tuple of Charge
+        The charges of the private search that published its model. They are counted with the
+        search, so the model's are not counted again.
+    plan : (int, plan) or None
+        The split budget that the estimator is a step of, with a number: copies of a pipeline share
+        one plan, but each copy is a separate fit.
+    wrapper : PlainWrapper or None
+        The outermost wrapper without privacy that fitted the estimator.
+    nominal : (float, float)
+        The estimator's parameters `epsilon` and `delta`, the most that a fit may cost.
+    """
+
+    statement: object
+    outer_charges: tuple = ()
+    plan: tuple | None = None
+    wrapper: PlainWrapper | None = None
+    nominal: tuple = (0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TotalCost(FrozenValue):
+    """Total cost of some releases; the fields are those of `skdp._privacy_report.Total`."""
+
+    of: str
+    epsilon: float
+    delta: float
+    neighbors: str
+    composition: str
+    dataset: str
+    head_hash: str
+    n_charges: int
+    parts: tuple = ()
+
+
+@dataclass(eq=False)
+class _Part:
+    """The releases in one ledger, or in no ledger of the report.
+
+    Attributes
+    ----------
+    unit_key : (str, str)
+        Relation and description of the privacy unit. Only costs with the same key add up.
+    names : dict of str to None
+        Classes of the estimators, in order.
+    neighbors : list of str
+        Descriptions of the neighboring tables.
+    unknown_fits : list of str
+        Names of the wrappers whose further fits are in no ledger of the report.
+    cost : TotalCost
+    """
+
+    unit_key: tuple
+    names: dict = field(default_factory=dict)
+    neighbors: list = field(default_factory=list)
+    unknown_fits: list = field(default_factory=list)
+    cost: TotalCost = field(init=False)
+
+    def add(self, statement):
+        self.names[statement.estimator] = None
+        self.neighbors.append(statement.neighbors)
+
+    def describe(self):
+        """Return a description of the releases, for a total of them alone."""
+        names = " and ".join(self.names)
+        if not self.unknown_fits:
+            return names
+        wrappers = " and ".join(dict.fromkeys(self.unknown_fits))
+        return f"{names}, without the other fits of {wrappers}, which cost more,"
+
+    def place(self):
+        """Return a description of the place where the releases are recorded."""
+        return f"data set {self.cost.dataset!r}" if self.cost.dataset else "no ledger"
+
+
+def total_costs(releases, budgets, configs, description):
+    """Return the total cost of releases from the same rows.
+
+    Charges in one ledger compose by its rule. Costs of several ledgers, and of releases in no
+    ledger, add up (basic composition), which holds for all their rules. Costs under different
+    relations or for different units do not add up: then there is no single total.
+
+    Parameters
+    ----------
+    releases : list of Release
+    budgets : dict of key to BudgetReport
+    configs : dict of key to LedgerConfig
+    description : str
+        Description of all releases.
+
+    Returns
+    -------
+    list of TotalCost
+        One total, or if there is no single total, the totals of the parts. Each names only the
+        estimators whose charges it counts.
+    """
+    recorded, unrecorded = _split_by_ledger(releases, budgets)
+    parts = [
+        _recorded_part(key, entries, budgets[key], configs.get(key))
+        for key, entries in recorded.items()
+    ]
+    parts += [_unrecorded_part(key, entries) for key, entries in unrecorded.items()]
+    return _headline(parts, description)
+
+
+def _headline(parts, description):
+    """Return the single total of all parts, or one total per part."""
+    if not parts:
+        return []
+    units = {part.unit_key for part in parts}
+    is_complete = not any(part.unknown_fits for part in parts)
+    if len(parts) == 1:
+        of = description if is_complete else parts[0].describe()
+        return [_renamed(parts[0].cost, of)]
+    if len(units) > 1:
+        reason = (
+            f"no single total: {_describe_places(parts)}, whose relations or privacy units differ"
+        )
+        return [
+            _renamed(
+                part.cost,
+                f"{part.describe()} alone (no single total: {_describe_places(parts)})",
+                composition=f"{part.cost.composition}; {reason}",
+            )
+            for part in parts
+        ]
+    costs = [part.cost for part in parts]
+    neighbors = common_neighbors([text for part in parts for text in part.neighbors])
+    datasets = dict.fromkeys(cost.dataset for cost in costs if cost.dataset)
+    described = " and ".join(dict.fromkeys(part.describe() for part in parts))
+    return [
+        TotalCost(
+            of=description if is_complete else described,
+            epsilon=math.fsum(cost.epsilon for cost in costs),
+            delta=math.fsum(cost.delta for cost in costs),
+            neighbors=f"{parts[0].unit_key[0]}: {neighbors}",
+            composition=f"basic, over {_describe_places(parts)}",
+            dataset=" and ".join(datasets),
+            head_hash="",
+            n_charges=sum(cost.n_charges for cost in costs),
+            parts=tuple(
+                f"{' and '.join(part.names)}: "
+                f"({format_rounded_up(part.cost.epsilon, part.cost.delta)}) in {part.place()}"
+                for part in parts
+            ),
+        )
+    ]
+
+
+def _describe_places(parts):
+    """Return the number of ledgers, and whether there are releases in no ledger, as text."""
+    n_ledgers = sum(bool(part.cost.dataset) for part in parts)
+    text = f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"
+    return text if n_ledgers == len(parts) else f"{text} and releases in no ledger"
+
+
+def _renamed(cost, of, **changes):
+    return TotalCost(**(vars(cost) | {"of": of} | changes))
+
+
+def _split_by_ledger(releases, budgets):
+    """Return the charges of releases by ledger, and those in no ledger by relation and unit.
+
+    Returns
+    -------
+    recorded : dict of key to list of (Release, list of Charge)
+    unrecorded : dict of (relation, unit) to list of (Release, list of Charge)
+    """
+    records = {}
+    # A longer report of the same ledger has all charges of a shorter one.
+    for key, budget in sorted(budgets.items(), key=lambda item: len(item[1].charges)):
+        for charge in budget.charges:
+            records[charge.hash] = key, charge
+    recorded = {}
+    unrecorded = {}
+    # All steps that a private search published share its charge, which is one object.
+    seen = set()
+    for release in releases:
+        statement = release.statement
+        charges_by_key = {}
+        new_charges = []
+        is_counted_elsewhere = False
+        for charge in statement.charges:
+            if charge.hash in records:
+                # One charge in the ledger covers all steps of a plan.
+                key, entry = records[charge.hash]
+                charges_by_key.setdefault(key, []).append(entry)
+                continue
+            # A model that was fitted again after the search has a separate charge.
+            if id(charge) not in seen and charge not in release.outer_charges:
+                new_charges.append(charge)
+            else:
+                is_counted_elsewhere = True
+            seen.add(id(charge))
+        for key, charges in charges_by_key.items():
+            recorded.setdefault(key, []).append((release, charges))
+        if new_charges or is_counted_elsewhere:
+            unit_key = statement.relation, statement.unit
+            unrecorded.setdefault(unit_key, []).append((release, new_charges))
+    unrecorded = {
+        key: entries
+        for key, entries in unrecorded.items()
+        if any(charges for _, charges in entries)
+    }
+    return recorded, unrecorded
+
+
+def _recorded_part(key, entries, budget, config):
+    """Return the part of the charges in one ledger."""
+    dataset, head_hash = key
+    config = config_of(budget) if config is None else config
+    charges = {}
+    first = entries[0][0].statement
+    part = _Part((first.relation, first.unit))
+    for release, release_charges in entries:
+        part.add(release.statement)
+        charges |= {charge.hash: charge for charge in release_charges}
+        if release.wrapper is not None:
+            # The ledger does not say which fit made a charge. So all charges of the same label up
+            # to the published model's are counted, which include those of all fits.
+            labels = {charge.label for charge in release_charges}
+            last = max(charge.sequence for charge in release_charges)
+            charges |= {
+                charge.hash: charge
+                for charge in budget.charges
+                if charge.sequence <= last
+                and (release.wrapper.has_other_labels or charge.label in labels)
+            }
+    epsilon, delta = composed_price(tuple(charges.values()), config)
+    part.cost = TotalCost(
+        of="",
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=f"{config.relation}: {common_neighbors(part.neighbors)}",
+        composition=describe_composition(config.composition),
+        dataset=dataset,
+        head_hash=head_hash,
+        n_charges=len(charges),
+    )
+    return part
+
+
+def _unrecorded_part(unit_key, entries):
+    """Return the part of the charges in no ledger, for one relation and unit."""
+    relation = unit_key[0]
+    part = _Part(unit_key)
+    groups = {}
+    for release, charges in entries:
+        part.add(release.statement)
+        if charges:
+            key = None if release.wrapper is None else id(release.wrapper)
+            groups.setdefault(key, []).append((release, charges))
+    basic = LedgerConfig(1.0, 0.0, relation=relation)
+    costs = []
+    n_charges = 0
+    has_plans = False
+    for group in groups.values():
+        planned = [(release.plan, charges) for release, charges in group]
+        unplanned, group_costs = separate_plans(planned, relation)
+        n_group_charges = len(group_costs) + sum(map(len, unplanned))
+        has_plans |= bool(group_costs)
+        # Calls of partial_fit on disjoint rows compose in parallel within one model, but not with
+        # the calls of other models: so each model is composed separately.
+        group_costs += [composed_price(charges, basic) for charges in unplanned]
+        wrapper = group[0][0].wrapper
+        if wrapper is not None and wrapper.n_fits is None:
+            part.unknown_fits.append(wrapper.name)
+        elif wrapper is not None:
+            # Other fits may cost up to the parameters epsilon and delta.
+            group_costs = [_cost_of_fit(group, group_costs)] * wrapper.n_fits
+            n_group_charges *= wrapper.n_fits
+        costs += group_costs
+        n_charges += n_group_charges
+    part.cost = TotalCost(
+        of="",
+        epsilon=math.fsum(epsilon for epsilon, _ in costs),
+        delta=math.fsum(delta for _, delta in costs),
+        neighbors=f"{relation}: {common_neighbors(part.neighbors)}",
+        composition="basic, each split budget as the plan that it is" if has_plans else "basic",
+        dataset="",
+        head_hash="",
+        n_charges=n_charges,
+    )
+    return part
+
+
+def _cost_of_fit(group, costs):
+    """Return the most that one fit of a wrapper's estimator costs, as (epsilon, delta)."""
+    plans = dict(release.plan for release, _ in group if release.plan is not None)
+    limits = [(plan.epsilon, plan.delta) for plan in plans.values()]
+    limits += [release.nominal for release, _ in group if release.plan is None]
+    summed = [math.fsum(values) for values in zip(*costs, strict=True)]
+    limit = [math.fsum(values) for values in zip(*limits, strict=True)]
+    return tuple(map(max, summed, limit))
+
+
+def separate_plans(planned_charges, relation):
+    """Separate the charges that steps of split budgets cover from the others.
+
+    Parameters
+    ----------
+    planned_charges : list of (plan, list of Charge)
+        The charges of each statement, with the number and the plan of its split budget, or None.
+    relation : {"add_remove", "replace_one"}
+
+    Returns
+    -------
+    unplanned : list of list of Charge
+        The charges of each statement that no plan covers.
+    costs : list of (float, float)
+        The (epsilon, delta) of each plan that covers some charges.
+    """
+    plans = dict(plan for plan, _ in planned_charges if plan is not None)
+    steps = {number: list(plan.planned) for number, plan in plans.items()}
+    covered = {number: [] for number in plans}
+    unplanned = []
+    for plan, charges in planned_charges:
+        others = charges
+        if plan is not None:
+            number, _ = plan
+            others = []
+            for charge in charges:
+                if _take_step(charge, steps[number], relation):
+                    covered[number].append(charge)
+                else:
+                    others.append(charge)
+        if others:
+            unplanned.append(others)
+    costs = [_cost_of_plan(covered[i], plan) for i, plan in plans.items() if covered[i]]
+    return unplanned, costs
+
+
+def _take_step(charge, steps, relation):
+    """Remove the first step that covers a charge; return False if no step does.
+
+    An estimator that was put into the pipeline later, or was fitted again, is covered only if it
+    costs at most as much as a planned step for which nothing else was charged.
+    """
+    for step in steps:
+        if _is_covered(charge, step, relation):
+            steps.remove(step)
+            return True
+    return False
+
+
+def _is_covered(charge, step, relation):
+    """Return True if a charge costs at most the planned cost of a step."""
+    if step.exact:
+        return step.covers(charge.event, relation)
+    delta = getattr(step.event, "delta", 0.0)
+    return charge.epsilon <= step.event.epsilon and charge.delta <= delta
+
+
+def _cost_of_plan(charges, plan):
+    """Return the (epsilon, delta) of the charged steps of one split budget.
+
+    All steps were planned before the first one ran, so the plan's cost bounds them together. If
+    only a few steps were fitted, the sum of their charges may be less.
+    """
+    epsilon = math.fsum(charge.epsilon for charge in charges)
+    delta = math.fsum(charge.delta for charge in charges)
+    if epsilon <= plan.epsilon and delta <= plan.delta:
+        return epsilon, delta
+    return plan.epsilon, plan.delta
+
+
+def common_neighbors(descriptions):
+    """Return the description of the neighboring tables of several releases together.
+
+    If the number of units is public for one release, it is public for all of them together.
+    """
+    for description in descriptions:
+        if "is public" in description:
+            return description
+    return descriptions[0]
+
+
+def config_of(report):
+    """Return a ledger configuration with basic composition, which holds for every ledger."""
+    return LedgerConfig(
+        *report.limit,
+        missing_ids=report.missing_ids,
+        relation=report.relation,
+        unit=report.unit,
+        max_rows=report.max_rows,
+    )
