@@ -297,18 +297,21 @@ def _conclusion(report):
     """Yield the sentences of the conclusion of a report."""
     if not report.statements:
         yield "This report is about the budget of data, not about a model."
+    is_whole = not report.without_statement
+    if not is_whole:
+        names = ", ".join(report.without_statement)
+        yield (
+            f"NOT ALL OF IT IS PRIVATE: nothing is known about {names}, so that the whole has no "
+            "guarantee."
+        )
     for total in report.totals:
         cost = format_rounded_up(total.epsilon, total.delta)
         unit = _unit_of_total(report, total)
-        yield f"{total.of} is ({cost})-differentially private for each {unit}."
+        subject = total.of if is_whole else f"The private part of {total.of}"
+        yield f"{subject} is ({cost})-differentially private for each {unit}."
         yield _plain_words(total, unit)
     if report.statements and not report.totals:
         yield "Nothing was released, so nothing was charged."
-    if report.without_statement:
-        yield (
-            "NOT ALL OF IT IS PRIVATE: nothing is known about "
-            f"{', '.join(report.without_statement)}."
-        )
     if any(statement.seeded for statement in report.statements):
         yield "The noise was SEEDED: anyone who knows the seed can remove it."
     if any(getattr(audit, "violation", False) for audit in report.audits):
