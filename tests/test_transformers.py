@@ -155,6 +155,7 @@ def test_ten_thousand_columns_are_fitted(transformer):
 
 
 @named(CATEGORICAL)
+@pytest.mark.filterwarnings("ignore:the categories of column")
 def test_mixed_categories_are_fitted_and_stay_apart(transformer):
     X = np.array([[1, "1", None if i % 2 else 0.5] for i in range(40)], dtype=object)
     transformer = clone(transformer)

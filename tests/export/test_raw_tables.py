@@ -152,6 +152,7 @@ def test_onnx_answers_numbers_in_double_precision_where_there_are_no_gaps(name):
         (np.arange(300.0), {"column": [10**9, 2]}),
     ],
 )
+@pytest.mark.filterwarnings("ignore:the categories of column")
 def test_columns_that_no_plain_step_reads_are_refused(column, categories):
     model = DPAdditiveRegressor(epsilon=1e3, target_bounds=(0, 1), categories=categories)
     fitted = model.fit(pd.DataFrame({"column": column}), np.arange(300) / 300)

@@ -202,6 +202,7 @@ def test_tables_may_be_sparse_or_of_single_precision(name, form):
         (lambda X, y: DPOneHotEncoder(categories=[0], other=9).fit(np.floor(X)), "other="),
     ],
 )
+@pytest.mark.filterwarnings("ignore:the categories of column")
 def test_what_does_not_map_is_refused_by_name(make, words):
     table, labels = people()
     fitted = make(table[["age", "rooms"]].to_numpy() / 100.0, labels == "old")

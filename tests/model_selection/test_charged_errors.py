@@ -109,7 +109,7 @@ def united():
 
 def nested():
     numbers = make_pipeline(DPSimpleImputer(bounds=(0, 1)), scaler())
-    filled = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"])
+    filled = DPSimpleImputer(strategy="most_frequent", categories=["a", "b"], fill_value="a")
     found = make_pipeline(DPOneHotEncoder(delta=1e-6, sparse_output=False), scaler())
     encoded = DPOneHotEncoder(categories=["a", "b"], sparse_output=False)
     parts = [("w", make_pipeline(filled, encoded), [2]), ("f", found, [2]), ("n", numbers, [0, 1])]
@@ -225,7 +225,7 @@ def words():
         ),
         (
             make_pipeline(
-                DPSimpleImputer(strategy="most_frequent", delta=1e-6),
+                DPSimpleImputer(strategy="most_frequent", fill_value="a", delta=1e-6),
                 OneHotEncoder(categories=WORDS, sparse_output=False),
                 classifier(),
             ),
@@ -233,7 +233,7 @@ def words():
         ),
         (
             make_pipeline(
-                DPSimpleImputer(strategy="most_frequent", categories=["a", "b"]),
+                DPSimpleImputer(strategy="most_frequent", categories=["a", "b"], fill_value="a"),
                 OneHotEncoder(categories=WORDS, sparse_output=False),
                 classifier(),
             ),
@@ -241,7 +241,7 @@ def words():
         ),
         (
             make_pipeline(
-                DPSimpleImputer(strategy="most_frequent", delta=1e-6),
+                DPSimpleImputer(strategy="most_frequent", fill_value="a", delta=1e-6),
                 DPOneHotEncoder(categories=["a", "b"]),
                 classifier(),
             ),
@@ -314,7 +314,7 @@ def test_nothing_is_released_before_the_charge(monkeypatch):
     """An imputer that discovers categories reads rows for errors, and is not fitted to them."""
     monkeypatch.setattr(DPSimpleImputer, "fit", None)
     X, y = np.where(np.arange(3 * N).reshape(N, 3) % 5 == 2, None, words()), table()[1]
-    imputer = DPSimpleImputer(strategy="most_frequent", delta=1e-6)
+    imputer = DPSimpleImputer(strategy="most_frequent", fill_value="a", delta=1e-6)
     encoder = OneHotEncoder(categories=WORDS, sparse_output=False)
     dry_run(make_pipeline(imputer, encoder, classifier()), X, y)
 
@@ -473,7 +473,7 @@ def test_the_statements_of_what_is_published_are_found_in_any_container(
     steps = plan_pipeline(pipe).steps
     found = [step.fitted_in(search.best_estimator_) for step in steps]
     stated = [part.privacy_.epsilon for part in found if hasattr(part, "privacy_")]
-    assert len(stated) == sum(step.columns != "columns " for step in steps)
+    assert len(stated) == sum(step.columns != "columns of an empty list" for step in steps)
     if not refit:
         # What was chosen among others costs what the choice costs.
         assert set(stated) == {1.0}

@@ -830,8 +830,8 @@ MUTATIONS = [
     Mutation(
         "generated-folds-of-tools",
         "utils._known_callers",
-        "_splitter_of",
-        rules.decided("isinstance(generator, GeneratorType)", False),
+        "_generators_in",
+        rules.decided("isinstance(iterator, GeneratorType)", False),
         (
             "test_callers.py::test_generated_folds_are_judged_by_their_splitter"
             "[grid search-stratified]",

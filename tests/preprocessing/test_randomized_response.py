@@ -85,6 +85,7 @@ def test_output_has_the_type_of_the_categories():
     assert set(map(type, mixed[0])) == {int, str}
 
 
+@pytest.mark.filterwarnings("ignore:the categories of column")
 def test_categories_of_mixed_types_stay_what_they_are():
     X = np.array([[1], ["a"]] * 5000, dtype=object)
     transformer = RandomizedResponseTransformer(epsilon=5.0, categories=[1, "a"])
