@@ -604,10 +604,7 @@ WORDS = {
     "categories": {"job": ["a", "b", "c"], "home": ["own", "rent"]},
 }
 LISTS = [list(range(17, 90)), ["a", "b", "c"], ["own", "rent"], [0, 1], [0.0, 1.0]]
-PREPARED = make_pipeline(
-    DPSimpleImputer(strategy="constant"),
-    DPHistogramNB(bounds=(0, 90), categories=dict(enumerate(LISTS[1:3], 1))),
-)
+PREPARED = DPHistogramNB(bounds=(0, 90), categories=dict(enumerate(LISTS[1:3], 1)))
 OF_WORDS = [
     DPAdditiveClassifier(**WORDS, interactions=[("age", "job")]),
     DPAdditiveClassifier(epsilon=30.0),
@@ -623,7 +620,7 @@ OF_WORDS = [
     DPTargetEncoder(categories=LISTS, classes=[0, 1]),
     DPTargetEncoder(epsilon=40.0, delta=1e-6, target_bounds=(0, 1)),
     DPSimpleImputer(strategy="constant", fill_value="?"),
-    DPSimpleImputer(strategy="most_frequent", categories=LISTS),
+    DPSimpleImputer(strategy="most_frequent", categories=LISTS, fill_value="?"),
     DPHistogramTransformer(
         edges="uniform", bounds=(0, 90), categories=WORDS["categories"] | {"flag": [0, 1]}
     ),
@@ -711,9 +708,7 @@ def test_folds_and_pipelines_of_words_never_materialize(table, tmp_path, monkeyp
     )
     filled = make_pipeline(OF_WORDS[13], DPOneHotEncoder(categories=LISTS))
     last = DPLogisticRegression(data_norm=3.0, random_state=0)
-    search = DPGridSearchCV(
-        PREPARED, {"dphistogramnb__bounds": [(0, 90), (9, 90)]}, strategy="cv", cv=2
-    )
+    search = DPGridSearchCV(PREPARED, {"bounds": [(0, 90), (9, 90)]}, strategy="cv", cv=2)
     terms = {"cv": 2, "epsilon": 1.0, "random_state": 0}
     expected = clone(search).set_params(random_state=0).fit(frame, y).best_score_
     score = dp_cross_val_score(OF_WORDS[6], frame, y, **terms).mean_

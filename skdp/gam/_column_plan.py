@@ -499,7 +499,7 @@ class ColumnsPlan(PlanValue):
         has_equal_widths = (
             self.has_equal_bins
             and self.n_bins >= N_EQUAL_BINS
-            and scale >= MIN_NOISE_OF_EQUAL_BINS * self.n_rows
+            and MIN_NOISE_OF_EQUAL_BINS * self.n_rows <= scale < self.n_rows
         )
         if has_equal_widths:
             starts = np.arange(0, len(cell_counts), len(cell_counts) // N_EQUAL_BINS)

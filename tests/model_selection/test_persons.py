@@ -302,13 +302,15 @@ def test_what_a_search_refuses_of_persons_costs_nothing():
         "needs groups|pass groups": {"cv": PersonKFold(3)},
         "pass groups": {"cv": 3},
         "does not support persons": {"scoring": OfRows(), "groups": ids},
-        "inconsistent": {"groups": ids[1:]},
+        "groups has .* rows, but X has": {"groups": ids[1:]},
         "got a generator": {"groups": (i for i in ids)},
         "one is missing": {"groups": [None, *ids[1:]]},
         "one column": {"groups": np.column_stack([ids, ids])},
-        "no release whose unit": {"estimator": DPLogisticRegression(standard_errors="total")},
+        "do not support unit='person'": {
+            "estimator": DPLogisticRegression(standard_errors="total")
+        },
     }
-    refused["no release whose unit"]["groups"] = ids
+    refused["do not support unit='person'"]["groups"] = ids
     for words, asked in refused.items():
         model = asked.pop("estimator", MODEL)
         with pytest.raises(ValueError, match=words):

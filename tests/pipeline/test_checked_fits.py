@@ -337,7 +337,7 @@ def test_the_same_groups_for_all_steps_are_taken():
     [
         {"n_samples": N - 1},
         {"n_features": 5},
-        {"classes": [0, 1, 2]},
+        {"classes": [1, 2]},
         {"dplogisticregression__epsilon": 5.0},
         {"dpstandardscaler__epsilon": 5.0},
     ],
