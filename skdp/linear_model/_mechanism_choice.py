@@ -115,8 +115,8 @@ def descent_candidate(
     n_rows = shape.n_rows
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
-    # Only two classes: with more of them, weights of rows without information were not shrunk to
-    # the baseline as far as without a center.
+    # Only two classes: with more of them, a center weakened the shrinkage of weights that were
+    # fitted to rows without information.
     n_classes = 0 if shape.classes is None else len(shape.classes)
     if is_centered and n_classes == 2 and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)
