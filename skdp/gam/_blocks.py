@@ -248,17 +248,16 @@ def main_design(terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_frac
             blocks.append(block)
         if has_trend:
             weight = dyadic_weight(math.sqrt(trend_fraction * square))
-            blocks.append(trend_block(j, term.counts, weight, is_linear=term.has_equal_widths))
+            blocks.append(trend_block(j, term.counts, weight))
     return BlockDesign(blocks)
 
 
-def trend_block(term, counts, weight, *, is_linear=False):
+def trend_block(term, counts, weight):
     """Return a block of one feature that increases from cell to cell; 0 for missing values.
 
     The feature is the normal score of a cell's middle rank. It is approximately linear in a
     normally distributed column, or in the logarithm of an amount. A few rows of a rare class
-    determine its weight from all cells together. If noise hides the counts, so that ranks are
-    unknown, the feature is linear in the number of the cell.
+    determine its weight from all cells together.
 
     Parameters
     ----------
@@ -268,15 +267,11 @@ def trend_block(term, counts, weight, *, is_linear=False):
         Noisy counts; the last one is of missing values.
     weight : float
         Bound on the magnitude of the feature.
-    is_linear : bool, default=False
-        True for a feature that does not depend on the counts.
     """
     # The small constant defines ranks even if all counts are 0.
     present = np.maximum(counts[:-1], 0.0) + 1e-9
     ranks = (np.cumsum(present) - 0.5 * present) / present.sum()
     scores = np.clip(ndtri(ranks) / LAST_NORMAL_SCORE, -1.0, 1.0)
-    if is_linear:
-        scores = np.linspace(-1.0, 1.0, 2 * len(present) + 1)[1::2]
     squares = np.array([float(scores**2 @ present)])
     groups = np.zeros(len(counts), dtype=np.intp)
     profile = np.append(scores, 0.0)

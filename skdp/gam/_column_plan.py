@@ -40,11 +40,6 @@ KEY_SELECTION_DELTA_FRACTION = 0.1
 # Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
 # evenly over the bounds, so bins have equal widths if the noise hides the counts.
 UNIFORM_PSEUDO_COUNT = 2.0
-# Number of bins of equal widths, if the noise of a count is at least this fraction of the rows. Two
-# or three bins of about equal counts are made of noise then, and amounts that fill a part of wide
-# bounds are all in one of them. Both were tuned on training rows of docs/benchmarks/many_tables.py.
-N_EQUAL_BINS = 8
-MIN_NOISE_OF_EQUAL_BINS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -255,8 +250,6 @@ class ColumnsPlan(PlanValue):
     equal_width = True
     # Number of counts to which a row contributes besides the counts of its columns.
     n_other_counts = 0
-    # True if bins have equal widths where noise hides the counts.
-    has_equal_bins = False
 
     def __post_init__(self):
         # Cells that cannot be counted and noise that cannot be drawn are refused before the charge.
@@ -496,21 +489,12 @@ class ColumnsPlan(PlanValue):
         total = self.n_rows - missing
         cell_counts = consistent_counts(noisy[:-1], total, self.levels[0])
         cell_counts = nonnegative_counts(cell_counts, total)
-        has_equal_widths = (
-            self.has_equal_bins
-            and self.n_bins >= N_EQUAL_BINS
-            and MIN_NOISE_OF_EQUAL_BINS * self.n_rows <= scale < self.n_rows
-        )
-        if has_equal_widths:
-            starts = np.arange(0, len(cell_counts), len(cell_counts) // N_EQUAL_BINS)
-        else:
-            pseudo_count = UNIFORM_PSEUDO_COUNT * scale / len(cell_counts)
-            starts = merge_cells(cell_counts + pseudo_count, self.n_bins, scale)
+        pseudo_count = UNIFORM_PSEUDO_COUNT * scale / len(cell_counts)
+        starts = merge_cells(cell_counts + pseudo_count, self.n_bins, scale)
         return replace(
             term,
             edges=(np.append(edges[starts], edges[-1]),),
             counts=np.append(np.add.reduceat(cell_counts, starts), missing),
-            has_equal_widths=has_equal_widths,
         )
 
 

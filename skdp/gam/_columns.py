@@ -349,15 +349,12 @@ class Term(FrozenValue):
         Edges of the bins, or categories, of each column.
     counts : ndarray, default=None
         Noisy counts of all cells; None before they are counted.
-    has_equal_widths : bool, default=False
-        True if the bins have equal widths because noise hides the counts.
     """
 
     features: tuple
     kinds: tuple
     edges: tuple
     counts: np.ndarray | None = None
-    has_equal_widths: bool = False
 
     @property
     def shape(self):

@@ -127,14 +127,6 @@ class AdditivePlan(ColumnsPlan):
         """True if the finest cells of a numeric column have equal widths."""
         return not self.budget.is_pure
 
-    @property
-    def has_equal_bins(self):
-        """True if bins have equal widths where noise hides the counts.
-
-        With delta = 0 the finest level follows from the noise.
-        """
-        return not self.budget.is_pure
-
     @cached_property
     def levels(self):
         """Levels of dyadic cells that are counted; with delta = 0 one, as fine as noise allows."""

@@ -31,8 +31,6 @@ class ShapeFunction(Term):
         and one for missing values. Those of a categorical column are its categories, one for all
         other values and one for missing values. The counts of a pair are computed as if its columns
         were independent.
-    has_equal_widths : bool, default=False
-        True for a numeric column with bins of equal width, where noise hides the counts.
     name : str
         Name of the column, or both names with " x " between them.
     values : ndarray

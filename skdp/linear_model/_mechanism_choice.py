@@ -115,10 +115,10 @@ def descent_candidate(
     n_rows = shape.n_rows
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
-    # Only two classes: with more of them, a center weakened the shrinkage of weights that were
-    # fitted to rows without information.
-    n_classes = 0 if shape.classes is None else len(shape.classes)
-    if is_centered and n_classes == 2 and settings.sampling == "full":
+    # Only for one output: with several, a center weakened the shrinkage of weights that were fitted
+    # to rows without information.
+    has_one_output = loss_spec.loss.weights_shape == ()
+    if is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)
         problem = rows.sgd_problem(shape, loss_spec)
         settings = automatic_settings(problem, requested)

@@ -41,7 +41,7 @@ from skdp.pipeline._planning import labels_of
 from skdp.pipeline._steps import walk_through
 from skdp.pipeline._templates import (
     REFUSALS,
-    check_on_random_rows,
+    check_on_synthetic_rows,
     check_on_templates,
     made_up_rows,
 )
@@ -310,7 +310,7 @@ def _check_of_sklearn(step, table):
     check_on_templates(estimator, step.form)
     if step.kind == "learns":
         # A step that `public_steps` names: it is fitted to rows of this shape.
-        check_on_random_rows(estimator, step.form, table.form.n_rows)
+        check_on_synthetic_rows(estimator, step.form, table.form.n_rows)
 
 
 def _check_declared_words(step, plan):

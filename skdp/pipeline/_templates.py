@@ -25,6 +25,20 @@ N_ROWS = 2
 MOST_CELLS = 10**6
 # Number of widths that are tried if the table's width is unknown.
 MOST_WIDTHS = 8
+# Modules of scikit-learn with transformers whose errors do not depend on the values of rows, and
+# classes in them for which that is not true.
+LEARNING_MODULES = (
+    "sklearn.decomposition",
+    "sklearn.feature_selection",
+    "sklearn.impute",
+    "sklearn.kernel_approximation",
+    "sklearn.preprocessing",
+)
+FAIL_BY_VALUES = {"VarianceThreshold", "TargetEncoder", "FunctionTransformer"}
+# Limits of a synthetic table that a step is fitted to, which must not take long.
+N_FITTED_ROWS = 50
+MOST_FITTED_ROWS = 1_000
+MOST_FITTED_COLUMNS = 200
 
 
 def check_on_templates(step, form):
@@ -63,24 +77,8 @@ def check_on_templates(step, form):
     raise refusal
 
 
-# Modules of scikit-learn with transformers whose errors do not depend on the values of rows, and
-# classes in them for which that is not true.
-LEARNING_MODULES = (
-    "sklearn.decomposition",
-    "sklearn.feature_selection",
-    "sklearn.impute",
-    "sklearn.kernel_approximation",
-    "sklearn.preprocessing",
-)
-FAIL_BY_VALUES = {"VarianceThreshold", "TargetEncoder", "FunctionTransformer"}
-# Limits of the random table: a fit to it must not take long.
-N_RANDOM_ROWS = 50
-MOST_RANDOM_ROWS = 1_000
-MOST_RANDOM_COLUMNS = 200
-
-
-def check_on_random_rows(step, form, n_rows):
-    """Raise the error of a step of scikit-learn that learns from public rows, by random rows.
+def check_on_synthetic_rows(step, form, n_rows):
+    """Raise the error of a step of scikit-learn that learns from public rows, by synthetic ones.
 
     Some parameters, such as a number of components, are checked by a fit against the table's
     shape.
@@ -99,11 +97,13 @@ def check_on_random_rows(step, form, n_rows):
     if not (is_known and form.holds_numbers and form.n_columns) or holds_others:
         return
     _, integers = sizes_in(step.get_params(deep=False))
-    size = max([2 * N_RANDOM_ROWS, 2 * form.n_columns, *(2 * n for n in integers)])
+    size = max([2 * N_FITTED_ROWS, 2 * form.n_columns, *(2 * n for n in integers)])
     size = size if n_rows is None else min(size, n_rows)
-    if size > MOST_RANDOM_ROWS or form.n_columns > MOST_RANDOM_COLUMNS:
+    if size > MOST_FITTED_ROWS or form.n_columns > MOST_FITTED_COLUMNS:
         return
-    table = np.random.default_rng(0).uniform(size=(size, form.n_columns))
+    # Values in [0, 1) without repetitions or linear relations: fractions of k sqrt(j + 2).
+    numbers = np.arange(1.0, size + 1.0)[:, np.newaxis] * np.sqrt(np.arange(form.n_columns) + 2.0)
+    table = np.modf(numbers + np.sqrt(3.0) * numbers**2)[0]
     _try(step, table, np.arange(size) % 2)
 
 

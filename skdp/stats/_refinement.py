@@ -58,8 +58,8 @@ DEVIATIONS_OF_DOUBT = 3.0
 # Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
 # count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
-# This maximum at later levels, for ranges of more than one part in LONG_RANGE of the cells. With
-# more noise one of the many ranges would be chosen by chance, and would lose other values.
+# The same maximum at later levels for ranges of more than one part in LONG_RANGE of the cells. With
+# more noise, one of the many ranges would be chosen by chance, and would lose other values.
 MAX_NOISE_OF_LONG_RANGE = 0.08
 LONG_RANGE = 8
 # Values in at most this number of adjacent cells may be at an edge between two of them, and a small
@@ -67,10 +67,6 @@ LONG_RANGE = 8
 MAX_UNRESOLVED_CELLS = 2
 # A range of which more than one part in MIN_PART is filled is no rough one.
 MIN_PART = 8
-# The same maximum for ranges of more than one part in LONG_RANGE of the cells at later levels. One
-# out of many ranges that contain a quarter of the rows would be chosen by chance with more noise.
-LONG_RANGE = 8
-MAX_NOISE_OF_LONG_RANGE = 0.08
 # Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
 MIN_STD = 2.0**-20
 # Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
@@ -106,10 +102,9 @@ class RefinementPlan(PlanValue):
     The first step released which columns are narrow, and their bounds. Given these and the counts
     of the levels before, a row is in at most one cell of each of the k columns that are followed
     at a level. So the counts of a level change by at most m k in L1 norm and :math:`\sqrt{m k}` in
-    L2 norm, with m = 1 under add/remove and 2 under replace-one. The noise is calibrated to k
-    columns and all L levels, as if they were released together: each level costs one L-th of the
-    refinement's epsilon or mu squared. So the cost is the same for every result of the first step
-    and of the levels before, and all of them compose adaptively.
+    L2 norm, with m = 1 under add/remove and 2 under replace-one. Each of the L levels costs one
+    L-th of the refinement's epsilon or mu squared, its rounding included. So the cost is the same
+    for every result of the first step and of the levels before, and all of them compose adaptively.
 
     Parameters
     ----------
@@ -143,15 +138,15 @@ class RefinementPlan(PlanValue):
         return PureDP(self.share)
 
     def mechanism(self, n_narrow, n_levels):
-        """Return the mechanism for the counts of the cells of `n_narrow` columns.
+        """Return the mechanism of one of `n_levels` levels, which counts `n_narrow` columns.
 
-        Its sensitivity is that of all levels together.
+        It is calibrated to the level alone, so that the rounding of its counts is charged to it.
         """
-        l1_sensitivity = n_narrow * n_levels * self.guarantee.neighbors.sensitivity_factor
+        l1_sensitivity = n_narrow * self.guarantee.neighbors.sensitivity_factor
         if isinstance(self.whole, GaussianMechanism):
             l2_sensitivity = nextafter(sqrt(l1_sensitivity), inf)
-            return gaussian_part(self.whole, REFINEMENT_FRACTION, l2_sensitivity)
-        return type(self.whole)(self.share, l1_sensitivity)
+            return gaussian_part(self.whole, REFINEMENT_FRACTION / n_levels, l2_sensitivity)
+        return type(self.whole)(nextafter(self.share / n_levels, 0.0), l1_sensitivity)
 
     @cached_property
     def _max_counts_of_a_row(self):
@@ -169,14 +164,17 @@ class RefinementPlan(PlanValue):
     def stage(self):
         """The stage for a privacy statement, with the largest noise for any number of columns."""
         n_narrow = np.arange(1, self.n_columns + 1)
-        n_levels = self.n_levels(n_narrow)
-        largest = int((n_narrow * n_levels).argmax())
-        mechanism = self.mechanism(largest + 1, int(n_levels[largest]))
+        all_n_levels = self.n_levels(n_narrow)
+        largest = int((n_narrow * all_n_levels).argmax())
+        n_levels = int(all_n_levels[largest])
+        mechanism = self.mechanism(largest + 1, n_levels)
+        # The event is that of all levels together, and so is the sensitivity.
+        is_gaussian = isinstance(mechanism, GaussianMechanism)
         return Stage(
             name="finer bounds of narrow columns",
-            law=f"{mechanism.name} on equal cells of at most {n_levels[largest]} levels",
+            law=f"{mechanism.name} on equal cells of at most {n_levels} levels",
             scale=mechanism.scale,
-            sensitivity=mechanism.sensitivity,
+            sensitivity=mechanism.sensitivity * (sqrt(n_levels) if is_gaussian else n_levels),
             event=self.event,
         )
 

@@ -16,13 +16,6 @@ def twelve_columns(n_rows, seed):
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(12)]), y
 
 
-def twenty_amounts(n_rows, seed):
-    """Return twenty amounts that say the same of two classes, between .2 and .7."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(2, size=n_rows)
-    return np.clip(0.4 + 0.1 * y[:, None] + 0.08 * rng.normal(size=(n_rows, 20)), 0.2, 0.7), y
-
-
 @pytest.mark.parametrize("epsilon", [2.0, 4.0])
 def test_good_weights_are_kept_on_a_thousand_rows(epsilon):
     # Their log loss without noise is about .645; that of the class frequencies is .693. With the
