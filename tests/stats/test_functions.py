@@ -346,3 +346,43 @@ def test_memory_maps_are_read(tmp_path):
     a = np.load(tmp_path / "a.npy", mmap_mode="r")
     for call in calls(a).values():
         call()
+
+
+DATES = np.datetime64("2020-01-01") + np.arange(200)
+
+
+@pytest.mark.parametrize("kind", ["date", "duration"])
+@pytest.mark.parametrize("container", ["array", "Series", "DataFrame"])
+@pytest.mark.parametrize("name", sorted(set(calls()) - {"dp_count", "estimate_bounds"}))
+def test_numbers_are_not_declared_for_dates(name, container, kind):
+    """Read as numbers, dates lie outside of all bounds that a person writes."""
+    values = DATES if kind == "date" else DATES - DATES[0]
+    if container != "array":
+        pandas = pytest.importorskip("pandas")
+        values = pandas.Series(values)
+        if container == "DataFrame":
+            values = pandas.DataFrame({"a": values, "b": values})
+    accountant = PrivacyAccountant(1.0, 1e-6)
+    function = getattr(stats, name)
+    options = {"accountant": accountant, "epsilon": 0.5}
+    arguments = [values]
+    if name == "dp_quantile":
+        arguments.append(0.5)
+    if name == "dp_histogram2d":
+        if container == "DataFrame":
+            values = values["a"]
+        arguments = [values, values]
+        declared = [{"bins": (2, 3), "range": ((0, 1), (0, 1))}, {"bins": (2, [0.0, 1.0])}]
+    elif name == "dp_histogramdd":
+        declared = [{"bins": 2, "range": [(0, 1)] * 2}]
+    elif name == "dp_histogram":
+        declared = [{"bins": 2, "range": (0, 1)}, {"bins": [0, 1, 2]}]
+    else:
+        declared = [{"bounds": (0, 1)}]
+    for declaration in declared:
+        parameter = "range" if "range" in declaration else next(iter(declaration))
+        with pytest.raises(
+            ValueError, match=f"^{parameter} contains numbers, but a contains {kind}s"
+        ):
+            function(*arguments, **declaration, **options)
+    assert accountant.epsilon_spent == 0.0
