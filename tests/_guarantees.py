@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from skdp._sgd._defaults import LossSpec
+from skdp._optim._default_settings import LossSpec
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.linear_model._classifier import logistic_loss_spec

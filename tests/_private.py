@@ -10,7 +10,7 @@ from skdp._data._kinds import read_kinds
 from skdp._data._parts import Rows, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
-from skdp._losses._classes import (
+from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
@@ -20,11 +20,13 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp._losses._numbers import ClippedPoissonLoss, HuberLoss
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
-from skdp._sgd._plan import plan_sgd
-from skdp._sgd._updates import ShrinkageRule
+from skdp._optim._clipped_sums import ClippedSums, sum_rounding
+from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
+from skdp._optim._linear_objective import LinearObjective, loss_gradient, summed_hessian
+from skdp._optim._newton import _accelerated_descent, minimize
+from skdp._optim._noisy_gradients import ShrinkageRule
+from skdp._optim._regression_losses import ClippedPoissonLoss, HuberLoss
+from skdp._optim._sgd_plan import plan_sgd
 from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
@@ -32,7 +34,7 @@ from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
-from skdp.linear_model._objective import loss_gradient
+from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
@@ -84,6 +86,7 @@ __all__ = [
     "GaussianNoise",
     "HuberLoss",
     "LaplaceNoise",
+    "LinearObjective",
     "MechanismPlan",
     "ModifiedHuberLoss",
     "MulticlassHuberizedHingeLoss",
@@ -101,6 +104,7 @@ __all__ = [
     "SquaredHingeLoss",
     "Term",
     "TreePlan",
+    "_accelerated_descent",
     "_add_bins",
     "_centered_sums",
     "_plan",
@@ -131,8 +135,10 @@ __all__ = [
     "make_table",
     "max_additions",
     "max_bounded_additions",
+    "minimize",
     "pack_symmetric",
     "plan_cell_weights",
+    "plan_output_perturbation",
     "plan_sgd",
     "read_block",
     "read_columns",
@@ -148,5 +154,6 @@ __all__ = [
     "spaced_bins",
     "sum_over",
     "sum_rounding",
+    "summed_hessian",
     "take_rows",
 ]

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from unittest import mock
 
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
 from skdp.gam._descent import PerturbedObjective
 from skdp.linear_model._objective_perturbation import ObjectivePerturbation
 from skdp.linear_model._output_perturbation import OutputPerturbation

@@ -18,7 +18,7 @@ import pandas as pd
 from _tables import SCHEMAS
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
-from skdp._sgd._noise import GaussianNoise
+from skdp._optim._gradient_noise import GaussianNoise
 from skdp.display._additive import BAND_WIDTH
 from skdp.gam._shapes import shown_cells
 

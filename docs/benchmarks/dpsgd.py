@@ -30,10 +30,10 @@ import time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from skdp._losses._classes import BinaryLogisticLoss, MultinomialLogisticLoss
-from skdp._sgd._batches import PoissonBatches
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._noise import GaussianNoise
+from skdp._optim._batches import PoissonBatches
+from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._optim._clipped_sums import ClippedSums, sum_rounding
+from skdp._optim._gradient_noise import GaussianNoise
 from skdp.noise import RandomSource
 
 CLIP, MULTIPLIER, LEARNING_RATE = 1.0, 1.0, 0.5

@@ -6,9 +6,9 @@ Usage: python docs/benchmarks/dpsgd_calibration.py
 import itertools
 import time
 
-from skdp._losses._numbers import HuberLoss
-from skdp._sgd._defaults import LossSpec, SGDProblem
-from skdp._sgd._plan import plan_sgd
+from skdp._optim._default_settings import LossSpec, SGDProblem
+from skdp._optim._regression_losses import HuberLoss
+from skdp._optim._sgd_plan import plan_sgd
 from skdp.accounting import Gaussian, Guarantee, Neighbors, PoissonSampled, calibrate
 
 N_ROWS, DELTA = 100_000, 1e-6

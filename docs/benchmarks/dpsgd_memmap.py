@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 from memmap import PeakMemory, anonymous_bytes, tables, write_table
 
-from skdp._losses._classes import BinaryLogisticLoss
-from skdp._sgd._batches import PoissonBatches
-from skdp._sgd._clipped_sums import ClippedSums
-from skdp._sgd._noise import GaussianNoise
+from skdp._optim._batches import PoissonBatches
+from skdp._optim._classification_losses import BinaryLogisticLoss
+from skdp._optim._clipped_sums import ClippedSums
+from skdp._optim._gradient_noise import GaussianNoise
 from skdp.noise import RandomSource
 
 BATCH = 8192

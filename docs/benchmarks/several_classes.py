@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
 from skdp import DPAdditiveClassifier
-from skdp._sgd._updates import ShrinkageRule
+from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp.gam._tasks import MultinomialTask
 
 SHARES = (0.5, 0.1, 0.06, 0.0)

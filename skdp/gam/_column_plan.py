@@ -8,7 +8,7 @@ import numpy as np
 
 from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
-from skdp._sgd._noise import SLACK, GaussianNoise
+from skdp._optim._gradient_noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
 from skdp.gam._columns import MAX_CATEGORIES, Term, exact_counts, finest_edges

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import max_additions, sum_over
-from skdp._sgd._noise import SLACK
+from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._columns import BLOCK_ROWS, max_joint_codes
 from skdp.mechanisms import LaplaceMechanism

@@ -9,9 +9,9 @@ import numpy as np
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
-from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
-from skdp._sgd._defaults import MAX_NULL_FRACTION
-from skdp._sgd._updates import ShrinkageRule
+from skdp._optim._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
+from skdp._optim._default_settings import MAX_NULL_FRACTION
+from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
 from skdp.gam._column_plan import ColumnsPlan

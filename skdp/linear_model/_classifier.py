@@ -7,8 +7,12 @@ from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
 from skdp._data._tables import read_target
-from skdp._losses._classes import BinaryLogisticLoss, ClassWeightedLoss, MultinomialLogisticLoss
-from skdp._sgd._defaults import LossSpec
+from skdp._optim._classification_losses import (
+    BinaryLogisticLoss,
+    ClassWeightedLoss,
+    MultinomialLogisticLoss,
+)
+from skdp._optim._default_settings import LossSpec
 from skdp.base import row_wise_answer
 from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
 from skdp.utils._validation import check_classes, check_magnitude

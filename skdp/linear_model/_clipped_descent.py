@@ -1,4 +1,4 @@
-"""Runs of noisy clipped gradients (`skdp._sgd`) as a solver of linear models.
+"""Runs of noisy clipped gradients (`skdp._optim`) as a solver of linear models.
 
 The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3) and depends on no bound of
 the loss or of the rows. These bounds determine the settings only.
@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._sgd._clipped_sums import MAX_DECREASE_NORM
-from skdp._sgd._defaults import LAPLACE_STEPS_PER_ROOT, Settings
-from skdp._sgd._plan import SGDPlan, plan_sgd
-from skdp._sgd._updates import ShrinkageRule, Update, run_sgd
+from skdp._optim._clipped_sums import MAX_DECREASE_NORM
+from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings
+from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
+from skdp._optim._sgd_plan import SGDPlan, plan_sgd
 from skdp.linear_model._planning import PrivateSolver, quadratic_excess
 from skdp.utils._fit_progress import progress_callback
 from skdp.utils._validation import check_magnitude

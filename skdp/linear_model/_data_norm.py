@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdp._data._bounded import BoundedRows
-from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, ClippedSums
+from skdp._optim._clipped_sums import MAX_DECREASE_NORM, ClippedSums
 from skdp.accounting import Guarantee
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver

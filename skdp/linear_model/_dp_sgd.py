@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp._optim._default_settings import Settings, automatic_settings
+from skdp._optim._noisy_gradients import LEARNING_RATES, OPTIMIZERS
+from skdp._optim._sgd_plan import SAMPLINGS
 from skdp._privacy_statement import joined_statement
-from skdp._sgd._defaults import Settings, automatic_settings
-from skdp._sgd._plan import SAMPLINGS
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS
 from skdp.base import PrivateFit, fitted_names, plans_for_groups
 from skdp.ledger._report import describe_relation
 from skdp.ledger._state import Part, composed_price

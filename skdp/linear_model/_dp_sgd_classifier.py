@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from skdp._losses import _classes
+from skdp._optim import _classification_losses
 from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
@@ -23,9 +23,9 @@ HINGE_CORNER = 2.0**-10
 # Each loss with the derivative at zero weights, which is also used as the curvature for step sizes:
 # the hinge has no useful curvature.
 HINGES = {
-    "hinge": (_classes.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
-    "squared_hinge": (_classes.SquaredHingeLoss(), 2.0),
-    "modified_huber": (_classes.ModifiedHuberLoss(), 2.0),
+    "hinge": (_classification_losses.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
+    "squared_hinge": (_classification_losses.SquaredHingeLoss(), 2.0),
+    "modified_huber": (_classification_losses.ModifiedHuberLoss(), 2.0),
 }
 LOSSES = ("log_loss", *HINGES)
 
@@ -354,10 +354,10 @@ class DPSGDClassifier(
         loss, curvature = HINGES[self.loss]
         residual_norm = curvature
         if len(class_weight) > 2:
-            loss = _classes.OneVersusRestLoss(loss, len(class_weight))
+            loss = _classification_losses.OneVersusRestLoss(loss, len(class_weight))
             residual_norm *= math.sqrt(len(class_weight))
         if any(weight != 1.0 for weight in class_weight):
-            loss = _classes.ClassWeightedLoss(loss, tuple(class_weight))
+            loss = _classification_losses.ClassWeightedLoss(loss, tuple(class_weight))
         max_weight = max(class_weight)
         return _classifier.hinge_loss_spec(loss, max_weight * residual_norm, max_weight * curvature)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Literal
 
-from skdp._losses._numbers import HuberLoss
+from skdp._optim._regression_losses import HuberLoss
 from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_mean_baseline

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from skdp._sgd._defaults import Settings, automatic_settings, release_noise
+from skdp._optim._default_settings import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._row_center import reserve_for_center

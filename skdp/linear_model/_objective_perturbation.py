@@ -16,10 +16,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from skdp._optim._linear_objective import LinearObjective
+from skdp._optim._newton import minimize
 from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
 from skdp.linear_model import _planning
-from skdp.linear_model._newton import minimize
-from skdp.linear_model._objective import LinearObjective
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Price
 from skdp.noise import discrete_gaussian, rounded_norm_noise

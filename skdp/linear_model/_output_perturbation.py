@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._optim._linear_objective import LinearObjective
+from skdp._optim._newton import minimize
 from skdp.linear_model import _planning
-from skdp.linear_model._newton import minimize
-from skdp.linear_model._objective import LinearObjective
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_positive, is_auto
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdp._data._bounded import max_bounded_additions
-from skdp._sgd import _defaults
+from skdp._optim import _default_settings
 from skdp.base import TableShape, guarantee_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -96,7 +96,7 @@ class PrivateSolver(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PerturbationProblem(_defaults.SGDProblem):
+class PerturbationProblem(_default_settings.SGDProblem):
     """The public sizes and bounds of a fit of a linear model, for all mechanisms.
 
     Here `norm` is an upper bound on the norm of a row, including the constant feature.

@@ -5,8 +5,8 @@ from typing import Literal
 import numpy as np
 from sklearn.metrics import d2_tweedie_score
 
-from skdp._losses._numbers import ClippedPoissonLoss
-from skdp._sgd._defaults import LossSpec
+from skdp._optim._default_settings import LossSpec
+from skdp._optim._regression_losses import ClippedPoissonLoss
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_mean_baseline

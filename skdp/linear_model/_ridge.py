@@ -3,8 +3,8 @@
 import math
 from typing import Literal
 
-from skdp._losses._numbers import HuberLoss
-from skdp._sgd._defaults import LossSpec
+from skdp._optim._default_settings import LossSpec
+from skdp._optim._regression_losses import HuberLoss
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._adassp import plan_adassp

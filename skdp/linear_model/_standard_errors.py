@@ -15,8 +15,8 @@ import numpy as np
 from scipy.linalg import eigh, helmert
 
 from skdp._data._bounded import max_bounded_additions
+from skdp._optim._linear_objective import summed_hessian
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
-from skdp.linear_model._objective import summed_hessian
 from skdp.mechanisms._plan import Price, vector_noise
 from skdp.utils import _sums
 from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric

@@ -2,7 +2,10 @@
 
 from typing import Literal
 
-from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
+from skdp._optim._classification_losses import (
+    BinaryHuberizedHingeLoss,
+    MulticlassHuberizedHingeLoss,
+)
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage

@@ -17,14 +17,12 @@ from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 from skdp.accounting import gaussian_noise_multiplier, gdp_to_delta
-from skdp.linear_model._newton import minimize
-from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._objective_perturbation import LinearNoise
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet, of_rows, plan_weights
-from tests._private import BinaryLogisticLoss, BoundedRows, GaussianNoise
+from tests._private import BinaryLogisticLoss, BoundedRows, GaussianNoise, LinearObjective, minimize
 
 LOSS = BinaryLogisticLoss()
 EPSILON = 4.0

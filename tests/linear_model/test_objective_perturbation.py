@@ -9,8 +9,6 @@ from scipy.special import expit, softmax
 from skdp import DPLogisticRegression
 from skdp.accounting import gdp_to_delta
 from skdp.linear_model import _objective_perturbation
-from skdp.linear_model._newton import minimize
-from skdp.linear_model._objective import LinearObjective, loss_gradient
 from skdp.linear_model._objective_perturbation import (
     LinearNoise,
     automatic_C,
@@ -24,7 +22,10 @@ from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
     ClassWeightedLoss,
+    LinearObjective,
     MultinomialLogisticLoss,
+    loss_gradient,
+    minimize,
     read_persons,
 )
 

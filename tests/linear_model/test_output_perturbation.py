@@ -11,8 +11,6 @@ from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.accounting import Neighbors, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
 from skdp.linear_model._data_norm import RowPlan
-from skdp.linear_model._newton import _accelerated_descent, minimize
-from skdp.linear_model._objective import LinearObjective
 from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._guarantees import meet, of_rows
@@ -20,7 +18,10 @@ from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
     ClassWeightedLoss,
+    LinearObjective,
     MultinomialLogisticLoss,
+    _accelerated_descent,
+    minimize,
 )
 
 LOSSES = {2: BinaryLogisticLoss(), 3: MultinomialLogisticLoss(3), 5: MultinomialLogisticLoss(5)}
@@ -235,7 +236,7 @@ def test_fits_with_and_without_a_factor_agree(monkeypatch):
     X, y = rng.normal(size=(500, 20)), rng.integers(2, size=500)
     objective = LinearObjective(LOSSES[2], BoundedRows(X, 1.0, 0.3), y, 10.0)
     expected = minimize(objective, 1e-8)
-    monkeypatch.setattr("skdp.linear_model._newton.CHOLESKY_LIMIT", 0)
+    monkeypatch.setattr("skdp._optim._newton.CHOLESKY_LIMIT", 0)
     np.testing.assert_allclose(minimize(objective, 1e-8), expected, atol=1e-7)
 
 

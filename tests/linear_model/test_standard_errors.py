@@ -12,8 +12,6 @@ from sklearn.linear_model import LogisticRegression
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.accounting import gaussian_noise_multiplier, get_epsilon
 from skdp.linear_model import _standard_errors
-from skdp.linear_model._newton import minimize
-from skdp.linear_model._objective import LinearObjective, summed_hessian
 from skdp.linear_model._standard_errors import plan_hessian, split_guarantee
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows, plan_weights
@@ -21,8 +19,11 @@ from tests._private import (
     BinaryLogisticLoss,
     BoundedRows,
     ClassWeightedLoss,
+    LinearObjective,
     MultinomialLogisticLoss,
+    minimize,
     pack_symmetric,
+    summed_hessian,
 )
 
 LOSSES = {

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp._sgd._clipped_sums import sum_loss_decreases
-from skdp._sgd._defaults import LossSpec
+from skdp._optim._clipped_sums import sum_loss_decreases
+from skdp._optim._default_settings import LossSpec
 from tests._private import HuberLoss
 
 N, P = 4000, 30

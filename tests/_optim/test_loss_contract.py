@@ -6,9 +6,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp._losses._base import BoundedLoss
-from tests._losses import _broken_losses as zoo
-from tests._losses._all import BOUNDED, KINDS, LOSSES, draw, draw_far, kinds_in, norms, what_hinders
+from skdp._optim._loss import BoundedLoss
+from tests._optim import _broken_losses as zoo
+from tests._optim._all_losses import (
+    BOUNDED,
+    KINDS,
+    LOSSES,
+    draw,
+    draw_far,
+    kinds_in,
+    norms,
+    what_hinders,
+)
 
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
 EXTENDED = np.finfo(np.longdouble).eps < np.finfo(np.float64).eps

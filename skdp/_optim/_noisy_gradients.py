@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp._sgd._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT
+from skdp._optim._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT
 from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 

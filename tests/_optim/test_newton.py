@@ -5,12 +5,16 @@ import pytest
 from scipy.sparse import random_array
 from scipy.special import expit
 
-from skdp.linear_model import _newton
-from skdp.linear_model._newton import MAX_BACKTRACKS, MEMORY, _inverse_product, lbfgs
-from skdp.linear_model._objective import LinearObjective
-from skdp.linear_model._output_perturbation import plan_output_perturbation
+from skdp._optim import _newton
+from skdp._optim._linear_objective import LinearObjective
+from skdp._optim._newton import MAX_BACKTRACKS, MEMORY, _inverse_product, lbfgs
 from tests._guarantees import meet, of_rows
-from tests._private import BinaryLogisticLoss, BoundedRows, MultinomialLogisticLoss
+from tests._private import (
+    BinaryLogisticLoss,
+    BoundedRows,
+    MultinomialLogisticLoss,
+    plan_output_perturbation,
+)
 
 
 def make_objective(C=1.0, loss=None, n=400, d=2000, quadratic=1.0):

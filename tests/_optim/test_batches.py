@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._sgd import _batches
-from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
+from skdp._optim import _batches
+from skdp._optim._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp.exceptions import SeededNoiseWarning
 from skdp.noise import RandomSource
 

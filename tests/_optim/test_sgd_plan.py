@@ -15,9 +15,9 @@ from dp_accounting.pld import PLDAccountant
 from scipy.stats import beta as beta_law
 from scipy.stats import kstest, norm
 
-from skdp._sgd._batches import FixedSizeBatches, PoissonBatches
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._plan import SGDPlan, plan_sgd, sum_sensitivity
+from skdp._optim._batches import FixedSizeBatches, PoissonBatches
+from skdp._optim._clipped_sums import ClippedSums, sum_rounding
+from skdp._optim._sgd_plan import SGDPlan, plan_sgd, sum_sensitivity
 from skdp.accounting import (
     Gaussian,
     Laplace,

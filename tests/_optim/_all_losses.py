@@ -9,10 +9,9 @@ import pkgutil
 
 import numpy as np
 
-from skdp import _losses
-from skdp._losses import _base
-from skdp._losses._base import BoundedLoss, ClippableLoss
-from skdp._losses._classes import (
+from skdp import _optim
+from skdp._optim import _loss
+from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
     ClassWeightedLoss,
@@ -20,7 +19,8 @@ from skdp._losses._classes import (
     OneVersusRestLoss,
     SquaredHingeLoss,
 )
-from skdp._losses._numbers import HuberLoss
+from skdp._optim._loss import BoundedLoss, ClippableLoss
+from skdp._optim._regression_losses import HuberLoss
 
 # Values of a parameter, by its annotation.
 VALUES = {"float": (0.3, 1.7, 9.0), "int": (2, 5), "bool": (False, True)}
@@ -87,11 +87,12 @@ def _types(kind):
 
 
 MODULES = [
-    importlib.import_module(f"skdp._losses.{module.name}")
-    for module in pkgutil.iter_modules(_losses.__path__)
+    importlib.import_module(f"skdp._optim.{module.name}")
+    for module in pkgutil.iter_modules(_optim.__path__)
+    if module.name.endswith(("_loss", "_losses"))
 ]
 # Unfinished classes to derive from have one place.
-KINDS = kinds_in([module for module in MODULES if module is not _base])
+KINDS = kinds_in([module for module in MODULES if module is not _loss])
 LOSSES = [loss for kind in KINDS for loss in instances(kind)]
 BOUNDED = [loss for loss in LOSSES if isinstance(loss, BoundedLoss)]
 

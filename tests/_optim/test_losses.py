@@ -6,9 +6,12 @@ from scipy.optimize import minimize
 from scipy.special import xlogy
 from sklearn.metrics import mean_poisson_deviance
 
-from skdp._losses._classes import BinaryHuberizedHingeLoss, MulticlassHuberizedHingeLoss
-from skdp._losses._numbers import ClippedPoissonLoss
-from tests._losses._all import draw
+from skdp._optim._classification_losses import (
+    BinaryHuberizedHingeLoss,
+    MulticlassHuberizedHingeLoss,
+)
+from skdp._optim._regression_losses import ClippedPoissonLoss
+from tests._optim._all_losses import draw
 
 
 def test_the_binary_hinge_is_rounded_at_its_corner_alone():

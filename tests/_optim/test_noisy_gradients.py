@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skdp._sgd._plan import plan_sgd
-from skdp._sgd._updates import ShrinkageRule, Update, run_sgd
+from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
+from skdp._optim._sgd_plan import plan_sgd
 from skdp.noise import RandomSource
 from tests._guarantees import meet, of_rows
 from tests._private import BinaryLogisticLoss, HuberLoss

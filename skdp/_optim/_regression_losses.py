@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import xlogy
 
-from skdp._losses._base import BoundedLoss, ClippableLoss
+from skdp._optim._loss import BoundedLoss, ClippableLoss
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
-from skdp._losses._base import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
+from skdp._optim._loss import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
 from skdp.utils._row_wise import row_softmax, row_sums
 from skdp.utils._sums import project_on_simplex
 

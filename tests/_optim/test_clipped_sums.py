@@ -9,8 +9,8 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
 from threadpoolctl import threadpool_limits
 
-from skdp._sgd import _clipped_sums
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
+from skdp._optim import _clipped_sums
+from skdp._optim._clipped_sums import ClippedSums, sum_rounding
 from skdp.utils import ChunkedArray
 from tests._private import (
     BinaryHuberizedHingeLoss,

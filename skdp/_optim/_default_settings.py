@@ -8,7 +8,7 @@ many steps as the condition number requires.
 import math
 from dataclasses import dataclass, replace
 
-from skdp._sgd._linear_shrinkage import LinearShrinkageRule
+from skdp._optim._linear_shrinkage import LinearShrinkageRule
 from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
 

@@ -5,7 +5,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdp._losses._base import BoundedLoss
+from skdp._optim._loss import BoundedLoss
 
 
 @dataclass(frozen=True)

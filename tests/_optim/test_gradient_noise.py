@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdp._sgd import _noise
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp._optim import _gradient_noise
+from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
 from skdp.exceptions import SeededNoiseWarning
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
@@ -43,7 +43,7 @@ def dependence(table, kind):
 @pytest.mark.parametrize("block", [1, 100, 1 << 14])
 @pytest.mark.parametrize("kind", KINDS)
 def test_law_and_independence(kind, block, monkeypatch):
-    monkeypatch.setattr(_noise, "BLOCK_VALUES", block)
+    monkeypatch.setattr(_gradient_noise, "BLOCK_VALUES", block)
     noise = KINDS[kind](3.0, 12, 1.0)
     assert min(dependence(noise_table(noise, 3000, block) / noise.drawn_scale, kind)) > RARE
 
@@ -98,7 +98,7 @@ def test_shapes():
 
 @pytest.mark.parametrize("n_steps", [0, 1, 7])
 def test_numbers_of_steps(n_steps, monkeypatch):
-    monkeypatch.setattr(_noise, "BLOCK_VALUES", 8)
+    monkeypatch.setattr(_gradient_noise, "BLOCK_VALUES", 8)
     for kind in KINDS.values():
         assert len(list(kind(1.0, 3, 1.0).draw(n_steps, stream()))) == n_steps
 

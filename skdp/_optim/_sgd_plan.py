@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 
 from skdp import accounting
-from skdp._sgd._batches import FixedSizeBatches, FullBatches, PoissonBatches
-from skdp._sgd._clipped_sums import ClippedSums, sum_rounding
-from skdp._sgd._defaults import SGDProblem
-from skdp._sgd._noise import GaussianNoise, LaplaceNoise
+from skdp._optim._batches import FixedSizeBatches, FullBatches, PoissonBatches
+from skdp._optim._clipped_sums import ClippedSums, sum_rounding
+from skdp._optim._default_settings import SGDProblem
+from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import Stage, noise_multiplier
 from skdp.utils._units import UnitText, for_unit

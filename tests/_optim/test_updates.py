@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdp._sgd._updates import LEARNING_RATES, OPTIMIZERS, Update
+from skdp._optim._noisy_gradients import LEARNING_RATES, OPTIMIZERS, Update
 
 CURVATURES = np.array([1.0, 0.1])
 MINIMIZER = np.array([2.0, -1.0])

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from skdp._sgd._updates import DISPLACEMENT_CLIP, ShrinkageRule
+from skdp._optim._noisy_gradients import DISPLACEMENT_CLIP, ShrinkageRule
 
 # Grid of standard deviations, in units of the clip, on which means of clipped normal numbers are
 # computed.

@@ -1,1 +1,0 @@
-"""Losses of linear models as functions of scores, with the bounds that noise depends on."""
