@@ -11,8 +11,7 @@ be encrypted.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray, DPLogisticRegression, DPStandardScaler, PrivacyAccountant
 
 try:
     import dask.array as da

@@ -1,5 +1,7 @@
 """Private estimators for scikit-learn."""
 
+from skdp._data._chunked import ChunkedArray
+from skdp._data._limit_rows import limit_rows
 from skdp._data._schema import Schema, schema_from
 from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
@@ -41,6 +43,7 @@ from skdp.tree import DPDecisionTreeClassifier
 __all__ = [
     "DPPCA",
     "BudgetExceededError",
+    "ChunkedArray",
     "DPAdditiveClassifier",
     "DPAdditiveRegressor",
     "DPDecisionTreeClassifier",
@@ -79,6 +82,7 @@ __all__ = [
     "Schema",
     "SeededNoiseWarning",
     "__version__",
+    "limit_rows",
     "privacy_report",
     "schema_from",
     "tabular_pipeline",

@@ -32,10 +32,14 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._answers import partitionwise
+from skdp._data._clipping import clip_features, clip_rows
 from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
+from skdp._data._dask import Run
 from skdp._data._kinds import known_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
+from skdp._data._output import check_output_setting
 from skdp._data._persons import read_persons
+from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
@@ -61,16 +65,43 @@ from skdp.utils._callers import (
     is_of_plan,
     is_sent_to_workers,
 )
-from skdp.utils._dask import Run
 from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
-from skdp.utils._fit_arguments import fitted_names as fitted_names
-from skdp.utils._fit_arguments import forget_fitted, without_weights
+from skdp.utils._fit_arguments import fitted_names, forget_fitted, without_weights
 from skdp.utils._fit_progress import FitProgress
-from skdp.utils._output import check_output_setting
 from skdp.utils._types import P, R, S
 from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs
 from skdp.utils._values import FrozenValue
+
+__all__ = [
+    "DEFAULT_CONFIG",
+    "EMPTY_EVENT",
+    "GROUPS_WITHOUT_PERSON_UNIT",
+    "PrivateEstimator",
+    "PrivateFit",
+    "PrivateRelease",
+    "ReadTable",
+    "TableEstimator",
+    "TableShape",
+    "clip_features",
+    "clip_rows",
+    "exact_counts",
+    "exact_sum",
+    "fitted_names",
+    "guarantee_of",
+    "neighbors_of",
+    "plans_for_groups",
+    "private_answer",
+    "private_fit",
+    "private_fit_method",
+    "private_release",
+    "raw_data_policy",
+    "read_array",
+    "relation_of",
+    "row_wise_answer",
+    "sum_grid",
+    "terms_of",
+]
 
 # Configuration of a fit without an accountant: it protects one row that is added or removed. Its
 # budget has no effect, since nothing is charged.

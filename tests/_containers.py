@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import scipy.sparse as sp
 
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray
 
 DAYS = [datetime.datetime(2020, 1, day) for day in (1, 2, 3)]
 

@@ -5,10 +5,19 @@ it needs of another one is here, so that a move inside the house changes one fil
 """
 
 from skdp._data._bounded import BoundedRows, max_bounded_additions
+from skdp._data._chunked import as_chunked
+from skdp._data._classes import check_classes
 from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
+from skdp._data._dask import Run
+from skdp._data._frames import column_values, in_memory, take_rows
 from skdp._data._kinds import read_kinds
+from skdp._data._labels import category_codes, label_codes
 from skdp._data._parts import Rows, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
+from skdp._data._row_wise import row_norms
+from skdp._data._sources import Decoded
+from skdp._data._sources import _matrix as array_of_columns
+from skdp._data._symmetric import pack_symmetric
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
@@ -49,18 +58,9 @@ from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grow_tree
-from skdp.utils._chunked import as_chunked
-from skdp.utils._dask import Run
 from skdp.utils._findings import NO_BOUNDS, collect_findings
 from skdp.utils._fit_progress import FitProgress
-from skdp.utils._frames import column_values, in_memory, take_rows
-from skdp.utils._labels import category_codes, label_codes
 from skdp.utils._rounding import format_rounded_up
-from skdp.utils._row_wise import row_norms
-from skdp.utils._sources import Decoded
-from skdp.utils._sources import _matrix as array_of_columns
-from skdp.utils._symmetric import pack_symmetric
-from skdp.utils._validation import check_classes
 
 __all__ = [
     "BAND_WIDTH",

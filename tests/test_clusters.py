@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPDecisionTreeClassifier,
@@ -61,7 +62,7 @@ from skdp.stats import (
     dp_var,
     estimate_bounds,
 )
-from skdp.utils import ChunkedArray
+from tests._data.test_chunked import counted
 from tests._estimators import CENTRAL_TRANSFORMERS, FIRST_OF_CLASS, instance
 from tests._private import (
     BinaryLogisticLoss,
@@ -74,7 +75,6 @@ from tests._private import (
 )
 from tests._public import missing
 from tests.test_containers import leaves
-from tests.utils.test_chunked import counted
 
 HEIGHTS = (700, 1, 0, 1600, 423)
 N, D = sum(HEIGHTS), 4
@@ -163,7 +163,7 @@ def no_rows_here(monkeypatch):
     def read(array, number):
         raise AssertionError("a chunk was pulled")
 
-    monkeypatch.setattr("skdp.utils._sources._compute_block", read)
+    monkeypatch.setattr("skdp._data._sources._compute_block", read)
 
 
 @pytest.fixture

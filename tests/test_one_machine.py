@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPAdditiveClassifier,
     DPGaussianNB,
     DPHistogramTransformer,
@@ -26,7 +27,6 @@ from skdp import (
     DPTargetEncoder,
     PrivacyAccountant,
 )
-from skdp.utils import ChunkedArray
 from tests._private import BinaryLogisticLoss, BoundedRows, loss_gradient, read_block
 from tests.test_containers import leaves
 
@@ -70,7 +70,7 @@ def short_sums(monkeypatch):
     monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
     monkeypatch.setattr("skdp.gam._columns.STEP_ROWS", 64)
     monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
-    monkeypatch.setattr("skdp.utils._workers.call", watched)
+    monkeypatch.setattr("skdp._data._workers.call", watched)
     THREADS.clear()
     return THREADS
 
@@ -197,7 +197,7 @@ def test_threads_read_at_the_same_time(table, short_sums, monkeypatch):
         return read_block(*block)
 
     monkeypatch.setattr("skdp._data._bounded.read_block", read)
-    monkeypatch.setattr("skdp.utils._workers.CALLS_PER_JOB", 1)
+    monkeypatch.setattr("skdp._data._workers.CALLS_PER_JOB", 1)
     rows = BoundedRows(X[:2048], 2.0, 1.0).streaming()
     with parallel_config(n_jobs=2):
         loss_gradient(BinaryLogisticLoss(), rows, y[:2048], np.zeros(D + 1))

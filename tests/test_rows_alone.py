@@ -11,8 +11,8 @@ import pytest
 from sklearn.base import clone
 
 import skdp
-from skdp import DPPCA, DPGaussianNB, DPKMeans, DPLogisticRegression, DPSGDClassifier
-from skdp.utils import ChunkedArray, clip_rows
+from skdp import DPPCA, ChunkedArray, DPGaussianNB, DPKMeans, DPLogisticRegression, DPSGDClassifier
+from skdp.base import clip_rows
 from tests._estimators import CENTRAL_TRANSFORMERS, completed
 from tests._private import (
     BinaryLogisticLoss,

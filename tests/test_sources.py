@@ -29,6 +29,7 @@ from sklearn.model_selection import KFold, train_test_split
 from sklearn.pipeline import make_pipeline, make_union
 
 from skdp import (
+    ChunkedArray,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPDecisionTreeClassifier,
@@ -51,7 +52,6 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.stats import dp_mean
-from skdp.utils import ChunkedArray
 from tests._estimators import FIRST_OF_CLASS
 from tests._private import Decoded, array_of_columns, in_memory, make_table
 from tests.test_clusters import ITERATIVE, PASSES
@@ -76,8 +76,8 @@ SCALED = make_pipeline(
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch):
-    monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 8 * len(NAMES) * 20)
-    monkeypatch.setattr("skdp.utils._sources.SLICES_PER_ROW_GROUP", 4)
+    monkeypatch.setattr("skdp._data._sources.SLICE_BYTES", 8 * len(NAMES) * 20)
+    monkeypatch.setattr("skdp._data._sources.SLICES_PER_ROW_GROUP", 4)
     with dask.config.set(scheduler="synchronous"):
         yield
 
@@ -496,7 +496,7 @@ def test_what_fails_leaves_no_file_while_the_error_is_kept(what, table, rows_on_
 LEAVING = """
 import sys
 import polars as pl
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray
 
 X = ChunkedArray(pl.DataFrame({"a": [0.0, 1.0]}).lazy())
 kept = X._sources
@@ -680,7 +680,7 @@ def test_words_are_read_as_in_memory(number, table, tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(ChunkedArray, "__array__", None)
             if groups is None:
-                patched.setattr("skdp.utils._sources._compute_block", pulled)
+                patched.setattr("skdp._data._sources._compute_block", pulled)
             model = fitted(estimator, source, table[1], groups)
             found = [getattr(model, name)(source) for name in answers]
         assert values(model) == values(known)
@@ -718,7 +718,7 @@ def test_folds_and_pipelines_of_words_never_materialize(table, tmp_path, monkeyp
             continue
         with monkeypatch.context() as patched:
             patched.setattr(ChunkedArray, "__array__", None)
-            patched.setattr("skdp.utils._sources._compute_block", pulled)
+            patched.setattr("skdp._data._sources._compute_block", pulled)
             pipes = [make_pipeline(clone(each), last) for each in (columns, filled)]
             predicted = [pipe.fit(ChunkedArray(source), y).predict(source) for pipe in pipes[1:]]
             pipes[0].fit(ChunkedArray(source), y).predict(ChunkedArray(source))
@@ -890,7 +890,7 @@ def test_rows_by_number_are_decoded_once(table, folder, monkeypatch):
         decoded.append(n_rows)
         return array_of_columns(columns, n_rows, *rest)
 
-    monkeypatch.setattr("skdp.utils._sources._matrix", counted)
+    monkeypatch.setattr("skdp._data._sources._matrix", counted)
     for source in (folder, sources(table[0], folder)["LazyFrame"]):
         X = ChunkedArray(source)
         for rows in (np.arange(0, N, 2), np.arange(1, N, 7), np.flatnonzero(table[0][:, 0])):
@@ -940,8 +940,8 @@ def test_what_is_decoded_is_made_an_array_once(kind, tmp_path, monkeypatch):
         made.append(1)
         return array_of_columns(*args)
 
-    monkeypatch.setattr("skdp.utils._sources.SLICE_BYTES", 1 << 21)
-    monkeypatch.setattr("skdp.utils._sources._matrix", counted)
+    monkeypatch.setattr("skdp._data._sources.SLICE_BYTES", 1 << 21)
+    monkeypatch.setattr("skdp._data._sources._matrix", counted)
     path = tmp_path / "0.parquet"
     for size in (500, 5000):
         chunk = ChunkedArray(path if kind == "file" else pl.scan_parquet(path)).partitions()[0]()
@@ -1100,7 +1100,7 @@ def test_predictions_are_made_in_parts(estimator, tmp_path, monkeypatch):
     )
     # Whoever loads a table, or pulls a chunk, fails.
     monkeypatch.setattr(ChunkedArray, "__array__", None)
-    monkeypatch.setattr("skdp.utils._sources._compute_block", pulled)
+    monkeypatch.setattr("skdp._data._sources._compute_block", pulled)
     for name in PREDICTIONS:
         for table in tables if hasattr(model, name) else ():
             more = [y] if name == "score" else []

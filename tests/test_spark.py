@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    ChunkedArray,
     DPAdditiveClassifier,
     DPHistogramNB,
     DPKMeans,
@@ -23,7 +24,6 @@ from skdp import (
     PrivacyAccountant,
 )
 from skdp.stats import dp_histogram
-from skdp.utils import ChunkedArray
 
 sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
 pytestmark = pytest.mark.skipif(shutil.which("java") is None, reason="Java is not installed")

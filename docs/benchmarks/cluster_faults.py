@@ -20,8 +20,7 @@ import dask.array as da
 import numpy as np
 from dask.distributed import Client, SubprocessCluster
 
-from skdp import DPLogisticRegression, PrivacyAccountant
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray, DPLogisticRegression, PrivacyAccountant
 
 N_CHUNKS = 5
 # The check of the rows before the charge, the rows' factors, and a gradient.

@@ -32,6 +32,7 @@ from tornado.iostream import IOStream
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPAdditiveClassifier,
     DPDecisionTreeClassifier,
     DPGaussianNB,
@@ -46,7 +47,6 @@ from skdp import (
     DPStandardScaler,
 )
 from skdp.stats import dp_histogram
-from skdp.utils import ChunkedArray
 
 SIZES = 2_000_000, 20, 10
 N_STEPS = 20

@@ -15,8 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from skdp import DPLinearSVC, DPLogisticRegression, DPRidge
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray, DPLinearSVC, DPLogisticRegression, DPRidge
 
 WIDTH, PARTS, BLOCK = 100, 10, 50_000
 

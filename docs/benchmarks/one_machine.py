@@ -38,8 +38,8 @@ import numpy as np
 from joblib import parallel_config
 
 import skdp
+from skdp import ChunkedArray
 from skdp.stats import dp_histogram
-from skdp.utils import ChunkedArray
 
 N_STEPS = 20
 FILES = 40

@@ -45,10 +45,10 @@ from skdp import (
     DPSGDClassifier,
     PrivacyAccountant,
 )
+from skdp._data._frames import take_rows
 from skdp._data._persons import read_persons
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.datasets import make_customers
-from skdp.utils._frames import take_rows
 
 EPSILON, DELTA = 1.0, 1e-6
 MOST_ROWS, OTHERS = 30, 1000

@@ -24,8 +24,7 @@ import numpy as np
 import pandas as pd
 from _tables import SCHEMAS, read_rows
 
-from skdp import DPAdditiveClassifier
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray, DPAdditiveClassifier
 
 FILES = 8
 BOUNDS, CATEGORIES = SCHEMAS["adult"]

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdp._data._chunked import as_chunked, meta_of
+from skdp._data._frames import is_frame, map_types, time_type_of, types_of
+from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, map_over
-from skdp.utils._chunked import as_chunked, meta_of
-from skdp.utils._frames import is_frame, map_types, time_type_of, types_of
-from skdp.utils._output import asks_for_frame
 
 
 def partitionwise(method):

@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from skdp._data._chunked import ChunkedArray
+from skdp._data._clipping import finite_doubles
 from skdp._data._containers import canonical_rows
 from skdp._data._parts import Rows
-from skdp.utils import ChunkedArray
-from skdp.utils._clipping import finite_doubles
-from skdp.utils._sources import rows_within
+from skdp._data._sources import rows_within
 
 # Size of a dense tile in bytes: large enough that the arithmetic takes longer than the calls, and
 # small enough that a tile stays in cache.

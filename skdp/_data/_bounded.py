@@ -16,7 +16,7 @@ from skdp._data._parts import (
     slice_row_args,
 )
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
-from skdp.utils._row_wise import row_norms
+from skdp._data._row_wise import row_norms
 
 # Minimum number of rows of a block of a sparse table.
 SPARSE_BLOCK_ROWS = 4096

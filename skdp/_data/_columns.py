@@ -7,13 +7,11 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from skdp._data._chunked import ChunkedArray, as_chunked
+from skdp._data._classes import code_type
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._errors import HINTS, check_finite, column_name, join_messages
-from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
-from skdp._data._persons import count_over, weighted_bincount
-from skdp._data._tables import read_chunks, read_table, validate_meta
-from skdp.utils._chunked import ChunkedArray, as_chunked
-from skdp.utils._frames import (
+from skdp._data._frames import (
     NUMBERS,
     TIMES,
     check_names_differ,
@@ -30,7 +28,7 @@ from skdp.utils._frames import (
     time_type_of,
     types_of,
 )
-from skdp.utils._labels import (
+from skdp._data._labels import (
     ARRAY_KINDS,
     MISSING_KEY,
     category_codes,
@@ -40,7 +38,10 @@ from skdp.utils._labels import (
     label_key,
     label_kinds,
 )
-from skdp.utils._validation import broadcast_bounds, check_bounds, code_type, is_auto
+from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
+from skdp._data._persons import count_over, weighted_bincount
+from skdp._data._tables import read_chunks, read_table, validate_meta
+from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
 
 # Expressions of pandas that return dates and durations in days.

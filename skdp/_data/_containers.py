@@ -14,8 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from skdp._data._errors import DATE_HINT, DURATION_HINT, non_numeric_error
-from skdp.utils._frames import NUMBERS, TIMES
-from skdp.utils._labels import is_missing
+from skdp._data._frames import NUMBERS, TIMES
+from skdp._data._labels import is_missing
 
 MAX_DOUBLE = float(np.finfo(np.float64).max)
 # Attributes by which arrays of any library are recognized.

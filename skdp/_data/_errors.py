@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import assert_all_finite
 
-from skdp.utils._labels import is_missing
+from skdp._data._labels import is_missing
 
 # Number of values up to which NumPy checks before scikit-learn does: scikit-learn's check takes 20
 # microseconds, which is long if each of many columns is checked.
@@ -34,7 +34,7 @@ DURATION_HINT = (
 IDENTIFIER_HINT = (
     "leave a column of identifiers out, as a model learns nothing from it about new rows"
 )
-# Hints by the kinds of `skdp.utils._labels.kind_without_form`.
+# Hints by the kinds of `skdp._data._labels.kind_without_form`.
 HINTS = {
     "dates": DATE_HINT,
     "dates with a time zone": DATE_HINT,

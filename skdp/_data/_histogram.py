@@ -7,7 +7,7 @@ import numpy as np
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import count_over, weighted_bincount
-from skdp.utils._sources import rows_within
+from skdp._data._sources import rows_within
 from skdp.utils._validation import check_integer
 
 # Positions among bins are fixed-point numbers with this many fractional bits. Adding _OFFSET to a

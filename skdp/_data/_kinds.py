@@ -1,9 +1,9 @@
 """Kinds of a table's columns, from the types in its container and never from values."""
 
+from skdp._data import _frames
+from skdp._data._chunked import meta_of
 from skdp._data._columns import read_columns
 from skdp._data._errors import column_name, non_numeric_error
-from skdp.utils import _frames
-from skdp.utils._chunked import meta_of
 
 # Kinds of columns whose values are numbers of a unit that depends on the column's type.
 TIME_KINDS = ("date", "duration")

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from skdp.utils._chunked import ChunkedArray, as_chunked
-from skdp.utils._frames import in_memory
+from skdp._data._chunked import ChunkedArray, as_chunked
+from skdp._data._frames import in_memory
 
 # The arguments of a fit that have one entry per row of X.
 ENTRIES = {"y": "label or target", "groups": "person id"}

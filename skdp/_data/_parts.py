@@ -5,7 +5,7 @@ one. The rows of a partition are read in blocks, which are slices of its rows. A
 either a sum over blocks (`sum_over`) or a value for each row of a block (`map_over`). The function
 that is summed or mapped receives one block and a few arguments of small size, and nothing from
 other blocks. So a partition may be on another machine: the partitions of a dask array are summed by
-dask's workers (`skdp.utils._workers`), and only the sums are sent back.
+dask's workers (`skdp._data._workers`), and only the sums are sent back.
 
 Use ``dot`` and not ``@`` in functions of blocks: ``@`` holds Python's interpreter lock for
 products of few values, and so does all of `scipy.linalg.blas`, so that threads wait for each other.
@@ -20,10 +20,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from scipy.sparse import csr_array, issparse
 
+from skdp._data._chunked import ChunkedArray
 from skdp._data._containers import canonical_rows
-from skdp.utils import ChunkedArray
-from skdp.utils._sources import rows_within
-from skdp.utils._workers import JoblibWorkers, concat_into, slice_row_args, split_range, tree_sum
+from skdp._data._sources import rows_within
+from skdp._data._workers import JoblibWorkers, concat_into, slice_row_args, split_range, tree_sum
 
 # Size of a block in bytes.
 BLOCK_BYTES = 1 << 22

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array
 
 from skdp._data._lengths import check_lengths
+from skdp._data._limit_rows import person_codes
 from skdp._data._parts import sum_over
-from skdp.utils._limit_rows import person_codes
 
 # Row weights are multiples of this step, so that their sums over at most MAX_PERSONS persons are
 # exact in double precision.

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
+from skdp._data._frames import is_frame, names_of
 from skdp._data._kinds import container_kinds
 from skdp.utils._documents import Section, html_fragment
-from skdp.utils._frames import is_frame, names_of
 from skdp.utils._types import TableLike
 
 HALVES = ("bounds", "categories")

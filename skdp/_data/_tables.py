@@ -8,20 +8,19 @@ from scipy.sparse import csr_array, issparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdp._data import _containers
+from skdp._data import _containers, _frames
+from skdp._data._chunked import as_chunked, meta_of
 from skdp._data._errors import (
     check_finite,
     check_no_label_is_missing,
     column_name,
     non_numeric_error,
 )
+from skdp._data._labels import MAX_EXACT_INTEGER, is_missing, text_array
 from skdp._data._lengths import check_lengths
 from skdp._data._parts import Rows, map_over, sum_over
-from skdp.utils import _frames
-from skdp.utils._chunked import as_chunked, meta_of
-from skdp.utils._labels import MAX_EXACT_INTEGER, is_missing, text_array
-from skdp.utils._row_wise import row_products
-from skdp.utils._sources import typed_columns
+from skdp._data._row_wise import row_products
+from skdp._data._sources import typed_columns
 from skdp.utils._values import FrozenValue
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, log_expit, logsumexp
 
+from skdp._data._row_wise import row_softmax, row_sums
+from skdp._data._sums import project_on_simplex
 from skdp._optim._loss import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
-from skdp.utils._row_wise import row_softmax, row_sums
-from skdp.utils._sums import project_on_simplex
 
 # Rounding error of a residual, relative to the magnitude of scores and the slope.
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps

@@ -20,7 +20,7 @@ from skdp._data._parts import (
     sum_over,
 )
 from skdp._data._persons import row_weights_of, times_row_weights
-from skdp.utils._row_wise import row_norms, row_sums
+from skdp._data._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
 EPS = float(np.finfo(np.float64).eps)

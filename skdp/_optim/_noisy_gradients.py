@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._one_thread import one_thread
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, SQUARED_RESIDUAL_WEIGHT
-from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
 LEARNING_RATES = ("constant", "invscaling", "linear")

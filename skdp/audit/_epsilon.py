@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils import check_random_state
 
+from skdp._data._frames import take_rows
 from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbors, convert_relation, gdp_to_epsilon
 from skdp.audit import _tables
@@ -30,7 +31,6 @@ from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._findings import muted_findings
-from skdp.utils._frames import take_rows
 from skdp.utils._progress import run_jobs
 from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer

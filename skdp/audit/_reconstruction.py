@@ -9,9 +9,9 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, csr_array, eye_array
 from sklearn.utils.validation import check_array, column_or_1d
 
+from skdp._data._frames import take_rows
 from skdp.audit._tables import as_table
 from skdp.utils._documents import PrintedDocument, Section
-from skdp.utils._frames import take_rows
 from skdp.utils._types import TableLike
 from skdp.utils._values import FrozenValue
 

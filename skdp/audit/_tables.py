@@ -9,8 +9,8 @@ from scipy.sparse import csr_array, hstack, issparse, vstack
 from sklearn.base import is_classifier, is_regressor
 
 from skdp._data._containers import as_numbers
+from skdp._data._frames import columns_of, take_rows
 from skdp.audit._outputs import parameter
-from skdp.utils._frames import columns_of, take_rows
 from skdp.utils._values import FrozenValue
 
 

@@ -15,8 +15,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
 from skdp._data._answers import partitionwise
+from skdp._data._clipping import clip_rows, finite_doubles
 from skdp._data._parts import max_additions
 from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
+from skdp._data._row_wise import row_distances
+from skdp._data._sums import split_guarantee
 from skdp._data._tables import read_samples, read_table
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -25,11 +28,7 @@ from skdp.mechanisms._plan import counting_mechanism, vector_noise
 from skdp.mechanisms._stages import one_stage, stages_of
 from skdp.preprocessing._planned import PlannedTransformer, plan_columns, prefixed_names
 from skdp.stats import _moments
-from skdp.utils import clip_rows
 from skdp.utils._autologging import without_autologging
-from skdp.utils._clipping import finite_doubles
-from skdp.utils._row_wise import row_distances
-from skdp.utils._sums import split_guarantee
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue

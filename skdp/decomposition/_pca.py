@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._kinds import check_no_dates
 from skdp._data._lengths import opened_table
+from skdp._data._row_wise import row_combinations
 from skdp._data._tables import linear_scores, read_table
 from skdp.base import (
     plans_for_groups,
@@ -25,7 +26,6 @@ from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan, prefixed_names
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
-from skdp.utils._row_wise import row_combinations
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 from skdp.utils._values import FrozenValue
 

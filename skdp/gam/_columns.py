@@ -15,19 +15,19 @@ from numbers import Real
 import numpy as np
 from scipy.sparse import csr_array
 
+from skdp._data._chunked import ChunkedArray
 from skdp._data._columns import column_entries, names_for_keys
 from skdp._data._containers import as_numbers
 from skdp._data._errors import HINTS, check_finite, column_name, join_messages
 from skdp._data._histogram import Bins, find_bins
+from skdp._data._labels import category_codes, is_missing, kind_without_form
 from skdp._data._parts import Rows, block_size, map_over, row_blocks, slice_row_args, sum_over
 from skdp._data._persons import times_row_weights, weighted_bincount, zero_counts
+from skdp._data._sources import rows_within
 from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._binning import category_entries
 from skdp.preprocessing._categories import check_served, declared_places, is_per_column
-from skdp.utils import ChunkedArray
-from skdp.utils._labels import category_codes, is_missing, kind_without_form
-from skdp.utils._sources import rows_within
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 

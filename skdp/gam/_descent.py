@@ -16,12 +16,12 @@ from functools import cached_property
 import numpy as np
 
 from skdp._data._parts import max_additions, sum_over
+from skdp._data._sums import sum_grid
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._columns import BLOCK_ROWS, max_joint_codes
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
-from skdp.utils import sum_grid
 from skdp.utils._values import FrozenValue
 
 # Gradient descent. Minimum and maximum number of steps; the maximum follows from the constants

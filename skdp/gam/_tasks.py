@@ -8,12 +8,12 @@ from scipy.special import expit
 
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import row_weights_of
+from skdp._data._row_wise import row_norms, row_softmax, row_sums
+from skdp._data._sums import exact_sum
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._regression_losses import HuberLoss
 from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._row_wise import row_norms, row_softmax, row_sums
-from skdp.utils._sums import exact_sum
 from skdp.utils._values import FrozenValue
 
 # Factor that compensates for the rounding error of a clipped vector's norm.

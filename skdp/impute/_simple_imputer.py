@@ -10,8 +10,12 @@ from sklearn.base import clone
 
 from skdp._data._columns import ColumnTable, check_not_infinite, declared_bounds, read_columns
 from skdp._data._containers import as_cells, is_sequence
+from skdp._data._frames import TIMES, objects
+from skdp._data._labels import are_missing, is_missing, label_kinds
+from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
+from skdp._data._sums import range_weights
 from skdp._data._tables import indexable_table, read_table
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -21,10 +25,6 @@ from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._findings import report_unfilled_means
-from skdp.utils._frames import TIMES, objects
-from skdp.utils._labels import are_missing, is_missing, label_kinds
-from skdp.utils._output import asks_for_frame
-from skdp.utils._sums import range_weights
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 

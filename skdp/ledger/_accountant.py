@@ -60,7 +60,7 @@ class PrivacyAccountant(LedgerView):
         (``docs/theory/persons.md``). "group" protects a group of rows of weight 1.
     max_rows : int, default=1
         With unit="group", the largest number of rows of a person in a table; see
-        `skdp.utils.limit_rows`. Every epsilon, and the noise, is calibrated to this number of rows.
+        `skdp.limit_rows`. Every epsilon, and the noise, is calibrated to this number of rows.
     missing_ids : {"error", "distinct"}, default="error"
         With unit="person", the treatment of rows whose entry in `groups` is missing. "error"
         refuses them. "distinct" declares that each is the only row of a separate person. The

@@ -21,14 +21,14 @@ from scipy.special import ndtri
 
 from skdp._data._bounded import max_bounded_additions
 from skdp._data._parts import sum_over
-from skdp.linear_model._planning import UNIT_ROUNDOFF, PrivateSolver, quadratic_excess
-from skdp.mechanisms._plan import vector_noise
-from skdp.utils._symmetric import (
+from skdp._data._symmetric import (
     FAILURE_PROBABILITY,
     pack_symmetric,
     spectral_margin,
     unpack_symmetric,
 )
+from skdp.linear_model._planning import UNIT_ROUNDOFF, PrivateSolver, quadratic_excess
+from skdp.mechanisms._plan import vector_noise
 
 # Fractions of the squared sensitivity of A, b and the eigenvalue. Tuned on California housing.
 SENSITIVITY_FRACTIONS = (0.5, 0.4, 0.1)

@@ -12,10 +12,10 @@ import numpy as np
 
 from skdp._data._parts import Rows, row_blocks, slice_row_args, sum_over
 from skdp._data._persons import row_weights_of, weighted_bincount
+from skdp._data._sums import exact_sum, split_epsilon
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._sums import exact_sum, split_epsilon
 
 # Fraction of epsilon of the baseline: the one for which the Laplace scale is n_rows over a
 # constant, bounded by the fractions below. Tuned on synthetic tables and Adult (train).

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 
+from skdp._data._classes import check_classes
 from skdp._data._tables import read_target
 from skdp._optim._classification_losses import (
     BinaryLogisticLoss,
@@ -15,7 +16,7 @@ from skdp._optim._classification_losses import (
 from skdp._optim._default_settings import LossSpec
 from skdp.base import row_wise_answer
 from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
-from skdp.utils._validation import check_classes, check_magnitude
+from skdp.utils._validation import check_magnitude
 
 # Constants of the loss specifications, tuned on training rows; see docs/benchmarks/constants.md.
 # Expected norm of the weights, times the norm of rows.

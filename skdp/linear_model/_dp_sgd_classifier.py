@@ -6,13 +6,13 @@ from typing import Literal
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
+from skdp._data._row_wise import row_sums
 from skdp._optim import _classification_losses
 from skdp.base import private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
 from skdp.linear_model._baseline import MAX_SCORE, reserve_for_class_baseline
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
-from skdp.utils._row_wise import row_sums
 from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice
 

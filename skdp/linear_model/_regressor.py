@@ -7,15 +7,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._chunked import meta_of
 from skdp._data._errors import column_name
+from skdp._data._frames import is_frame, names_of
 from skdp._data._kinds import check_no_dates, types_of
 from skdp._data._lengths import opened_table
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
-from skdp.utils._chunked import meta_of
 from skdp.utils._fit_progress import fits_alone
-from skdp.utils._frames import is_frame, names_of
 from skdp.utils._validation import check_target_bounds
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user

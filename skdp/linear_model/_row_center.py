@@ -15,11 +15,11 @@ import numpy as np
 
 from skdp._data._parts import Rows, as_dense, sum_over
 from skdp._data._persons import row_weights_of
+from skdp._data._row_wise import row_norms
+from skdp._data._sums import exact_sum
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import MechanismPlan
-from skdp.utils._row_wise import row_norms
-from skdp.utils._sums import exact_sum
 
 # Fraction of mu squared of the center: the one for which the noise in it has the norm below,
 # relative to the bound on rows, between these two. All constants were tuned on the training rows of

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import eigh, helmert
 
+from skdp._data import _sums
 from skdp._data._bounded import max_bounded_additions
+from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 from skdp._optim._linear_objective import summed_hessian
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.mechanisms._plan import Price, vector_noise
-from skdp.utils import _sums
-from skdp.utils._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 
 # Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
 # epsilon and of delta.

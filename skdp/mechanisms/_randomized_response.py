@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from skdp import accounting
+from skdp._data._frames import column_values, columns_of, is_frame, objects
+from skdp._data._labels import category_codes, kind_of_others, label_kinds
 from skdp.accounting import Event
 from skdp.noise import SourceLike, as_source, truthful, uniform_integers
-from skdp.utils._frames import column_values, columns_of, is_frame, objects
-from skdp.utils._labels import category_codes, kind_of_others, label_kinds
 from skdp.utils._validation import check_integer, check_positive, check_within
 from skdp.utils._values import FrozenValue, checked
 

@@ -62,7 +62,7 @@ def bounded_sum_sensitivity(
     -------
     float
         The norm over all columns, rounded up, of ``max(|low|, |high|)`` under add/remove and of
-        ``high - low`` under replace-one. It also bounds the change of `skdp.utils.exact_sum`, plus
+        ``high - low`` under replace-one. It also bounds the change of `skdp.base.exact_sum`, plus
         one step of its grid for each column whose range does not contain 0 under replace-one.
 
     Raises

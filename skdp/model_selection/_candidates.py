@@ -8,7 +8,11 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import validate_data
 
+from skdp._data._chunked import meta_of
+from skdp._data._classes import check_classes
+from skdp._data._frames import take_rows
 from skdp._data._kinds import container_kinds
+from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import indexable_table, read_target
 from skdp.base import DEFAULT_CONFIG
@@ -20,10 +24,6 @@ from skdp.pipeline._instances import fitted_params, with_params
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import strip_callbacks, verbose_params
-from skdp.utils._chunked import meta_of
-from skdp.utils._frames import take_rows
-from skdp.utils._limit_rows import id_column
-from skdp.utils._validation import check_classes
 from skdp.utils._values import FrozenValue
 
 # Parameters that a search sets in every fit, from its total budget.

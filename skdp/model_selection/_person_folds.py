@@ -5,10 +5,10 @@ from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_consistent_length
 
+from skdp._data._frames import take_rows
+from skdp._data._labels import label_hashes
+from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
-from skdp.utils._frames import take_rows
-from skdp.utils._labels import label_hashes
-from skdp.utils._limit_rows import id_column
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer, check_within
 

@@ -10,6 +10,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._dask import Run
 from skdp.ledger import Allowance
 from skdp.model_selection._candidates import Rows
 from skdp.noise import uniform_integers
@@ -18,7 +19,6 @@ from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import make_dry_run, suppress_fit_output
-from skdp.utils._dask import Run
 from skdp.utils._validation import check_n_jobs
 from skdp.utils._values import FrozenValue
 

@@ -15,12 +15,12 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils import column_or_1d
 
+from skdp._data._labels import category_codes
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
+from skdp._data._row_wise import row_sums
 from skdp._data._tables import target_array
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.utils import _validation as checks
-from skdp.utils._labels import category_codes
-from skdp.utils._row_wise import row_sums
 from skdp.utils._values import FrozenValue, checked
 
 # Bound on the rounding of two correctly rounded sums of n terms of at most 1, each divided by n;

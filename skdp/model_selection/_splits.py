@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.utils import shuffle
 
+from skdp._data._labels import label_hashes
 from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._instances import sklearn_name
-from skdp.utils._labels import label_hashes
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows, block_size, map_over
 from skdp._data._persons import row_weights_of
+from skdp._data._row_wise import row_sums
 from skdp._data._tables import read_table
 from skdp.base import (
     TableEstimator,
@@ -21,7 +22,6 @@ from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.preprocessing._planned import plan_columns
 from skdp.stats._moments import MomentsPlan, unit_sums
-from skdp.utils._row_wise import row_sums
 from skdp.utils._types import Bounds, Classes
 from skdp.utils._validation import as_doubles
 from skdp.utils._values import FrozenValue

@@ -10,6 +10,7 @@ from scipy.special import logit, softmax
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
+from skdp._data._row_wise import row_softmax, row_sums
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import FittedTerms, TermsModel
@@ -20,7 +21,6 @@ from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
-from skdp.utils._row_wise import row_softmax, row_sums
 from skdp.utils._types import Bounds, Categories, Classes
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two

@@ -7,6 +7,9 @@ from traceback import walk_tb
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
+from skdp._data._chunked import ChunkedArray
+from skdp._data._frames import check_names_differ
+from skdp._data._labels import category_codes
 from skdp._data._lengths import computed_column, opened_table
 from skdp._data._tables import target_array
 from skdp._privacy_report import PrivacyLineMixin
@@ -22,10 +25,7 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._callers import register_step_reader
-from skdp.utils._chunked import ChunkedArray
 from skdp.utils._fit_arguments import forget_fitted
-from skdp.utils._frames import check_names_differ
-from skdp.utils._labels import category_codes
 from skdp.utils._values import FrozenValue
 
 # Private fits inspect the pipelines around them, but may not import this package.

@@ -6,9 +6,9 @@ from numbers import Real
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._kinds import TIME_KINDS
+from skdp._data._output import asks_for_frame, frame_library
 from skdp.pipeline._forms import joined_names, repeated_names
 from skdp.pipeline._instances import is_estimator
-from skdp.utils._output import asks_for_frame, frame_library
 from skdp.utils._validation import check_n_jobs
 
 

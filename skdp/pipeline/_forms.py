@@ -13,14 +13,14 @@ from sklearn.feature_selection import SelectKBest
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from skdp._data._chunked import meta_of
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._data._frames import is_frame, label_kind_of
 from skdp._data._kinds import TIME_KINDS, container_kinds, types_of
+from skdp._data._output import frame_library
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp, sklearn_name
 from skdp.pipeline._kinds import step_kind
 from skdp.pipeline._known import accepted_entry
-from skdp.utils._chunked import meta_of
-from skdp.utils._frames import is_frame, label_kind_of
-from skdp.utils._output import frame_library
 
 
 def form_of_table(X):

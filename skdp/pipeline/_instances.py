@@ -9,7 +9,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp.utils._output import asks_for_frame
+from skdp._data._output import asks_for_frame
 
 
 def is_estimator(value):

@@ -21,6 +21,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import get_tags
 
 from skdp._data._forms import TableForm
+from skdp._data._frames import kind_of
+from skdp._data._output import frame_library
 from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
     has_bounded_domain,
@@ -29,8 +31,6 @@ from skdp.pipeline._functions import (
     treats_rows_alone,
 )
 from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
-from skdp.utils._frames import kind_of
-from skdp.utils._output import frame_library
 from skdp.utils._values import FrozenValue
 
 # Description of each kind of step that `step_kind` returns.
@@ -96,7 +96,7 @@ class Known(FrozenValue):
         Treatment of a sparse table. "made": dense tables also become sparse.
     is_row_wise : callable
         Maps an instance to True if each output row depends only on its input row, to the last bit,
-        because only operations listed in `skdp.utils._row_wise` are used. A matrix product is not
+        because only operations listed in `skdp._data._row_wise` are used. A matrix product is not
         listed, because its rounding depends on the number of rows.
     """
 

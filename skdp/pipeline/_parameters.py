@@ -14,6 +14,7 @@ from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._kinds import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
+from skdp._data._output import check_output_setting, frame_library
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
@@ -46,7 +47,6 @@ from skdp.pipeline._templates import (
     made_up_rows,
 )
 from skdp.preprocessing._categories import declared_labels
-from skdp.utils._output import check_output_setting, frame_library
 from skdp.utils._values import FrozenValue
 
 

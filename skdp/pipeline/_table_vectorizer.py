@@ -14,7 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._errors import column_name
+from skdp._data._frames import objects
 from skdp._data._kinds import read_kinds
+from skdp._data._labels import is_missing
+from skdp._data._output import asks_for_frame
 from skdp._data._tables import target_array
 from skdp.base import ReadTable, plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS
@@ -35,9 +38,6 @@ from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.preprocessing._categories import finds_all, first_labels, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
-from skdp.utils._frames import objects
-from skdp.utils._labels import is_missing
-from skdp.utils._output import asks_for_frame
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue

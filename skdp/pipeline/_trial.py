@@ -14,6 +14,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion
 
+from skdp._data._chunked import as_chunked
+from skdp._data._frames import take_rows
 from skdp._data._tables import check_not_empty
 from skdp.base import TableEstimator, guarantee_of
 from skdp.ledger import Allowance
@@ -27,8 +29,6 @@ from skdp.pipeline._instances import (
 )
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
-from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import take_rows
 
 
 def verbose_params(model):

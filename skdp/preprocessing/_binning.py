@@ -10,14 +10,14 @@ from sklearn.base import OneToOneFeatureMixin
 
 from skdp._data._columns import check_no_times, column_entries, declared_bounds
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
+from skdp._data._labels import UNDECLARED
+from skdp._data._sums import split_guarantee
 from skdp.accounting import Guarantee
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._categories import position_of
 from skdp.stats._bounds import BoundsPlan, plan_search
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._ranks import CELLS
-from skdp.utils._labels import UNDECLARED
-from skdp.utils._sums import split_guarantee
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 

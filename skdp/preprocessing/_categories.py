@@ -9,25 +9,12 @@ from itertools import chain
 
 import numpy as np
 
+from skdp._data._chunked import ChunkedArray
+from skdp._data._classes import code_type
 from skdp._data._columns import all_declared, column_entries, names_for_keys, split_by_column
 from skdp._data._errors import column_name, join_messages
-from skdp._data._parts import gather_over
-from skdp._data._persons import n_units, row_weights_of, units_of_labels
-from skdp.accounting import ApproximateDP
-from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
-from skdp.mechanisms._randomized_response import categories_array, labels_array
-from skdp.stats._moments import StatisticPlan
-from skdp.utils._chunked import ChunkedArray
-from skdp.utils._findings import (
-    NO_CATEGORIES,
-    report_finding,
-    report_identifiers,
-    report_many_labels,
-    report_unmatched,
-)
-from skdp.utils._frames import objects
-from skdp.utils._labels import (
+from skdp._data._frames import objects
+from skdp._data._labels import (
     MAX_EXACT_INTEGER,
     UNDECLARED,
     canonical_label,
@@ -35,7 +22,21 @@ from skdp.utils._labels import (
     has_kind,
     label_kinds,
 )
-from skdp.utils._validation import code_type, is_auto
+from skdp._data._parts import gather_over
+from skdp._data._persons import n_units, row_weights_of, units_of_labels
+from skdp.accounting import ApproximateDP
+from skdp.mechanisms import GeometricMechanism, NoRelease
+from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
+from skdp.mechanisms._randomized_response import categories_array, labels_array
+from skdp.stats._moments import StatisticPlan
+from skdp.utils._findings import (
+    NO_CATEGORIES,
+    report_finding,
+    report_identifiers,
+    report_many_labels,
+    report_unmatched,
+)
+from skdp.utils._validation import is_auto
 from skdp.utils._warnings import warn_user
 
 

@@ -8,7 +8,10 @@ import numpy as np
 
 from skdp._data import _columns
 from skdp._data._containers import as_numbers
+from skdp._data._frames import objects
+from skdp._data._labels import UNDECLARED
 from skdp._data._persons import n_units, row_weights_of
+from skdp._data._sums import project_on_simplex
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
@@ -23,9 +26,6 @@ from skdp.utils._findings import (
     report_finding,
     report_resolved_bins,
 )
-from skdp.utils._frames import objects
-from skdp.utils._labels import UNDECLARED
-from skdp.utils._sums import project_on_simplex
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_numeric_columns
+from skdp._data._frames import objects
 from skdp.base import (
     plans_for_groups,
     private_answer,
@@ -18,7 +19,6 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import one_charge
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.utils._frames import objects
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, has_auto
 from skdp.utils._values import FrozenValue

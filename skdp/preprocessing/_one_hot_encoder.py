@@ -8,6 +8,7 @@ from scipy.sparse import csr_matrix
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
+from skdp._data._labels import category_codes
 from skdp.base import (
     plans_for_groups,
     private_answer,
@@ -30,7 +31,6 @@ from skdp.preprocessing._categories import (
     position_of,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.utils._labels import category_codes
 from skdp.utils._types import Categories
 from skdp.utils._validation import check_boolean, check_real
 

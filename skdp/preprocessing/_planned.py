@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 
+from skdp._data._clipping import finite_doubles
+from skdp._data._output import frame_library
 from skdp._data._tables import read_samples, read_table
 from skdp.base import TableEstimator, TableShape, guarantee_of, private_answer, row_wise_answer
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._clipping import finite_doubles
-from skdp.utils._output import frame_library
 from skdp.utils._validation import check_boolean
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from skdp._data._clipping import finite_doubles
 from skdp._data._parts import Rows
 from skdp._data._tables import read_samples
 from skdp.base import (
@@ -22,7 +23,6 @@ from skdp.preprocessing._planned import (
     plan_columns,
 )
 from skdp.stats._quantiles import QuantilePlan
-from skdp.utils._clipping import finite_doubles
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
+from skdp._data._output import check_output_setting
 from skdp._privacy_statement import LOCAL
 from skdp.base import (
     TableEstimator,
@@ -21,7 +22,6 @@ from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._stages import one_stage
 from skdp.preprocessing._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
-from skdp.utils._output import check_output_setting
 from skdp.utils._types import Categories
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES

@@ -5,9 +5,12 @@ from typing import Literal
 
 import numpy as np
 
+from skdp._data._classes import check_classes
 from skdp._data._columns import read_columns, split_by_column
+from skdp._data._labels import UNDECLARED, category_codes
 from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, row_weights_of
+from skdp._data._sums import range_weights, split_epsilon
 from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
@@ -26,10 +29,8 @@ from skdp.preprocessing._categories import (
     report_no_match,
 )
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.utils._labels import UNDECLARED, category_codes
-from skdp.utils._sums import range_weights, split_epsilon
 from skdp.utils._types import Categories, Classes
-from skdp.utils._validation import check_classes, check_target_bounds, check_within
+from skdp.utils._validation import check_target_bounds, check_within
 from skdp.utils._values import FrozenValue
 
 # Fraction of epsilon for finding categories.

@@ -7,6 +7,8 @@ import numpy as np
 
 from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, row_weights_of, weighted_bincount
+from skdp._data._row_wise import row_norms
+from skdp._data._sums import split_epsilon
 from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
@@ -21,8 +23,6 @@ from skdp.utils._findings import (
     report_finding,
     report_found_bounds,
 )
-from skdp.utils._row_wise import row_norms
-from skdp.utils._sums import split_epsilon
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
 

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._data._dask import in_one_run
 from skdp.ledger import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import check_declared_numbers, check_rows, release, shaped
-from skdp.utils._dask import in_one_run
 from skdp.utils._validation import is_auto
 
 

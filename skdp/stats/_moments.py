@@ -9,10 +9,10 @@ import numpy as np
 from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_edges
 from skdp._data._parts import Rows, max_additions, sum_over
 from skdp._data._persons import count_over, row_weights_of, times_row_weights, weighted_bincount
+from skdp._data._sums import exact_sum
 from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
-from skdp.utils import exact_sum
 from skdp.utils._findings import report_unfilled_means, report_unfilled_variances
 from skdp.utils._validation import check_integer
 

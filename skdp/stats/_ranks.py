@@ -10,8 +10,8 @@ from functools import partial
 
 import numpy as np
 
+from skdp._data._chunked import ChunkedArray
 from skdp._data._parts import gather_over, map_over, sum_over
-from skdp.utils import ChunkedArray
 
 # Number of steps of the public grid between the bounds.
 CELLS = 1 << 24

@@ -7,16 +7,16 @@ import numpy as np
 from sklearn import config_context
 from sklearn.utils import check_array
 
+from skdp._data._chunked import as_chunked
 from skdp._data._columns import DAYS_OF, declared_bounds
 from skdp._data._errors import check_finite
+from skdp._data._frames import kind_of
 from skdp._data._kinds import TIME_KINDS, types_of
 from skdp._data._parts import Rows
 from skdp._data._tables import RowsAndTarget, check_chunks, number_array, with_dates_as_numbers
 from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.utils._chunked import as_chunked
-from skdp.utils._frames import kind_of
 from skdp.utils._validation import check_choice, is_auto
 from skdp.utils._values import FrozenValue
 

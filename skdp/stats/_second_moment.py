@@ -14,12 +14,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from skdp._data._clipping import clip_rows
 from skdp._data._parts import Rows, as_dense, block_size, max_additions, read_block, sum_over
 from skdp._data._persons import row_weights_of
+from skdp._data._symmetric import pack_symmetric, unpack_symmetric
 from skdp.mechanisms._plan import vector_noise
 from skdp.stats._moments import StatisticPlan
-from skdp.utils import clip_rows
-from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 

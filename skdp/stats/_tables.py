@@ -13,15 +13,15 @@ from sklearn.utils import check_consistent_length, column_or_1d
 
 from skdp._data._columns import check_label_kinds, check_type_of_labels
 from skdp._data._containers import as_cells, is_sequence
+from skdp._data._dask import in_one_run
+from skdp._data._labels import category_codes
+from skdp._data._sums import project_on_simplex
 from skdp._data._tables import target_array
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import HistogramPlan, ModePlan
 from skdp.stats._release import check_declared_numbers, check_rows, release
 from skdp.stats._second_moment import CovariancePlan
-from skdp.utils._dask import in_one_run
-from skdp.utils._labels import category_codes
-from skdp.utils._sums import project_on_simplex
 
 
 @in_one_run

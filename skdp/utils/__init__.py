@@ -1,18 +1,5 @@
-"""Helpers for users and developers."""
+"""Checks of parameters, and text that depends on the privacy unit."""
 
-from skdp.utils._chunked import ChunkedArray
-from skdp.utils._clipping import clip_features, clip_rows
-from skdp.utils._limit_rows import limit_rows
-from skdp.utils._sums import exact_counts, exact_sum, sum_grid
 from skdp.utils._units import UnitText
 
-__all__ = [
-    "ChunkedArray",
-    "UnitText",
-    "clip_features",
-    "clip_rows",
-    "exact_counts",
-    "exact_sum",
-    "limit_rows",
-    "sum_grid",
-]
+__all__ = ["UnitText"]

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 
 import numpy as np
-from sklearn.utils import gen_batches
-from sklearn.utils.multiclass import check_classification_targets
 
-from skdp.utils._labels import category_codes, text_array
 from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
@@ -19,8 +16,6 @@ MAX_INTEGER = 2**53
 # Least distance of two bounds, in steps of double precision. Between closer bounds quantiles, bins
 # and scaled values would be rounding errors.
 MIN_STEPS = 64
-# Number of rows whose labels are looked up at a time.
-LABEL_BLOCK_ROWS = 1 << 16
 
 
 def check_real(value: object, name: str) -> float:
@@ -228,78 +223,6 @@ def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
     if is_resolved:
         check_resolved(low, high, name)
     return low, high
-
-
-def check_classes(classes, y):
-    """Return (classes, codes): the sorted labels, and the index of each label of y.
-
-    Codes have the minimum integer type.
-
-    Parameters
-    ----------
-    classes : array-like or None
-        Declared labels; None uses the labels of y.
-    y : array of shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two classes, or a label of y is not among them.
-    """
-    if classes is None:
-        # scikit-learn's check is slow, as it looks for distinct values twice. Integers need it only
-        # if there are very many of them.
-        is_integer_type = y.ndim == 1 and y.dtype.kind in "biu"
-        if not is_integer_type:
-            check_classification_targets(y)
-        if y.dtype.kind == "O":
-            # `unique` returns the first of equal labels. Which type it has, of Python, of NumPy or
-            # of an enum, must not depend on single rows.
-            y = np.array([str.__str__(label) for label in y], dtype=object)
-        # The inverse of `unique` is not used, because it needs four times the memory of the codes.
-        classes = np.unique(y)
-        if is_integer_type and len(classes) > len(y) / 2:
-            check_classification_targets(y)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class only, {classes.tolist()}: if other classes can occur, declare "
-                "all of them, as classes=[...]"
-            )
-        # -0.0 becomes 0.0: which of the two `unique` returns depends on single rows.
-        if classes.dtype.kind == "f":
-            classes += 0.0
-        return classes, np.searchsorted(classes, y).astype(code_type(classes))
-    if isinstance(classes, list | tuple) and all(isinstance(label, str) for label in classes):
-        classes = text_array([str.__str__(label) for label in classes])
-    classes = np.asarray(classes)
-    has_nan = classes.dtype.kind == "f" and np.isnan(classes).any()
-    if classes.ndim != 1 or has_nan or len(set(map(type, classes.tolist()))) != 1:
-        raise ValueError(f"classes must be a flat list of labels of one type, got {classes!r}")
-    classes = np.unique(classes)
-    if len(classes) < 2:
-        raise ValueError(f"classes must list at least two labels, got {classes!r}")
-    blocks = (y[rows] for rows in gen_batches(len(y), LABEL_BLOCK_ROWS))
-    dtype = code_type(classes)
-    codes = np.concatenate([category_codes(block, classes).astype(dtype) for block in blocks])
-    if (codes < 0).any():
-        raise ValueError(f"y holds labels that are not among the declared classes{_codes_hint(y)}")
-    return classes, codes
-
-
-def _codes_hint(y):
-    """Return the end of a message: why labels may have been replaced by integers."""
-    if y.dtype.kind not in "iu":
-        return ""
-    return (
-        "; scikit-learn's cross_val_predict replaces labels by 0, 1, ... before a fit if its "
-        "method is predict_proba, predict_log_proba or decision_function: declare "
-        "classes=[0, 1, ...] there, one for each label of y and no more"
-    )
-
-
-def code_type(classes):
-    """Return the minimum integer type for class codes and -1."""
-    return np.min_scalar_type(-max(len(classes), 1))
 
 
 def check_increasing(value, name, low, high, min_difference=0.0):

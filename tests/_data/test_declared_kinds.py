@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 
 import skdp
-from skdp import PrivacyAccountant
+from skdp import ChunkedArray, PrivacyAccountant
 from skdp.stats import dp_crosstab, dp_mode
-from skdp.utils import ChunkedArray
 
 N_ROWS = 300
 NUMBERS = np.random.default_rng(0).integers(0, 3, N_ROWS)

@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 
 import skdp
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray
 
 N = 12
 COLUMNS = {"words": ["a", "b", "c"] * 4, "numbers": [1, 2, 3] * 4, "booleans": [True, False] * 6}

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
     DPLinearRegression,
@@ -28,7 +29,7 @@ from skdp import (
 from skdp._data._batch_rows import open_rows
 from skdp._data._bounded import BoundedRows
 from skdp._data._parts import Rows, max_additions, row_blocks, sum_over
-from skdp.utils import ChunkedArray
+from tests._data.test_chunked import counted
 from tests._guarantees import of_rows
 from tests._private import (
     BinaryLogisticLoss,
@@ -39,7 +40,6 @@ from tests._private import (
     loss_gradient,
     sum_rounding,
 )
-from tests.utils.test_chunked import counted
 
 HEIGHTS = (7, 1, 160, 90, 42)
 N, D = sum(HEIGHTS), 3

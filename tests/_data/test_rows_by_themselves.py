@@ -14,6 +14,7 @@ import pytest
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from skdp import ChunkedArray, limit_rows
 from skdp._data._columns import read_columns
 from skdp._data._containers import as_cells, as_numbers, is_sequence
 from skdp._data._parts import read_block
@@ -26,7 +27,6 @@ from skdp._data._tables import (
     read_target,
 )
 from skdp.mechanisms import RandomizedResponse
-from skdp.utils import ChunkedArray, limit_rows
 from tests._containers import (
     DATES,
     DAYS,

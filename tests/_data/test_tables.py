@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -27,7 +28,6 @@ from skdp._data._tables import (
     read_target,
     target_array,
 )
-from skdp.utils import ChunkedArray
 from tests._private import check_classes, label_codes
 
 

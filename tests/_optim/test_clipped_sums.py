@@ -9,9 +9,10 @@ import pytest
 from scipy.sparse import csr_array, csr_matrix, issparse
 from threadpoolctl import threadpool_limits
 
+from skdp import ChunkedArray
 from skdp._optim import _clipped_sums
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
-from skdp.utils import ChunkedArray
+from tests._data.test_chunked import counted
 from tests._private import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
@@ -26,7 +27,6 @@ from tests._private import (
     as_chunked,
     read_persons,
 )
-from tests.utils.test_chunked import counted
 
 # Sums see of a loss its residuals and their shape alone: a new one need not stand here.
 BINARY = {

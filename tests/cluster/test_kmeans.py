@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from skdp import DPKMeans, PrivacyAccountant
+from skdp import ChunkedArray, DPKMeans, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors, get_epsilon
 from skdp.cluster import _kmeans
 from skdp.cluster._kmeans import Cells, KMeansPlan
@@ -18,7 +18,6 @@ from skdp.mechanisms import (
     GeometricMechanism,
     LaplaceMechanism,
 )
-from skdp.utils import ChunkedArray
 from tests._private import read_persons
 
 RELATIONS = ["add_remove", "replace_one"]

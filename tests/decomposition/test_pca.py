@@ -7,9 +7,8 @@ from scipy import stats
 from scipy.sparse import csr_array
 from sklearn.decomposition import PCA
 
-from skdp import DPPCA, PrivacyAccountant
+from skdp import DPPCA, ChunkedArray, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors
-from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 from tests._private import (
     MEAN_WEIGHT,

@@ -11,6 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import roc_auc_score
 
 from skdp import (
+    ChunkedArray,
     DPAdditiveClassifier,
     DPDecisionTreeClassifier,
     DPRandomForestClassifier,
@@ -23,7 +24,6 @@ from skdp.base import TableShape
 from skdp.ensemble._forest import ForestPlan, random_tree
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
-from skdp.utils import ChunkedArray
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
 from tests._private import (

@@ -9,10 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor
+from skdp import ChunkedArray, DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.gam._columns import Term, cell_reader, cells_of, one_hot_csr
 from skdp.gam._shapes import edge_names
-from skdp.utils import ChunkedArray
 from tests._private import read_kinds
 
 N = 3000

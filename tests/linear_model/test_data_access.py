@@ -10,6 +10,7 @@ from scipy.sparse import coo_matrix, csc_array, csr_array, csr_matrix
 from sklearn.base import clone, is_classifier
 
 from skdp import (
+    ChunkedArray,
     DPLinearRegression,
     DPLinearSVC,
     DPLogisticRegression,
@@ -17,7 +18,6 @@ from skdp import (
     DPRidge,
     PrivacyAccountant,
 )
-from skdp.utils import ChunkedArray
 
 ESTIMATORS = [
     DPLogisticRegression(C=0.1, random_state=0),

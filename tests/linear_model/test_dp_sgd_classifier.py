@@ -12,11 +12,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from skdp import BudgetExceededError, DPSGDClassifier, PrivacyAccountant
+from skdp import BudgetExceededError, ChunkedArray, DPSGDClassifier, PrivacyAccountant
 from skdp.audit import audit_epsilon
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.linear_model import _clipped_descent
-from skdp.utils import ChunkedArray
 from tests._private import (
     HuberLoss,
     ModifiedHuberLoss,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, csr_matrix
 
-from skdp.utils import ChunkedArray
+from skdp import ChunkedArray
 from tests._private import BoundedRows, max_additions, max_bounded_additions, read_block
 
 

@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from skdp import (
+    ChunkedArray,
     DPLinearRegression,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -12,7 +13,6 @@ from skdp import (
     DPSGDRegressor,
     PrivacyAccountant,
 )
-from skdp.utils import ChunkedArray
 
 REGRESSORS = [DPLinearRegression, DPRidge, DPPoissonRegressor]
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(40, 2))

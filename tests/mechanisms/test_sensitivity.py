@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from skdp.base import exact_sum
 from skdp.mechanisms import (
     LaplaceMechanism,
     bounded_sum_sensitivity,
@@ -12,7 +13,6 @@ from skdp.mechanisms import (
     histogram_sensitivity,
     sum_sensitivity,
 )
-from skdp.utils import exact_sum
 
 NORMS = {"l1": 1, "l2": 2, "linf": np.inf}
 

@@ -20,6 +20,7 @@ from sklearn.preprocessing import (
 
 from skdp import (
     DPPCA,
+    ChunkedArray,
     DPAdditiveClassifier,
     DPGridSearchCV,
     DPLinearRegression,
@@ -39,7 +40,6 @@ from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_valid
 from skdp.model_selection._candidates import FitPlan, Rows
 from skdp.model_selection._runs import _dry_run_candidate
 from skdp.pipeline import plan_pipeline
-from skdp.utils import ChunkedArray
 from tests._estimators import BOUNDED_TRANSFORMERS
 
 N = 40

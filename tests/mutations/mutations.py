@@ -498,7 +498,7 @@ MUTATIONS = [
     ),
     Mutation(
         "source-types-by-values",
-        "utils._sources",
+        "_data._sources",
         "_matrix",
         rules.put_for(
             "np.empty((n_rows, len(columns)), common_type(dtypes))",
@@ -722,36 +722,36 @@ MUTATIONS = [
     ),
     Mutation(
         "sums-by-the-layout-of-the-table",
-        "utils._row_wise",
+        "_data._row_wise",
         "row_sums",
         rules.put_for("np.ascontiguousarray(values, dtype=np.float64)", "values"),
-        ("utils/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
+        ("_data/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
         "a row is rounded in another way where it is alone: its norm, score or class may move",
     ),
     Mutation(
         "rows-scaled-to-the-norm-itself",
-        "utils._clipping",
+        "_data._clipping",
         "clip_rows",
         rules.put_for(
             "max_unclipped * (1.0 - 3.0 * margin - 2.0 * unit_roundoff) - underflow", "norm"
         ),
-        ("utils/test_clipping.py::test_no_norm_exceeds_the_bound_exactly",),
+        ("_data/test_clipping.py::test_no_norm_exceeds_the_bound_exactly",),
         "rounding lets a row pass the bound",
     ),
     Mutation(
         "grid-too-fine",
-        "utils._sums",
+        "_data._sums",
         "sum_grid",
         rules.put_for("doublings", "0"),
-        ("utils/test_sums.py::test_grid_leaves_room_for_all_rows",),
+        ("_data/test_sums.py::test_grid_leaves_room_for_all_rows",),
         "sums are rounded, so their result depends on the order of rows",
     ),
     Mutation(
         "one-row-more-a-person",
-        "utils._limit_rows",
+        "_data._limit_rows",
         "limit_rows",
         rules.put_for("rank < max_rows", "rank <= max_rows"),
-        ("utils/test_limit_rows.py::test_each_person_keeps_the_first_rows",),
+        ("_data/test_limit_rows.py::test_each_person_keeps_the_first_rows",),
         "a group is larger than what is priced",
     ),
     Mutation(

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from skdp import DPGaussianNB
+from skdp import ChunkedArray, DPGaussianNB
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._gaussian_nb import ClassMomentsPlan
 from skdp.noise import RandomSource
-from skdp.utils import ChunkedArray
 from tests._guarantees import meet
 from tests._private import RowsAndTarget
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.naive_bayes import CategoricalNB
 
-from skdp import DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
+from skdp import ChunkedArray, DPGaussianNB, DPHistogramNB, PrivacyAccountant, tabular_pipeline
 from skdp.accounting import gaussian_delta, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.naive_bayes._calibration import SLOPES, calibrate, evidence_bins, n_evidence_bins
@@ -23,7 +23,6 @@ from skdp.naive_bayes._histogram_nb import (
     _pool_class_counts,
 )
 from skdp.noise import RandomSource
-from skdp.utils import ChunkedArray
 from tests._guarantees import meet
 from tests._private import RowsAndTarget, Term, cells_of, declared_columns, read_kinds, sum_over
 

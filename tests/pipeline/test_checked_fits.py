@@ -26,6 +26,7 @@ from sklearn.preprocessing import (
 )
 
 from skdp import (
+    ChunkedArray,
     DPGridSearchCV,
     DPLogisticRegression,
     DPOneHotEncoder,
@@ -37,7 +38,6 @@ from skdp import (
 from skdp.exceptions import RawDataWarning
 from skdp.model_selection import dp_cross_val_score, make_dp_scorer
 from skdp.pipeline import split_budget, tabular_pipeline
-from skdp.utils import ChunkedArray
 
 N = 400
 

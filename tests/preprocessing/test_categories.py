@@ -10,6 +10,7 @@ from pyarrow import parquet
 from scipy import stats
 from sklearn.base import BaseEstimator
 
+from skdp import ChunkedArray
 from skdp.accounting import Guarantee, Neighbors
 from skdp.noise import RandomSource
 from skdp.preprocessing import _categories
@@ -19,7 +20,6 @@ from skdp.preprocessing._categories import (
     _value_counts,
     canonical_label,
 )
-from skdp.utils import ChunkedArray
 from tests._guarantees import meet
 from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_columns, read_persons
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from skdp import DPMeanTransformer, PrivacyAccountant
+from skdp import ChunkedArray, DPMeanTransformer, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -18,7 +18,6 @@ from skdp.preprocessing._mean_transformer import (
     rounded_sums,
     sums_by_noise,
 )
-from skdp.utils import ChunkedArray
 from tests._attacks import attack_choices
 from tests._private import read_persons
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from skdp import ChunkedArray
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import POSITIONS, _Positions, _windows
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, ranked_columns
-from skdp.utils import ChunkedArray
 from tests._private import Rows, read_persons
 from tests.stats.test_quantiles import make_plan
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.utils._frames import is_frame
-from skdp.utils._row_wise import row_norms
+from skdp._data._frames import is_frame
+from skdp._data._row_wise import row_norms
 from skdp.utils._validation import broadcast_bounds, check_positive
 
 # Number of values that are processed at a time.
@@ -50,7 +50,7 @@ def clip_rows(X: ArrayLike, norm: float) -> np.ndarray:
 
     Examples
     --------
-    >>> from skdp.utils import clip_rows
+    >>> from skdp.base import clip_rows
     >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0).round(6)
     array([[0.6, 0.8],
            [0.3, 0.4]])
@@ -107,7 +107,7 @@ def clip_features(X: ArrayLike, bounds: tuple[ArrayLike, ArrayLike]) -> np.ndarr
 
     Examples
     --------
-    >>> from skdp.utils import clip_features
+    >>> from skdp.base import clip_features
     >>> clip_features([[-1.0, 5.0], [0.5, 0.5]], bounds=(0.0, [1.0, 2.0]))
     array([[0. , 2. ],
            [0.5, 0.5]])

@@ -1,7 +1,7 @@
 """Calls of functions of a table's partitions, on the machines that hold the partitions.
 
-The calls are run by joblib with its active backend, by dask (`skdp.utils._dask`) or by Spark
-(`skdp.utils._spark`), whose classes have the same methods. A call receives a function, values with
+The calls are run by joblib with its active backend, by dask (`skdp._data._dask`) or by Spark
+(`skdp._data._spark`), whose classes have the same methods. A call receives a function, values with
 one entry per row, and arguments of small size, but neither accountant nor noise. Calls can be
 repeated, so that calls of a worker that died run again elsewhere.
 """
@@ -16,8 +16,8 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed
 from joblib.parallel import get_active_backend
 
+from skdp._data._one_thread import one_thread
 from skdp._version import __version__
-from skdp.utils._one_thread import one_thread
 from skdp.utils._values import FrozenValue
 
 # Least number of calls per job; at most twice as many are made. With more calls than jobs, a job is

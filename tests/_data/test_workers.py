@@ -9,9 +9,9 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from skdp import DPSGDClassifier
-from skdp.utils._dask import DaskTable, DaskWorkers
-from skdp.utils._one_thread import _libraries, one_thread
-from skdp.utils._workers import (
+from skdp._data._dask import DaskTable, DaskWorkers
+from skdp._data._one_thread import _libraries, one_thread
+from skdp._data._workers import (
     JoblibWorkers,
     PersistedRef,
     _called,

@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.utils._rounding import format_rounded_up
-from skdp.utils._sums import split_epsilon
-from skdp.utils._symmetric import pack_symmetric, unpack_symmetric
+from skdp._data._sums import split_epsilon
+from skdp._data._symmetric import pack_symmetric, unpack_symmetric
+from tests._private import format_rounded_up
 
 
 def test_two_shares_never_exceed_the_whole():

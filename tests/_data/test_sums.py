@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdp.utils import clip_rows, exact_counts, exact_sum, sum_grid
+from skdp.base import clip_rows, exact_counts, exact_sum, sum_grid
 
 
 def test_sum_is_the_exact_sum_of_truncated_values():

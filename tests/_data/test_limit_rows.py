@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from skdp import DPLinearSVC
-from skdp.utils import limit_rows
+from skdp import DPLinearSVC, limit_rows
 
 
 def test_each_person_keeps_the_first_rows():

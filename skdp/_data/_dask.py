@@ -7,9 +7,9 @@ from functools import partial, wraps
 from itertools import pairwise
 from traceback import clear_frames, format_exception_only
 
-from skdp.utils._frames import checked_blocks
+from skdp._data._frames import checked_blocks
+from skdp._data._workers import PersistedRef, delayed_call, tree_sum
 from skdp.utils._types import P, R
-from skdp.utils._workers import PersistedRef, delayed_call, tree_sum
 
 # Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
 # if values persisted by one client are needed by another one or by none. Compared by name, because

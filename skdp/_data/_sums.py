@@ -7,7 +7,7 @@ from math import nextafter
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdp.utils._clipping import check_matrix
+from skdp._data._clipping import check_matrix
 from skdp.utils._validation import broadcast_bounds, check_integer
 
 # Number of values that are processed at a time.
@@ -32,7 +32,7 @@ def sum_grid(bound: float | np.ndarray, n_samples: int) -> float | np.ndarray:
 
     Examples
     --------
-    >>> from skdp.utils import sum_grid
+    >>> from skdp.base import sum_grid
     >>> bool(sum_grid(1.0, 2**20) == 2.0**-33)
     True
     """
@@ -85,7 +85,7 @@ def exact_sum(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.utils import exact_sum
+    >>> from skdp.base import exact_sum
     >>> X = np.linspace(0, 1, 1000)[:, None]
     >>> bool(exact_sum(X, (0, 1)) == exact_sum(X[::-1], (0, 1)))
     True
@@ -137,7 +137,7 @@ def exact_counts(codes: ArrayLike, n_categories: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from skdp.utils import exact_counts
+    >>> from skdp.base import exact_counts
     >>> exact_counts([0, 2, 2, -1, 9], 4)
     array([1, 0, 2, 0])
     """

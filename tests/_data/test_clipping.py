@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp.utils import clip_features, clip_rows
+from skdp.base import clip_features, clip_rows
 
 
 def squared_norm(row):

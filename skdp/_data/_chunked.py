@@ -11,9 +11,9 @@ from threading import Lock, local
 import numpy as np
 from scipy.sparse import issparse
 
-from skdp.utils import _sources
-from skdp.utils._frames import NUMBERS, frame_columns, is_frame, names_of, objects
-from skdp.utils._sources import (
+from skdp._data import _sources
+from skdp._data._frames import NUMBERS, frame_columns, is_frame, names_of, objects
+from skdp._data._sources import (
     Parts,
     Source,
     folder_order_problem,
@@ -85,7 +85,7 @@ class ChunkedArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.utils import ChunkedArray
+    >>> from skdp import ChunkedArray
     >>> X = ChunkedArray([np.zeros((3, 2)), np.ones((4, 2))])
     >>> X.shape
     (7, 2)

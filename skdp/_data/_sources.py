@@ -1,7 +1,7 @@
 """Partitioned tables of other libraries, each column of which is read by its declared type.
 
 Tables are Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and
-frames of Spark (`skdp.utils._spark`). A library is imported only if one of its tables, or a path,
+frames of Spark (`skdp._data._spark`). A library is imported only if one of its tables, or a path,
 is passed.
 """
 
@@ -15,8 +15,8 @@ from functools import partial
 
 import numpy as np
 
-from skdp.utils import _frames
-from skdp.utils._dask import RUN, DaskTable, DaskWorkers
+from skdp._data import _frames
+from skdp._data._dask import RUN, DaskTable, DaskWorkers
 from skdp.utils._values import FrozenValue
 
 # Size of the rows that are decoded at a time, in bytes.
@@ -104,7 +104,7 @@ def parts_of(X):
     if hasattr(kind, "get_fragments"):
         return _dataset_parts(X)
     if library == "pyspark":
-        from skdp.utils._spark import spark_parts
+        from skdp._data._spark import spark_parts
 
         return spark_parts(X) if hasattr(kind, "mapInArrow") else None
     if library == "polars" and hasattr(kind, "collect"):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdp.utils._labels import kind_of_others, label_kinds
+from skdp._data._labels import kind_of_others, label_kinds
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skdp.utils import clip_rows
-from skdp.utils._row_wise import (
+from skdp._data._row_wise import (
     row_combinations,
     row_distances,
     row_norms,
@@ -13,6 +12,7 @@ from skdp.utils._row_wise import (
     row_softmax,
     row_sums,
 )
+from skdp.base import clip_rows
 
 HEIGHTS = (1, 2, 3, 5, 4096)
 # Sums of eight numbers or fewer are added in one order, whatever the layout.

@@ -1,7 +1,7 @@
 """Tables of checkpointed Spark DataFrames, and calls of functions of their partitions.
 
 Spark's executors compute a value for each partition. The sums over partitions are added in this
-process, in the order of `skdp.utils._workers`. It needs pyspark 4 without Spark Connect, and
+process, in the order of `skdp._data._workers`. It needs pyspark 4 without Spark Connect, and
 pyarrow here and on the executors.
 """
 
@@ -12,9 +12,9 @@ from itertools import starmap
 
 import numpy as np
 
-from skdp.utils._dask import RUN, DaskWorkers, Run
-from skdp.utils._sources import Parts, Source, _matrix, common_type, read_as
-from skdp.utils._workers import Call, tree_sum
+from skdp._data._dask import RUN, DaskWorkers, Run
+from skdp._data._sources import Parts, Source, _matrix, common_type, read_as
+from skdp._data._workers import Call, tree_sum
 
 ORDER_PROBLEM = "Spark chose where they stand, by values if what came before the checkpoint says so"
 

@@ -8,7 +8,7 @@ from numbers import Number, Real
 
 import numpy as np
 
-from skdp.utils._frames import TIMES
+from skdp._data._frames import TIMES
 
 # Code of a label that is not declared.
 UNDECLARED = -1

@@ -12,10 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
 
-from skdp import DPMeanTransformer, DPStandardScaler
-from skdp.utils import ChunkedArray
-from skdp.utils._chunked import as_chunked
-from skdp.utils._sources import Parts, Source
+from skdp import ChunkedArray, DPMeanTransformer, DPStandardScaler
+from skdp._data._chunked import as_chunked
+from skdp._data._sources import Parts, Source
 
 
 @pytest.fixture
@@ -184,7 +183,7 @@ def test_of_a_frame_no_more_is_kept_than_its_rows(made):
 
 
 def test_more_chunks_than_the_bound_on_rounding_allows_are_refused(monkeypatch):
-    monkeypatch.setattr("skdp.utils._chunked.MAX_CHUNKS", 2)
+    monkeypatch.setattr("skdp._data._chunked.MAX_CHUNKS", 2)
     ChunkedArray([np.ones((1, 1))] * 2)
     with pytest.raises(ValueError, match="at most"):
         ChunkedArray([np.ones((1, 1))] * 3)

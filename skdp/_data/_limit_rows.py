@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
-from skdp.utils._frames import column_values, in_memory, is_frame, take_rows
-from skdp.utils._labels import is_missing, label_codes
+from skdp._data._frames import column_values, in_memory, is_frame, take_rows
+from skdp._data._labels import is_missing, label_codes
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer
 
@@ -55,7 +55,7 @@ def limit_rows(
     Examples
     --------
     >>> import numpy as np
-    >>> from skdp.utils import limit_rows
+    >>> from skdp import limit_rows
     >>> X, y = np.arange(10).reshape(5, 2), np.arange(5)
     >>> limit_rows(X, y, ["ann", "bob", "ann", "ann", "bob"], max_rows=2)[1]
     array([0, 1, 2, 4])
