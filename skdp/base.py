@@ -41,6 +41,16 @@ from skdp._data._output import check_output_setting
 from skdp._data._persons import read_persons
 from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
+from skdp._fitting._arguments import fitted_names, forget_fitted, without_weights
+from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
+from skdp._fitting._callers import (
+    check_callers,
+    is_judged_before_copies,
+    is_of_plan,
+    is_sent_to_workers,
+)
+from skdp._fitting._findings import collect_findings, report_declared_identifiers, warn_of_findings
+from skdp._fitting._fit_progress import FitProgress
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.accounting import Composed, Guarantee
@@ -58,16 +68,6 @@ from skdp.mechanisms._stages import sampler_of, stages_of
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import check_seed, is_inside_release
-from skdp.utils._callbacks import CallbackSupportMixin, with_callbacks
-from skdp.utils._callers import (
-    check_callers,
-    is_judged_before_copies,
-    is_of_plan,
-    is_sent_to_workers,
-)
-from skdp.utils._findings import collect_findings, report_declared_identifiers, warn_of_findings
-from skdp.utils._fit_arguments import fitted_names, forget_fitted, without_weights
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._types import P, R, S
 from skdp.utils._units import for_unit
 from skdp.utils._validation import has_auto, public_inputs

@@ -19,6 +19,8 @@ from skdp._data._sources import Decoded
 from skdp._data._sources import _matrix as array_of_columns
 from skdp._data._symmetric import pack_symmetric
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
+from skdp._fitting._findings import NO_BOUNDS, collect_findings
+from skdp._fitting._fit_progress import FitProgress
 from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
@@ -58,8 +60,6 @@ from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
 from skdp.tree._decision_tree import TreePlan, best_split, grow_tree
-from skdp.utils._findings import NO_BOUNDS, collect_findings
-from skdp.utils._fit_progress import FitProgress
 from skdp.utils._rounding import format_rounded_up
 
 __all__ = [

@@ -38,6 +38,7 @@ ORDER = [
     "stats",
     "base",
     "_optim",
+    "_fitting",
     "_privacy_report",
     "_privacy_totals",
     "_privacy_statement",

@@ -15,6 +15,8 @@ from sklearn.utils import check_random_state
 
 from skdp._data._frames import take_rows
 from skdp._data._persons import read_persons
+from skdp._fitting._findings import muted_findings
+from skdp._fitting._progress_line import run_jobs
 from skdp.accounting import Guarantee, Neighbors, convert_relation, gdp_to_epsilon
 from skdp.audit import _tables
 from skdp.audit._bounds import halved_epsilon, one_run_epsilon, one_run_gaussian_epsilon
@@ -30,8 +32,6 @@ from skdp.audit._published import as_matrix, observe
 from skdp.base import terms_of
 from skdp.exceptions import PrivacyViolationWarning
 from skdp.utils._documents import PrintedDocument, Section
-from skdp.utils._findings import muted_findings
-from skdp.utils._progress import run_jobs
 from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from skdp._data._frames import take_rows
 from skdp._data._persons import read_persons
+from skdp._fitting._progress_line import run_jobs
 from skdp.audit import _scores
 from skdp.audit._outputs import fit_persons, halves, per_row_statistic, shadow, without_accountant
 from skdp.audit._scores import Interval, area_under_curve, attack_accuracy, rate_at
 from skdp.utils._documents import PrintedDocument, Section
-from skdp.utils._progress import run_jobs
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_choice, check_integer
 from skdp.utils._values import FrozenValue

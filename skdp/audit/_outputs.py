@@ -10,11 +10,11 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
 from skdp._data._labels import category_codes
+from skdp._fitting._findings import muted_findings
 from skdp._version import __version__
 from skdp.base import DEFAULT_CONFIG, neighbors_of, relation_of
 from skdp.ledger import Charge
 from skdp.ledger._state import LedgerConfig, NotCopied
-from skdp.utils._findings import muted_findings
 from skdp.utils._values import FrozenValue
 
 # Probabilities are clipped to this and to 1 minus this, so that log-odds are finite.

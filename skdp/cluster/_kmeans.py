@@ -21,6 +21,7 @@ from skdp._data._persons import row_weights_of, times_row_weights, weighted_binc
 from skdp._data._row_wise import row_distances
 from skdp._data._sums import split_guarantee
 from skdp._data._tables import read_samples, read_table
+from skdp._fitting._autologging import without_autologging
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
@@ -28,7 +29,6 @@ from skdp.mechanisms._plan import counting_mechanism, vector_noise
 from skdp.mechanisms._stages import one_stage, stages_of
 from skdp.preprocessing._planned import PlannedTransformer, plan_columns, prefixed_names
 from skdp.stats import _moments
-from skdp.utils._autologging import without_autologging
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue

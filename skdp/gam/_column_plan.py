@@ -8,6 +8,16 @@ import numpy as np
 
 from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
+from skdp._fitting._findings import (
+    NO_CATEGORIES,
+    ONE_BIN,
+    is_in_one_bin,
+    report_finding,
+    report_identifiers,
+    report_many_labels,
+    report_resolved_bins,
+    report_unmatched,
+)
 from skdp._optim._gradient_noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
 from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
@@ -18,16 +28,6 @@ from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
 from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
-from skdp.utils._findings import (
-    NO_CATEGORIES,
-    ONE_BIN,
-    is_in_one_bin,
-    report_finding,
-    report_identifiers,
-    report_many_labels,
-    report_resolved_bins,
-    report_unmatched,
-)
 
 # Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
 # The search for bounds, the selection of categories, and the counts of cells.

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
+from skdp._fitting._fit_progress import progress_callback
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
 from skdp._optim._default_settings import MAX_NULL_FRACTION
 from skdp._optim._noisy_gradients import ShrinkageRule
@@ -20,7 +21,6 @@ from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_ev
 from skdp.gam._standard_errors import IterateDrift, standard_errors
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
-from skdp.utils._fit_progress import progress_callback
 from skdp.utils._units import ALL_ONCE, UnitText
 
 # Budget fractions. A stage whose value a row changes by 1 has the smallest fraction with which the

@@ -17,6 +17,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._sums import range_weights
 from skdp._data._tables import indexable_table, read_table
+from skdp._fitting._findings import report_unfilled_means
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
@@ -24,7 +25,6 @@ from skdp.preprocessing._categories import Declared, category_lists, check_decla
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
 from skdp.stats._quantiles import QuantilePlan
 from skdp.stats._release import plan_within_bounds
-from skdp.utils._findings import report_unfilled_means
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
 

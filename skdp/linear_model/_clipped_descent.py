@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from skdp._fitting._fit_progress import progress_callback
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings
 from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
 from skdp._optim._sgd_plan import SGDPlan, plan_sgd
 from skdp.linear_model._planning import PrivateSolver, quadratic_excess
-from skdp.utils._fit_progress import progress_callback
 from skdp.utils._validation import check_magnitude
 
 # Fraction of the steps that release loss decreases for the shrinkage rule. Tuned on regressions.

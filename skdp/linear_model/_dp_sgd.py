@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from skdp._fitting._fit_progress import FitProgress
 from skdp._optim._default_settings import Settings, automatic_settings
 from skdp._optim._noisy_gradients import LEARNING_RATES, OPTIMIZERS
 from skdp._optim._sgd_plan import SAMPLINGS
@@ -18,7 +19,6 @@ from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils import _validation as checks
-from skdp.utils._fit_progress import FitProgress
 
 # Number of calls of partial_fit that share one partition of the ledger.
 CALLS_PER_PARTITION = 256

@@ -13,9 +13,9 @@ from skdp._data._frames import is_frame, names_of
 from skdp._data._kinds import check_no_dates, types_of
 from skdp._data._lengths import opened_table
 from skdp._data._tables import linear_scores, read_numeric_target, read_table
+from skdp._fitting._fit_progress import fits_alone
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
-from skdp.utils._fit_progress import fits_alone
 from skdp.utils._validation import check_target_bounds
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user

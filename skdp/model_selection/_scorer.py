@@ -6,12 +6,12 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
+from skdp._fitting._callers import RefusedScore, check_scored, hides_errors_of_scores
 from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._scores import BoundedScore, bounded_score
-from skdp.utils._callers import RefusedScore, check_scored, hides_errors_of_scores
 from skdp.utils._validation import check_privacy_parameters
 
 

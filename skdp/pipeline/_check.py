@@ -8,6 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
+from skdp._fitting._callers import find_raw_settings
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
@@ -21,7 +22,6 @@ from skdp.pipeline._steps import (
     steps_of_search,
     unaccepted,
 )
-from skdp.utils._callers import find_raw_settings
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer

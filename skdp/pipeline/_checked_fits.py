@@ -12,6 +12,8 @@ from skdp._data._frames import check_names_differ
 from skdp._data._labels import category_codes
 from skdp._data._lengths import computed_column, opened_table
 from skdp._data._tables import target_array
+from skdp._fitting._arguments import forget_fitted
+from skdp._fitting._callers import register_step_reader
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
@@ -24,8 +26,6 @@ from skdp.pipeline._planning import check_accepted
 from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
-from skdp.utils._callers import register_step_reader
-from skdp.utils._fit_arguments import forget_fitted
 from skdp.utils._values import FrozenValue
 
 # Private fits inspect the pipelines around them, but may not import this package.

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 
+from skdp._fitting._arguments import NO_WEIGHTS
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
 from skdp.pipeline._instances import of_skdp, step_message
-from skdp.utils._fit_arguments import NO_WEIGHTS
 
 
 def check_fit_params(container, params):

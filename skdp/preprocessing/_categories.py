@@ -24,18 +24,18 @@ from skdp._data._labels import (
 )
 from skdp._data._parts import gather_over
 from skdp._data._persons import n_units, row_weights_of, units_of_labels
-from skdp.accounting import ApproximateDP
-from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
-from skdp.mechanisms._randomized_response import categories_array, labels_array
-from skdp.stats._moments import StatisticPlan
-from skdp.utils._findings import (
+from skdp._fitting._findings import (
     NO_CATEGORIES,
     report_finding,
     report_identifiers,
     report_many_labels,
     report_unmatched,
 )
+from skdp.accounting import ApproximateDP
+from skdp.mechanisms import GeometricMechanism, NoRelease
+from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
+from skdp.mechanisms._randomized_response import categories_array, labels_array
+from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import is_auto
 from skdp.utils._warnings import warn_user
 

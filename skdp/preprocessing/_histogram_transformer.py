@@ -12,6 +12,13 @@ from skdp._data._frames import objects
 from skdp._data._labels import UNDECLARED
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._sums import project_on_simplex
+from skdp._fitting._findings import (
+    CERTAIN_NOISE,
+    ONE_BIN,
+    is_in_one_bin,
+    report_finding,
+    report_resolved_bins,
+)
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
@@ -19,13 +26,6 @@ from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
-from skdp.utils._findings import (
-    CERTAIN_NOISE,
-    ONE_BIN,
-    is_in_one_bin,
-    report_finding,
-    report_resolved_bins,
-)
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 

@@ -11,6 +11,7 @@ import numpy as np
 from skdp._data._persons import MAX_PERSONS, row_weights_of
 from skdp._data._sums import sum_grid
 from skdp._data._tables import read_samples
+from skdp._fitting._findings import report_unfilled_means
 from skdp.accounting import Guarantee
 from skdp.base import (
     plans_for_groups,
@@ -23,7 +24,6 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise
 from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
 from skdp.stats._moments import unit_sums
-from skdp.utils._findings import report_unfilled_means
 from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto

@@ -9,6 +9,13 @@ from skdp._data._parts import Rows, as_dense
 from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp._data._row_wise import row_norms
 from skdp._data._sums import split_epsilon
+from skdp._fitting._findings import (
+    NO_BOUNDS,
+    NO_NORM,
+    ROUGH_BOUNDS,
+    report_finding,
+    report_found_bounds,
+)
 from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, counting_mechanism
@@ -16,13 +23,6 @@ from skdp.mechanisms._stages import Stage
 from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
-from skdp.utils._findings import (
-    NO_BOUNDS,
-    NO_NORM,
-    ROUGH_BOUNDS,
-    report_finding,
-    report_found_bounds,
-)
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
 

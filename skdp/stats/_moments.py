@@ -10,10 +10,10 @@ from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_
 from skdp._data._parts import Rows, max_additions, sum_over
 from skdp._data._persons import count_over, row_weights_of, times_row_weights, weighted_bincount
 from skdp._data._sums import exact_sum
+from skdp._fitting._findings import report_unfilled_means, report_unfilled_variances
 from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
-from skdp.utils._findings import report_unfilled_means, report_unfilled_variances
 from skdp.utils._validation import check_integer
 
 # Number of rows of a block; ten columns of a block fit into a processor's cache.

@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 
 from skdp._data._parts import Rows
 from skdp._data._persons import n_units, row_weights_of
+from skdp._fitting._findings import report_unfilled_quantiles
 from skdp.accounting import ExponentialMechanism, Repeated, calibrate
 from skdp.mechanisms._plan import PlanValue
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._moments import StatisticPlan
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
-from skdp.utils._findings import report_unfilled_quantiles
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 

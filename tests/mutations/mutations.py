@@ -802,7 +802,7 @@ MUTATIONS = [
     ),
     Mutation(
         "seeds-that-tools-set",
-        "utils._callers",
+        "_fitting._callers",
         "_judge",
         rules.decided("any(refused for *_, refused in findings)", False),
         (
@@ -813,7 +813,7 @@ MUTATIONS = [
     ),
     Mutation(
         "seeds-of-unknown-tools",
-        "utils._callers",
+        "_fitting._callers",
         "_unknown_caller",
         rules.decided("_sets_seed(_subject(direct.f_locals), estimator)", False),
         ("test_callers.py::test_a_seed_that_an_unknown_tool_sets_is_refused",),
@@ -821,7 +821,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-that-tools-repeat",
-        "utils._known_callers",
+        "_fitting._known_callers",
         "_repeated_rows",
         rules.decided("is_listed", False),
         ("test_callers.py::test_listed_folds_with_a_row_twice_are_refused[grid search]",),
@@ -829,7 +829,7 @@ MUTATIONS = [
     ),
     Mutation(
         "generated-folds-of-tools",
-        "utils._known_callers",
+        "_fitting._known_callers",
         "_generators_in",
         rules.decided("isinstance(iterator, GeneratorType)", False),
         (

@@ -4,7 +4,7 @@ import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from skdp.utils._callbacks import callback_context
+from skdp._fitting._callbacks import callback_context
 from skdp.utils._rounding import format_rounded_up
 
 # Number of progress lines of a run with verbose=1.

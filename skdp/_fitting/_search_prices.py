@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from numbers import Integral
 
-from skdp.utils._known_callers import (
+from skdp._fitting._known_callers import (
     INDEX_SPLITTERS,
     holds_private,
     is_estimator,

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from skdp import DPLogisticRegression
-from skdp.utils._search_prices import price_of_search
+from skdp._fitting._search_prices import price_of_search
 
 
 def test_a_class_of_another_library_with_the_name_of_a_search_has_no_price():

@@ -15,8 +15,7 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
-from skdp.exceptions import BudgetExceededError, RawDataWarning
-from skdp.utils._known_callers import (
+from skdp._fitting._known_callers import (
     FITS,
     holds_private,
     is_estimator,
@@ -27,7 +26,8 @@ from skdp.utils._known_callers import (
     known_caller,
     passes_on,
 )
-from skdp.utils._search_prices import price_of_container, price_of_search
+from skdp._fitting._search_prices import price_of_container, price_of_search
+from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._warnings import warn_user
 
 CONTAINERS = (
