@@ -21,6 +21,9 @@ PACKAGES = [
     ),
 ]
 
+# Public names of `skdp.base`, which is no package.
+FOR_AUTHORS = ["clip_features", "clip_rows", "exact_counts", "exact_sum", "sum_grid"]
+
 # What numpydoc asks for and this house does not.
 SWITCHED_OFF = {
     "ES01": "a summary that says it all needs no second paragraph",
@@ -66,7 +69,7 @@ def public_objects():
             value = getattr(module, name)
             if all(value is not known for known in found.values()):
                 found[f"{package}.{name}"] = value
-    return found
+    return found | {f"skdp.base.{name}": getattr(skdp.base, name) for name in FOR_AUTHORS}
 
 
 PUBLIC = public_objects()

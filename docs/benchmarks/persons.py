@@ -242,7 +242,8 @@ def times():
         table = numbers if plain is discovery else X
         rows = timed(partial(plain.fit, table, y))
         with mock.patch(
-            "skdp.base.read_persons", lambda groups, n_rows, missing, whose=whose: whose
+            "skdp._fitting._release_context.read_persons",
+            lambda groups, n_rows, missing, whose=whose: whose,
         ):
             by_person = timed(partial(model.fit, table, y, groups=ids))
         print(f"{name:24} {rows:6.2f} {by_person:6.2f} {by_person / rows:5.2f}", flush=True)

@@ -1,1 +1,1 @@
-"""The life of a private fit: its callers, its arguments, its progress and its findings."""
+"""The life of a private fit: its context, its callers, its progress and its findings."""

@@ -440,7 +440,7 @@ MUTATIONS = [
     ),
     Mutation(
         "share-of-labels-kept",
-        "base",
+        "_fitting._fit_context",
         "PrivateFit.run",
         rules.inserted("self._estimator._share = table.y.mean()", "plan.run"),
         (checked("DPLinearSVC()", "check_no_raw_statistic"),),
@@ -658,7 +658,7 @@ MUTATIONS = [
     ),
     Mutation(
         "fits-not-charged",
-        "base",
+        "_fitting._release_context",
         "PrivateRelease.charge",
         rules.decided("self._accountant is not None", False),
         (checked("DPStandardScaler()", "check_exact_spend"),),
@@ -666,7 +666,7 @@ MUTATIONS = [
     ),
     Mutation(
         "seeds-not-told",
-        "base",
+        "_fitting._release_context",
         "PrivateRelease.charge",
         rules.put_for("source.seeded", "False"),
         (checked("DPStandardScaler()", "check_seeded_flag"),),
@@ -682,7 +682,7 @@ MUTATIONS = [
     ),
     Mutation(
         "charged-twice",
-        "base",
+        "_fitting._release_context",
         "PrivateRelease.charge",
         rules.refusals_dropped("charges once"),
         ("test_noise_guard.py::test_nothing_is_drawn_before_the_charge_or_past_it",),
@@ -690,7 +690,7 @@ MUTATIONS = [
     ),
     Mutation(
         "published-without-a-charge",
-        "base",
+        "_fitting._fit_context",
         "PrivateFit.publish",
         rules.refusals_dropped("call charge first"),
         ("test_noise_guard.py::test_nothing_is_published_without_a_charge",),
@@ -698,7 +698,7 @@ MUTATIONS = [
     ),
     Mutation(
         "group-told-the-price-of-a-row",
-        "base",
+        "_fitting._fit_context",
         "PrivateFit.publish",
         rules.put_for("price.epsilon", "mechanism.epsilon"),
         (checked("DPStandardScaler()", "check_group_statement"),),
@@ -706,7 +706,7 @@ MUTATIONS = [
     ),
     Mutation(
         "relation-of-the-ledger-ignored",
-        "base",
+        "_fitting._release_context",
         "neighbors_of",
         rules.put_for("terms_of(accountant) if config is None else config", "DEFAULT_CONFIG"),
         (checked("DPStandardScaler()", "check_relation"),),

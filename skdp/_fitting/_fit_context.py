@@ -1,0 +1,413 @@
+"""The context of one private fit: read, charge, run, publish; see `skdp.base`."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from sklearn.utils import get_tags
+
+from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
+from skdp._data._kinds import known_kinds
+from skdp._data._lengths import check_lengths, computed_column, opened_table
+from skdp._data._output import check_output_setting
+from skdp._data._tables import RowsAndTarget, TableShape, read_array, read_target
+from skdp._fitting._arguments import forget_fitted
+from skdp._fitting._callers import check_callers
+from skdp._fitting._findings import report_declared_identifiers
+from skdp._fitting._fit_progress import FitProgress
+from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
+from skdp._privacy_statement import CENTRAL, PrivacyStatement
+from skdp._version import __version__
+from skdp.ledger import Allowance
+from skdp.ledger._report import (
+    describe_composition,
+    describe_part,
+    describe_relation,
+    describe_unit,
+)
+from skdp.ledger._state import Charge
+from skdp.mechanisms._stages import sampler_of, stages_of
+from skdp.noise._source import is_inside_release
+from skdp.utils._units import for_unit
+from skdp.utils._validation import public_inputs
+from skdp.utils._values import FrozenValue
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReadTable(FrozenValue):
+    """The rows of a fit after validation, with their public shape.
+
+    Parameters
+    ----------
+    rows : object
+        The rows in the form that the estimator's plan expects.
+    shape : TableShape
+        The public facts about the rows.
+    """
+
+    rows: object
+    shape: TableShape
+
+    @property
+    def X(self):
+        """The rows without their labels or targets."""
+        return self.rows.X if isinstance(self.rows, RowsAndTarget) else self.rows
+
+    @property
+    def y(self):
+        """The labels or targets of the rows, or None."""
+        return self.rows.y if isinstance(self.rows, RowsAndTarget) else None
+
+    def with_n_units(self, n_units):
+        """Return the table with the public number of privacy units, rows or persons."""
+        return replace(self, shape=replace(self.shape, n_rows=n_units))
+
+
+def read_numbers(estimator, X, y=None):
+    """Return the `ReadTable` of finite numbers, and of labels or targets if y is passed."""
+    X = opened_table(X)
+    rows = read_array(estimator, X, dtype=np.float64)
+    names = names_for_keys(estimator)
+    kinds = known_kinds(X)
+    shape = TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, kinds=kinds)
+    if y is not None or get_tags(estimator).target_tags.required:
+        rows = RowsAndTarget(rows, read_target(estimator, y, len(rows)))
+    return ReadTable(rows=rows, shape=shape)
+
+
+class FitHooks:
+    """Methods of a private estimator that `PrivateFit` calls; `PrivateEstimator` has them."""
+
+    def _read_table(self, X, y=None):
+        """Return the validated rows of a fit, a `ReadTable`.
+
+        Unless a subclass overrides it, rows are finite numbers in double precision.
+        """
+        return read_numbers(self, X, y)
+
+    def _check_rows(self, rows, plan):
+        """Raise `ValueError` if the plan cannot process a value of the rows."""
+
+    def _assumptions(self):
+        """Return descriptions of the facts that a fit assumes to be public."""
+        return public_inputs(self)
+
+
+def private_fit(estimator, n_tasks=None):
+    """Return the context of one private fit of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It has the parameters `accountant` and `random_state`, and `epsilon` unless it makes its
+        guarantee itself.
+    n_tasks : int, default=None
+        Number of stages that the fit reports to scikit-learn's callbacks; None if unknown.
+
+    Returns
+    -------
+    PrivateFit
+    """
+    return PrivateFit(estimator, FitProgress(estimator, n_tasks))
+
+
+class PrivateFit(PrivateRelease):
+    """Context of one private fit of an estimator, which enforces the order of its steps.
+
+    It is a `PrivateRelease`: it charges once, and noise comes only from the source that the charge
+    returns. Nothing is published without a charge. If a step fails before `publish`, the estimator
+    has no fitted attributes, and the charge is not refunded. Use `private_fit` to create one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It has the parameters `accountant` and `random_state`.
+    progress : FitProgress, default=None
+        Reports the progress of the fit; None reports nothing.
+
+    Examples
+    --------
+    In an estimator's ``fit``::
+
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            means = fit.run(plan, table)
+            fit.publish(plan, public=("the bounds",), mean_=means)
+    """
+
+    def __init__(self, estimator, progress=None):
+        super().__init__(
+            label=type(estimator).__name__,
+            accountant=estimator.accountant,
+            random_state=estimator.random_state,
+        )
+        self._estimator = estimator
+        self._is_published = False
+        self._public_charge = None
+        self.progress = progress
+
+    def __enter__(self):
+        self._forget()
+        super().__enter__()
+        if self.progress is not None:
+            self._settings.enter_context(self.progress)
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        if not self._is_published:
+            self._forget()
+        super().__exit__(kind, error, traceback)
+
+    @property
+    def _column_names(self):
+        return names_for_keys(self._estimator)
+
+    @property
+    def _is_released(self):
+        """True if the fitted attributes are set."""
+        return self._is_published
+
+    def _check_callers(self):
+        # The tools around an outer release were checked when that release began.
+        if not (is_inside_release() or isinstance(self._accountant, Allowance)):
+            check_callers(self._estimator, partial(raw_data_policy, self._config))
+
+    def read(self, X, y=None, *, groups=None, **options):
+        """Validate the data and return them with their public shape.
+
+        Each row is checked independently of the others, and nothing is computed from values.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows that the estimator accepts. For an estimator that is not a `PrivateEstimator` they
+            must be finite numbers, which are read in double precision without a copy if possible.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets, if the estimator needs them.
+        groups : array-like of shape (n_samples,), default=None
+            The person id of each row, if persons are the privacy unit.
+        **options
+            Options of the estimator's ``_read_table``, such as the classes of a partial fit.
+
+        Returns
+        -------
+        ReadTable
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the data are invalid, as in scikit-learn.
+        """
+        estimator = self._estimator
+        # A lazy target is computed once, to be counted and read.
+        y = computed_column(y)
+        if isinstance(estimator, FitHooks):
+            estimator._labels_in = non_positional_labels(X)
+            table = estimator._read_table(X, y, **options)
+        else:
+            table = read_numbers(estimator, X, y)
+        check_lengths(table.shape.n_rows, y=y)
+        return self.with_groups(table, groups)
+
+    @property
+    def guarantee(self):
+        """Guarantee that the fit must meet; see `guarantee_of`. Read it after the groups."""
+        params = self._estimator.get_params(deep=False)
+        return self.make_guarantee(params["epsilon"], params.get("delta", 0.0))
+
+    def with_groups(self, table, groups):
+        """Read the person ids and return the `ReadTable` with its number of privacy units."""
+        return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
+
+    def check_plan(self, plan):
+        super().check_plan(plan)
+        check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
+
+    def check_table(self, plan, table):
+        """Raise `ValueError` if the plan cannot process every row of the table.
+
+        Parameters
+        ----------
+        plan : Plan
+        table : ReadTable
+        """
+        if isinstance(self._estimator, FitHooks):
+            self._estimator._check_rows(table.rows, plan)
+        if plan.event != EMPTY_EVENT:
+            check_readable(table.rows)
+
+    def run(self, plan, table, **options):
+        """Charge a plan, then run it on the table, and return the released values.
+
+        Parameters
+        ----------
+        plan : Plan
+            The plan of this table.
+        table : ReadTable
+        **options
+            Further arguments of the plan's `run`, such as released weights to start from.
+
+        Returns
+        -------
+        object
+            The result of the plan's `run`.
+
+        Raises
+        ------
+        ValueError
+            If the plan cannot process the table; nothing was charged.
+        BudgetExceededError
+            If the budget does not cover the charge.
+        """
+        self.check_table(plan, table)
+        shape = table.shape
+        params = self._estimator.get_params(deep=False)
+        report_declared_identifiers(params, shape.names, shape.n_columns, shape.n_rows)
+        source = self.charge(plan)
+        if self.progress is not None:
+            self.progress.charged(plan, self.cost_of(plan))
+        return plan.run(table.rows, source, **options, **self.run_params)
+
+    def publish(
+        self,
+        mechanism,
+        *,
+        public=None,
+        sampler=None,
+        trust_model=CENTRAL,
+        stages=None,
+        is_size_public=True,
+        **released,
+    ):
+        """Set the fitted attributes and the privacy statement.
+
+        A text that is a `skdp.utils.UnitText` is written for the privacy unit; other strings are
+        used unchanged.
+
+        Parameters
+        ----------
+        mechanism : mechanism or plan
+            The one that was charged.
+        public : tuple of str, default=None
+            Descriptions of the facts that were assumed to be public. None means the numbers of rows
+            and columns, or the facts returned by ``_assumptions`` of a `PrivateEstimator`.
+        sampler : str, default=None
+            Description of the rows that each stage reads; None composes it from the stages.
+        trust_model : str
+            Description of who sees the raw data.
+        stages : tuple of Stage, default=None
+            The releases; None uses those of the mechanism.
+        is_size_public : bool, default=True
+            True if the number of privacy units, rows or persons, is assumed to be public.
+        **released
+            Fitted attributes: released values, and values computed from them.
+
+        Raises
+        ------
+        RuntimeError
+            If there was no charge, or it was refused.
+        """
+        if not self._is_charged:
+            raise RuntimeError("publish needs a charged plan: call charge first")
+        config = self.terms
+        if public is None and isinstance(self._estimator, FitHooks):
+            public = self._estimator._assumptions()
+        elif public is None:
+            public = public_inputs(self._estimator)
+        is_empty = mechanism.event == EMPTY_EVENT
+        if is_empty:
+            stages = ()
+        else:
+            stages = stages_of(mechanism) if stages is None else stages
+            stages = tuple(stage.for_unit(config.unit) for stage in stages)
+        if sampler is None or is_empty:
+            sampler = sampler_of(stages)
+        # A plan that is published without a charge, such as the plan of randomized response, has a
+        # cost but no charge.
+        charges = () if self._is_free else (self.public_charge(mechanism),)
+        price = charges[0] if charges else self.cost_of(mechanism)
+        part = charges[0].part if charges else None
+        if part is not None:
+            public = (*public, describe_part(part))
+        is_seeded = not is_empty and self._random_state is not None
+        for name, value in released.items():
+            setattr(self._estimator, name, value)
+        statement = PrivacyStatement(
+            estimator=self._label,
+            epsilon=price.epsilon,
+            delta=price.delta,
+            relation=config.relation,
+            unit=describe_unit(config.unit, config.max_rows, config.missing_ids),
+            mechanism=mechanism.name,
+            noise_scale=mechanism.scale,
+            sensitivity=mechanism.sensitivity,
+            composition=_describe_composition_of(self._accountant, config),
+            sampler=for_unit(sampler, config.unit),
+            public=tuple(for_unit(text, config.unit) for text in public),
+            seeded=is_seeded or any(charge.seeded for charge in charges),
+            record=self.ledger_entry.hash if self.ledger_entry else "",
+            version=__version__,
+            trust_model=trust_model,
+            neighbors=describe_relation(
+                config.relation, config.unit, config.max_rows, is_size_public=is_size_public
+            ),
+            dataset=dataset_of(self._accountant),
+            noise_multiplier=getattr(mechanism, "noise_multiplier", None),
+            stages=stages,
+            charges=charges,
+        )
+        self._estimator.privacy_ = self._statement_of_model(statement)
+        self._is_published = True
+
+    def _statement_of_model(self, fit_statement):
+        """Return the privacy statement of the fitted model.
+
+        After several calls of `partial_fit` it covers all of them, the last of which has the
+        statement `fit_statement`.
+        """
+        return fit_statement
+
+    def public_charge(self, mechanism):
+        """Return this fit's charge as the statement shows it, without its user and purpose.
+
+        Without an accountant it is the charge that would have been made. Every call returns the
+        same object, so that a report counts it once.
+        """
+        if self._public_charge is None:
+            self._public_charge = self._make_charge(mechanism)
+        return self._public_charge
+
+    def _make_charge(self, mechanism):
+        charge = self.ledger_entry
+        if charge is None:
+            cost = self.cost_of(mechanism)
+            charge = Charge(
+                self._label,
+                mechanism.event,
+                epsilon=cost.epsilon,
+                delta=cost.delta,
+                seeded=self._random_state is not None,
+                time="",
+                version=__version__,
+            )
+        # The statement is public. User, purpose, time and the number of earlier charges stay in
+        # the ledger.
+        return replace(charge, user="", purpose="", time="", sequence=0)
+
+    def _forget(self):
+        forget_fitted(self._estimator)
+
+
+def dataset_of(accountant):
+    """Return the name of the data set that an accountant charges for, "" without an accountant."""
+    return getattr(accountant, "dataset", "") or ""
+
+
+def _describe_composition_of(accountant, config):
+    """Return a description of how a fit's cost adds to the cost of others."""
+    if accountant is None:
+        return "none"
+    plan = getattr(accountant, "plan", None)
+    description = describe_composition(config.composition)
+    return description if plan is None else f"{plan}; {description}"

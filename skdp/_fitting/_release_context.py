@@ -1,0 +1,326 @@
+"""The context of one private release: its terms, its charge and the source of its noise."""
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from sklearn import config_context
+
+from skdp._data._dask import Run
+from skdp._data._persons import read_persons
+from skdp._fitting._findings import collect_findings, warn_of_findings
+from skdp.accounting import Composed, Guarantee
+from skdp.ledger._state import LedgerConfig
+from skdp.noise import NoiseGuard, RandomSource
+from skdp.noise._source import check_seed
+
+# Configuration of a fit without an accountant: it protects one row that is added or removed. Its
+# budget has no effect, since nothing is charged.
+DEFAULT_CONFIG = LedgerConfig(1.0, 0.0)
+# The event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
+EMPTY_EVENT = Composed(())
+
+
+GROUPS_WITHOUT_PERSON_UNIT = (
+    "groups were passed, so that the privacy unit is a person, but the accountant's unit is a "
+    "{unit}: open a ledger with unit='person', or leave groups out"
+)
+
+
+def relation_of(accountant):
+    """Return the neighboring relation of an accountant, "add_remove" if it is None."""
+    return terms_of(accountant).relation
+
+
+def terms_of(accountant):
+    """Return the configuration of an accountant: its relation, privacy unit and composition.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant or None
+        None protects one row that is added or removed.
+
+    Returns
+    -------
+    LedgerConfig
+
+    Raises
+    ------
+    ValueError
+        If `accountant` is neither None nor an accountant.
+    """
+    if accountant is None:
+        return DEFAULT_CONFIG
+    if not hasattr(accountant, "charge"):
+        raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
+    return accountant.config
+
+
+def raw_data_policy(config):
+    """Return "warn" or "raise": the reaction to a tool that computes from the raw rows."""
+    return getattr(config, "on_raw_data", "warn")
+
+
+def neighbors_of(accountant, config=None):
+    """Return the neighboring datasets of a fit's guarantee.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant or None
+        None means datasets that differ by one added or removed row.
+    config : LedgerConfig, default=None
+        The accountant's configuration, if it was read before.
+
+    Returns
+    -------
+    Neighbors
+        For a step of a planned pipeline, neighbors by one row, because the plan's cost already
+        covers a group of rows.
+    """
+    neighbors = (terms_of(accountant) if config is None else config).neighbors
+    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
+
+
+def guarantee_of(estimator):
+    """Return the guarantee that a fit of an estimator must meet.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Estimator with the parameters `epsilon` and `accountant`. Without a parameter `delta`, delta
+        is 0.
+
+    Returns
+    -------
+    Guarantee
+
+    Raises
+    ------
+    ValueError
+        If epsilon or delta is out of range.
+    """
+    params = estimator.get_params(deep=False)
+    return Guarantee(
+        epsilon=params["epsilon"],
+        delta=params.get("delta", 0.0),
+        neighbors=neighbors_of(params["accountant"]),
+    )
+
+
+def private_release(label, accountant=None, random_state=None):
+    """Return the context of one private release that is not the fit of an estimator.
+
+    Parameters
+    ----------
+    label : str
+        Name of the release, for the ledger.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged. With None nothing is recorded.
+    random_state : int or None, default=None
+        Seed of the noise; None draws it from the operating system.
+
+    Returns
+    -------
+    PrivateRelease
+
+    Examples
+    --------
+    >>> from skdp.base import private_release
+    >>> from skdp.mechanisms import LaplaceMechanism
+    >>> mechanism = LaplaceMechanism(epsilon=1.0, sensitivity=1.0)
+    >>> with private_release("a sum") as release:
+    ...     source = release.charge(mechanism)
+    ...     noisy = mechanism.release(17.0, random_state=source)
+    """
+    return PrivateRelease(label=label, accountant=accountant, random_state=random_state)
+
+
+class PrivateRelease:
+    """Context of one charge and of the noise that is added for it; see `private_release`.
+
+    Inside it, noise can be drawn only from the source that `charge` returns, so a release that is
+    not in the ledger cannot be made. A second charge raises. Data are checked to be finite
+    regardless of scikit-learn's ``assume_finite``, and NumPy's warnings, which may reveal the size
+    of a value, are suppressed.
+
+    Parameters
+    ----------
+    label : str
+        Name of the estimator or function, for the ledger.
+    accountant : PrivacyAccountant or None
+        The accountant that is charged.
+    random_state : int or None
+        Seed of the noise; None draws it from the operating system.
+    """
+
+    def __init__(self, *, label, accountant, random_state):
+        self._label = label
+        self._accountant = accountant
+        self._random_state = random_state
+        # A charge was tried, whether or not the accountant accepted it.
+        self._is_charge_tried = False
+        self._is_charged = False
+        # The plan released nothing, so that there is no entry in the ledger.
+        self._is_free = False
+        # The ids of persons, if these are the privacy unit.
+        self._persons = None
+        # The guarantee of the whole group, if the unit is a group of rows.
+        self._group_guarantee = None
+        self.ledger_entry = None
+
+    def __enter__(self):
+        # Also where no noise will be drawn: a wrong parameter is refused for every table.
+        check_seed(self._random_state)
+        # `_open_config` refuses a closed data set before its rows are read.
+        read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
+        self._config = read_config()
+        self._check_callers()
+        with ExitStack() as settings:
+            # Without this check, one row that is not finite makes a fit fail after its charge.
+            settings.enter_context(config_context(assume_finite=False))
+            # scikit-learn's checks sum the values: a warning would reveal an overflow.
+            settings.enter_context(np.errstate(all="ignore"))
+            self._noise_guard = settings.enter_context(NoiseGuard())
+            settings.enter_context(Run())
+            self._findings = settings.enter_context(collect_findings())
+            self._settings = settings.pop_all()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._settings.__exit__(kind, error, traceback)
+        # Warnings come last: if one is turned into an error, the released values are not lost.
+        if kind is None and self._is_released:
+            warn_of_findings(self._label, self._findings, self._column_names)
+
+    # Names of the table's columns, for warnings.
+    _column_names = None
+
+    @property
+    def _is_released(self):
+        """True if noisy values may have been returned to the user."""
+        return self._is_charged
+
+    def _check_callers(self):
+        """Check the tools around the release; only `PrivateFit` has something to check."""
+
+    @property
+    def terms(self):
+        """Configuration of the accountant; the unit is a person if `groups` were read."""
+        return replace(self._config, unit="person") if self._persons else self._config
+
+    def cost_of(self, plan):
+        """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.
+
+        A plan for a group of rows has the epsilon of one row. The group's is charged.
+        """
+        if plan.event == EMPTY_EVENT or self._group_guarantee is None:
+            return plan
+        return self._group_guarantee
+
+    def make_guarantee(self, epsilon, delta):
+        """Return the `Guarantee` of the privacy unit that the next charge is for."""
+        neighbors = neighbors_of(self._accountant, self.terms)
+        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
+        self._group_guarantee = guarantee if neighbors.max_rows > 1 else None
+        return guarantee
+
+    @property
+    def run_params(self):
+        """Arguments of a plan's `run` besides rows and noise: `persons`, if these are the unit."""
+        return {"persons": self._persons} if self._persons else {}
+
+    def read_groups(self, groups, n_rows):
+        """Read the person id of each row and return the number of privacy units.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,) or None
+            None leaves rows as the unit.
+        n_rows : int
+
+        Returns
+        -------
+        int
+            The number of rows, or with `groups` of persons.
+
+        Raises
+        ------
+        ValueError
+            If the accountant's unit is not a person, or `groups` are not valid ids.
+        """
+        unit = self._config.unit
+        if groups is None:
+            return n_rows
+        if self._accountant is not None and unit != "person":
+            raise ValueError(GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit))
+        self._persons = read_persons(groups, n_rows, self._config.missing_ids)
+        return self._persons.n_persons
+
+    def check_plan(self, plan):
+        """Raise `ValueError` if a plan cannot be run or published; called before the charge."""
+        if self.terms.unit != "person":
+            return
+        if self._persons is None:
+            raise ValueError(
+                "groups are missing, but the accountant's unit is a person: pass groups, the "
+                "person id of each row. A Pipeline or ColumnTransformer passes them on after "
+                "sklearn.set_config(enable_metadata_routing=True)"
+            )
+        if not getattr(plan, "by_person", False):
+            raise ValueError(
+                f"{self._label} with these parameters has no release whose unit is a person: "
+                "leave groups out, and use an accountant with unit='row' or unit='group'"
+            )
+
+    def charge(self, plan, size=None):
+        """Charge the plan's event and return the source of its noise.
+
+        Parameters
+        ----------
+        plan : Plan
+            It has `event`, `epsilon` and `delta`. A plan that releases nothing is not charged.
+        size : int, default=None
+            Number of values that an additive mechanism will release together. If it is passed, the
+            plan is first checked to support that many.
+
+        Returns
+        -------
+        RandomSource or None
+            None for a plan that releases nothing.
+
+        Raises
+        ------
+        RuntimeError
+            If there was a charge before, accepted or refused.
+        ValueError
+            If epsilon is too small for this number of values, a transformer's output does not fit
+            into the configured container, or the plan does not support persons.
+        BudgetExceededError
+            If the budget does not cover the charge.
+        """
+        if self._is_charge_tried:
+            raise RuntimeError(
+                "a private fit charges once: combine its releases in one plan "
+                "(skdp.mechanisms.JointMechanism)"
+            )
+        if size is not None:
+            plan.check_size(size)
+        self.check_plan(plan)
+        self._is_charge_tried = True
+        if plan.event == EMPTY_EVENT:
+            self._is_charged = self._is_free = True
+            return None
+        source = RandomSource(self._random_state)
+        if self._accountant is not None:
+            cost = self.cost_of(plan)
+            self.ledger_entry = self._accountant.charge(
+                plan.event,
+                epsilon=cost.epsilon,
+                delta=cost.delta,
+                label=self._label,
+                seeded=source.seeded,
+            )
+        self._is_charged = True
+        self._noise_guard.source = source
+        return source
