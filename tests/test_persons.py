@@ -17,7 +17,6 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import skdp.base
 from skdp import (
     DPPCA,
     DPAdditiveClassifier,
@@ -224,7 +223,7 @@ def first_release(monkeypatch, call, table, relation, *, n_persons=OTHERS + 1, r
         patch.setattr(kind, name, recorded)
 
     with monkeypatch.context() as patch:
-        patch.setattr(skdp.base, "read_persons", reading)
+        patch.setattr("skdp._fitting._release_context.read_persons", reading)
         for kind in (LaplaceMechanism, GaussianMechanism, GammaNormMechanism, GeometricMechanism):
             recording(kind, "release")
         for kind in (GaussianNoise, LaplaceNoise):
