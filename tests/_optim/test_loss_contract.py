@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdp._optim._loss import BoundedLoss
+from skdp._optim._loss import BoundedLoss, ClippableLoss
 from tests._optim import _broken_losses as zoo
 from tests._optim._all_losses import (
     BOUNDED,
     KINDS,
     LOSSES,
+    MODULES,
     draw,
     draw_far,
     kinds_in,
@@ -29,6 +30,15 @@ every_bounded_loss = pytest.mark.parametrize("loss", BOUNDED, ids=str)
 def test_every_loss_of_the_package_is_checked(kind):
     assert what_hinders(kind) is None, f"{kind.__name__}: {what_hinders(kind)}"
     assert kind in {type(loss) for loss in LOSSES}
+
+
+def test_losses_stand_in_files_named_after_losses():
+    """Files of `_optim` with other names are not searched for losses."""
+    kinds = [ClippableLoss]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    places = {kind.__module__ for kind in kinds if kind.__module__.startswith("skdp.")}
+    assert places <= {module.__name__ for module in MODULES}
 
 
 def test_what_hinders_a_loss_is_named():
