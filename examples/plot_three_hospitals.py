@@ -34,12 +34,12 @@ def model(epsilon, accountant, seed):
 
 # %%
 # One curator and one ledger: the pooled table. The curator can also fit one model a hospital for
-# the price of one, since each person is in one of the parts: ``partition`` is that declaration.
+# the price of one, since each person is in one of the parts: ``disjoint`` is that declaration.
 
 ledger = PrivacyAccountant(epsilon=2.0, delta=2e-6)
 pooled = np.concatenate(hospitals)
 model(1.0, ledger, 0).fit(X.iloc[pooled], y[pooled])
-for part, own in zip(ledger.partition("hospital", 3, by_index=True), hospitals, strict=True):
+for part, own in zip(ledger.disjoint("hospital", 3, by_index=True), hospitals, strict=True):
     model(1.0, part, 0).fit(X.iloc[own], y[own])
 print(f"spent of 2 by four fits: {ledger.epsilon_spent}")
 

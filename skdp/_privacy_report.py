@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -47,6 +47,22 @@ SOURCES = (
     "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
     "(2025), and N. Ponomareva et al., How to DP-fy ML (2023), section 5.3.3."
 )
+
+# Function that finds the steps of an estimator that learn from rows without a charge; at most one.
+# The package of pipelines knows these steps, but may not be imported here, so it registers it.
+_uncovered_readers: list[Callable] = []
+
+
+def register_uncovered_reader(describe_uncovered_steps):
+    """Set the function that finds the steps that learn from rows without a charge.
+
+    Parameters
+    ----------
+    describe_uncovered_steps : callable
+        Function of an estimator that returns a list of pairs: the name of a step, "" for the
+        estimator itself, and a description.
+    """
+    _uncovered_readers[:] = [describe_uncovered_steps]
 
 
 @dataclass(frozen=True)
@@ -147,10 +163,13 @@ class PrivacyReport(FrozenValue):
     audits : tuple
         Results of attacks, from `skdp.audit`.
     without_statement : tuple of str
-        Names of the steps and models that have no privacy statement.
+        Names of the steps and models that no guarantee covers: they learn from rows without a
+        charge, or may do so. Steps that learn nothing are omitted.
     totals : tuple of Total, default=()
         The total cost of the fits, the figure to quote. Several ledgers add up, unless their
         relations or privacy units differ: then there is one total per ledger.
+    uncovered : tuple of str, default=()
+        A sentence on each name in `without_statement`, with a remedy.
     made : str, default=now
         Time at which the document was created, UTC.
     version : str, default=this version
@@ -163,6 +182,7 @@ class PrivacyReport(FrozenValue):
     audits: tuple
     without_statement: tuple
     totals: tuple = ()
+    uncovered: tuple = ()
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: str = __version__
 
@@ -185,6 +205,7 @@ class PrivacyReport(FrozenValue):
             "totals": [dict(vars(total)) for total in self.totals],
             "guarantees": [statement.to_dict() for statement in self.statements],
             "without_statement": list(self.without_statement),
+            "uncovered": list(self.uncovered),
             "budgets": [budget.to_dict() for budget in self.budgets],
             "audits": [audit.to_dict() for audit in self.audits],
             "assumptions": list(ASSUMPTIONS),
@@ -271,6 +292,8 @@ class PrivacyReport(FrozenValue):
 
     def _sections(self):
         yield self.summary.section()
+        if self.uncovered:
+            yield Section("Not covered by any guarantee", notes=self.uncovered)
         if self.statements:
             is_planned = any("part of a plan" in s.composition for s in self.statements)
             notes = (PLANNED_TOGETHER,) if is_planned else ()
@@ -280,10 +303,6 @@ class PrivacyReport(FrozenValue):
             # A single statement is itself the total.
             yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
-        if self.without_statement:
-            text = "has no privacy statement: what it learned from rows is not covered."
-            notes = tuple(f"{name} {text}" for name in self.without_statement)
-            yield Section("Not known to be private", notes=notes)
         for budget in self.budgets:
             yield budget.section(f"Budget and ledger of {budget.dataset!r}")
         yield Section("Assumptions", notes=ASSUMPTIONS)
@@ -297,19 +316,18 @@ def _conclusion(report):
     """Yield the sentences of the conclusion of a report."""
     if not report.statements:
         yield "This report is about the budget of data, not about a model."
-    is_whole = not report.without_statement
-    if not is_whole:
-        names = ", ".join(report.without_statement)
+    names = ", ".join(report.without_statement)
+    if names:
         yield (
-            f"NOT ALL OF IT IS PRIVATE: nothing is known about {names}, so that the whole has no "
-            "guarantee."
+            f"NOT COVERED by any guarantee: {names}. Therefore the whole has no guarantee of "
+            "differential privacy."
         )
     for total in report.totals:
         cost = format_rounded_up(total.epsilon, total.delta)
         unit = _unit_of_total(report, total)
-        subject = total.of if is_whole else f"The private part of {total.of}"
+        subject = total.of[:1].upper() + total.of[1:] if names else total.of
         yield f"{subject} is ({cost})-differentially private for each {unit}."
-        yield _plain_words(total, unit)
+        yield _plain_words(total, unit, "any result of that part" if names else "any result")
     if report.statements and not report.totals:
         yield "Nothing was released, so nothing was charged."
     if any(statement.seeded for statement in report.statements):
@@ -318,8 +336,8 @@ def _conclusion(report):
         yield "VIOLATION: an attack disproves a claim of this report."
 
 
-def _plain_words(total, unit):
-    """Return a description of a guarantee without symbols."""
+def _plain_words(total, unit, result):
+    """Return a description of a guarantee without symbols; `result` names what it is about."""
     if not total.epsilon <= MAX_WORDS_EPSILON:
         return (
             f"That is weak: what is released may say nearly everything about a {unit}, and the "
@@ -328,12 +346,12 @@ def _plain_words(total, unit):
     # Rounded up, like all costs.
     factor = math.ceil(100.0 * math.exp(total.epsilon)) / 100.0
     words = (
-        f"Whether the data of one {unit} were used or not, any result is at most {factor:,.2f} "
+        f"Whether the data of one {unit} were used or not, {result} is at most {factor:,.2f} "
         f"times as likely with them as without, or the other way round"
     )
     if "replace" in total.neighbors.partition(":")[0]:
         words = (
-            f"Whatever values the data of one {unit} have, any result is at most {factor:,.2f} "
+            f"Whatever values the data of one {unit} have, {result} is at most {factor:,.2f} "
             "times as likely with them as with others"
         )
     if total.delta:
@@ -356,11 +374,14 @@ def _unit_of_total(report, total):
 
 def _facts(report):
     """Yield the facts of the first page as pairs of a name and a text."""
+    if report.without_statement:
+        yield "not covered", "; ".join(report.without_statement)
     for total in report.totals:
         place = f"data set {total.dataset!r}" if total.dataset else "in no ledger of this report"
         cost = _cost_in_words(total.epsilon, total.delta)
         charges = "1 charge" if total.n_charges == 1 else f"{total.n_charges} charges"
-        yield "total of the model", f"{cost}; {charges}, {place}"
+        part = "private part" if report.without_statement else "model"
+        yield f"total of the {part}", f"{cost}; {charges}, {place}"
     for budget in report.budgets:
         n_charges = len(budget.charges)
         charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
@@ -465,9 +486,11 @@ def privacy_line(model):
     datasets = dict.fromkeys(s.dataset for s in statements if s.dataset)
     records = ", ".join(hash_[:12] for hash_ in charges)
     ledger = f"data set {', '.join(map(repr, datasets))}, record {records}" if charges else "none"
-    line = f"Privacy: {_cost_in_words(epsilon, delta)} per {units}; ledger: {ledger}"
-    if contents.without_statement:
-        line += f"; NOT private: {', '.join(contents.without_statement)}"
+    cost = f"{_cost_in_words(epsilon, delta)} per {units}"
+    line = f"Privacy: {cost}; ledger: {ledger}"
+    if uncovered := contents.uncovered():
+        names = ", ".join(uncovered)
+        line = f"Privacy: NOT COVERED: {names}; the rest: {cost}; ledger: {ledger}"
     if any(s.seeded for s in statements):
         line += "; the noise is SEEDED"
     return line
@@ -575,13 +598,17 @@ def privacy_report(
     # A ledger is no release: it is named only where the report is about nothing else.
     models = [source for source in sources if not hasattr(source, "charge")] or sources
     description = " and ".join(type(source).__name__ for source in models)
+    uncovered = contents.uncovered()
+    if uncovered:
+        description = f"the private part of {description}"
     return PrivacyReport(
         title=str(title),
         statements=tuple(contents.statements),
         totals=tuple(contents.totals(description)),
         budgets=tuple(contents.budgets.values()),
         audits=results,
-        without_statement=tuple(contents.without_statement),
+        without_statement=tuple(uncovered),
+        uncovered=tuple(f"{name} {text}." for name, text in uncovered.items()),
     )
 
 
@@ -593,8 +620,6 @@ class _ReportContents:
     statements : list of PrivacyStatement
     releases : list of Release
         Each statement with the containers that its estimator is nested in.
-    without_statement : list of str
-        Names of the estimators that have no statement.
     budgets : dict
         Maps a data set's name and last hash to its `BudgetReport`.
     plan_costs : dict
@@ -608,7 +633,6 @@ class _ReportContents:
         self.plan_costs = {}
         self.statements = []
         self.releases = []
-        self.without_statement = []
         self.budgets = {}
         self.configs = {}
         # The plan of the container that is being added, if any, and the number of plans so far.
@@ -616,6 +640,10 @@ class _ReportContents:
         self._n_plans = 0
         # The outermost wrapper without privacy of the estimator that is being added.
         self._wrapper = None
+        # The outermost estimators without a statement, whose steps may learn without a charge.
+        self._judged = []
+        # True within one of them.
+        self._is_judged = False
 
     def select_statements(self, is_selected):
         """Select some statements, with their plans; `all_statements` still has all of them."""
@@ -669,7 +697,9 @@ class _ReportContents:
         nested_estimators = _nested_estimators(source)
         parameters = source.get_params(deep=False)
         begins_wrapper = False
+        was_judged = self._is_judged
         if hasattr(source, "privacy_"):
+            self._is_judged = False
             nominal = parameters.get("epsilon", 0.0), parameters.get("delta", 0.0)
             self._add_statement(source.privacy_, outer_charges, nominal)
             outer_charges = (*outer_charges, *source.privacy_.charges)
@@ -679,11 +709,12 @@ class _ReportContents:
                 self.plan_costs |= {charge.hash: cost for charge in source.privacy_.charges}
         elif "epsilon" in parameters:
             raise ValueError(f"{name} is not fitted: it has no privacy statement")
-        elif not nested_estimators or _wrapped_estimators(source):
-            # A search without a statement chose its best model by raw scores of the same rows, and
-            # other wrappers may have learned from the rows, too.
-            self.without_statement.append(name)
-            begins_wrapper = self._wrapper is None and bool(nested_estimators)
+        else:
+            if not self._is_judged:
+                self._judged.append((name, source))
+                self._is_judged = True
+            is_wrapper = bool(_wrapped_estimators(source))
+            begins_wrapper = self._wrapper is None and is_wrapper
         self._add_ledger(parameters.get("accountant"))
         # The plan of the outermost container covers all steps within it.
         plan = getattr(source, "_budget_plan", None)
@@ -699,6 +730,23 @@ class _ReportContents:
             self._plan = None
         if begins_wrapper:
             self._wrapper = None
+        self._is_judged = was_judged
+
+    def uncovered(self):
+        """Return the descriptions of the steps that learn from rows without a charge.
+
+        Returns
+        -------
+        dict
+            Maps the name of each step or model to a description with a remedy.
+        """
+        descriptions = {}
+        (describe_uncovered_steps,) = _uncovered_readers
+        for name, estimator in self._judged:
+            for step_name, description in describe_uncovered_steps(estimator):
+                full_name = f"{name}: {step_name}" if step_name else name
+                descriptions[full_name] = description
+        return descriptions
 
     def totals(self, description):
         """Yield the total cost of all statements; see `total_costs`."""

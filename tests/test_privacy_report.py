@@ -10,8 +10,8 @@ import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
 from skdp import (
     DPLogisticRegression,
@@ -77,6 +77,47 @@ def test_what_is_gathered(report, pipe, accountant):
     assert report.without_statement == ("Pipeline: standardscaler (StandardScaler)",)
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.title = "x"
+
+
+def test_a_leaky_pipeline_begins_with_what_is_not_covered(report):
+    first, *others = report.summary.conclusion
+    assert first.startswith("NOT COVERED by any guarantee: Pipeline: standardscaler")
+    assert any(text.startswith("The private part of Pipeline is") for text in others)
+    assert [name for name, _ in report.summary.facts][:2] == [
+        "not covered",
+        "total of the private part",
+    ]
+    assert "use DPStandardScaler" in report.uncovered[0]
+    text = report.to_text()
+    assert text.index("Not covered by any guarantee\n") < text.index("Releases of this report")
+
+
+PLAIN_STEPS = {
+    "stateless": Normalizer(),
+    "declared": OneHotEncoder(categories=[[0.5, 1.0]] * 3, handle_unknown="ignore"),
+    "passthrough": "passthrough",
+    "learns": StandardScaler(),
+    "in a container": FeatureUnion([("a", Normalizer()), ("b", StandardScaler())]),
+    "sparse by density": make_column_transformer(
+        (OneHotEncoder(categories=[[0.5, 1.0]], handle_unknown="ignore"), [0])
+    ),
+    "accepted container": make_column_transformer((Normalizer(), [0, 1]), sparse_threshold=0),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_STEPS)
+def test_a_report_covers_what_check_pipeline_accepts(name):
+    X, y = table()
+    pipe = make_pipeline(PLAIN_STEPS[name], DPLogisticRegression(1.0, data_norm=2.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipe.fit(X, y)
+    check = check_pipeline(pipe)
+    report = privacy_report(pipe)
+    uncovered = [f for f in check if f.problem == "not private"]
+    assert bool(report.without_statement) != check.accepted
+    assert len(report.uncovered) == len(uncovered)
+    assert report.summary.conclusion[0].startswith("NOT COVERED") != check.accepted
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -198,8 +239,9 @@ def test_parts_within_parts(accountant):
     model = make_pipeline(columns, LogisticRegression()).fit(X, y)
     report = privacy_report(model)
     assert [s.estimator for s in report.statements] == ["DPStandardScaler"]
-    assert len(report.without_statement) == 2
-    assert "standardscaler" in report.without_statement[0]
+    found = [name.rpartition("__")[2].partition(" ")[0] for name in report.without_statement]
+    assert found == ["standardscaler", "sparse_threshold", "Pipeline:"]
+    assert "logisticregression" in report.without_statement[2]
 
 
 def test_json_of_a_score_that_is_no_number():
@@ -217,7 +259,7 @@ def test_a_search_that_is_not_private_is_named():
     search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
     found = privacy_report(search)
     assert found.without_statement == ("GridSearchCV",) and len(found.statements) == 1
-    assert "GridSearchCV has no privacy statement" in " ".join(found.to_text().split())
+    assert "GridSearchCV chooses by scores on private rows" in " ".join(found.to_text().split())
 
 
 def test_two_data_sets_of_one_ledger(tmp_path):
@@ -334,7 +376,7 @@ def test_the_first_page_warns():
     search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
     broken = EpsilonAudit(3.0, 0.5, 0.0, 0.95, "worst_case", "a mean", 100)
     words = " ".join(privacy_report(search, audits=[broken]).summary.conclusion)
-    assert "NOT ALL OF IT IS PRIVATE" in words and "VIOLATION" in words
+    assert "NOT COVERED" in words and "VIOLATION" in words
     weak = DPMeanTransformer(50.0, bounds=(0, 1)).fit(X)
     assert "That is weak" in " ".join(privacy_report(weak).summary.conclusion)
     with pytest.warns(Warning, match="seed"):

@@ -100,7 +100,7 @@ def test_a_single_best_model_is_not_the_total():
     accountant = ledger()
     search = GridSearchCV(model(accountant), {"C": [0.1, 1.0]}, cv=KFold(3)).fit(X, Y)
     text = " ".join(privacy_report(search).to_text().split())
-    assert "Total: GridSearchCV is (1.75, 7e-06)" in text
+    assert "Total: the private part of GridSearchCV is (1.75, 7e-06)" in text
     assert text.index("GridSearchCV is (1.75, 7e-06)") < text.index("DPLogisticRegression")
 
 

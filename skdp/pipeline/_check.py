@@ -9,6 +9,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
 from skdp._fitting._callers import find_raw_settings
+from skdp._privacy_report import register_uncovered_reader
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
@@ -278,6 +279,41 @@ def check_pipeline(
         accepted=not refused_steps,
         **total | {"exact": has_known_charges and total["exact"]},
     )
+
+
+def describe_uncovered_steps(estimator):
+    """Return the steps that learn from rows without a charge, with a description of each.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A pipeline, a search or another estimator without a privacy statement.
+
+    Returns
+    -------
+    list of (str, str)
+        Name of the step, "" for the estimator itself, and a sentence with a remedy. Steps that the
+        pipeline's plan declares public are included, because no guarantee covers them.
+    """
+    public_steps = getattr(estimator, "_public_steps", ())
+    steps = list(_look_inside(estimator, "", None))
+    declared_public = [s for s in unaccepted(steps) if s not in unaccepted(steps, public_steps)]
+    described_steps = []
+    for step in unaccepted(steps):
+        if step.kind == "local":
+            # Each of its reports is charged.
+            continue
+        class_name = type(step.estimator).__name__
+        name = f"{step.name} ({class_name})" if is_estimator(step.estimator) else step.name
+        text = f"{REASONS[step.kind]}; {step.advice}"
+        if step in declared_public:
+            text = f"{REASONS[step.kind]}; the analyst declared what it learns public"
+        described_steps.append((name if step.name else "", text))
+    return described_steps
+
+
+# Privacy reports name these steps, but may not import this package.
+register_uncovered_reader(describe_uncovered_steps)
 
 
 def _may_charge(step):

@@ -251,7 +251,7 @@ FRAMES = (
     "a data frame of what may be words takes its types from all cells, so that one changes "
     "the others: use set_output(transform='default')"
 )
-DENSITY = "sparse_output_ tells an exact count: use sparse_threshold=0, or dense steps"
+DENSITY = "sparse_output_ reveals an exact count: use sparse_threshold=0, or dense steps"
 LOCAL = "each transform is a charge, predictions too; no plan of fits can hold it"
 FROZEN = "name it in public_steps if what it makes of a row depends on that row alone"
 FITTED = (
