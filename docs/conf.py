@@ -1,12 +1,13 @@
 """Sphinx configuration. ``.ci/docs`` builds the pages."""
 
-import os
 import re
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parent))
 
+from _cards import CardPicture
 from sphinx_gallery.sorting import ExplicitOrder
 
 import skdp
@@ -109,26 +110,56 @@ def skip_others(app, what, name, obj, skip, options):
 
 
 def add_contents(app, docname, source):
-    """Append a table of contents, which would be shown as code where Sphinx does not run.
+    """Append tables of contents, which would be shown as code where Sphinx does not run.
 
-    The index of a part lists the pages that it links to, in that order.
+    The index of a part lists the pages that it links to, in that order, in the groups that its bold
+    lines name. The API reference is grouped by its headings.
     """
     if docname == "index":
-        entries = PARTS
+        groups = [("", PARTS)]
     elif docname == "benchmarks/README":
-        entries = ["*"]
+        groups = [("", ["*"])]
+    elif docname == "api/index":
+        groups = []
+        source[0] = with_captions(source[0])
     elif docname in PARTS:
-        folder = Path(docname).parent
-        links = re.findall(r"^- \[[^]]*\]\(([\w./]+)\.md\)", source[0], flags=re.M)
-        entries = [os.path.relpath(folder / link, folder) for link in dict.fromkeys(links)]
+        groups = linked_pages(source[0])
     else:
-        entries = []
-    if entries:
+        groups = []
+    for caption, entries in groups:
+        caption_line = f":caption: {caption}\n" if caption else ""
         contents = "\n".join(entries)
-        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n\n{contents}\n```\n"
+        source[0] += f"\n\n```{{toctree}}\n:hidden:\n:glob:\n{caption_line}\n{contents}\n```\n"
+
+
+def linked_pages(text):
+    """Return the groups of an index as pairs of a caption and the pages that it links to."""
+    groups = [("", [])]
+    for bold, link in re.findall(
+        r"^(?:\*\*(.*)\*\*$|- \[[^]]*\]\(([\w./]+)\.md\))", text, flags=re.M
+    ):
+        if bold:
+            groups.append((bold, []))
+        else:
+            groups[-1][1].append(link)
+    return [(caption, links) for caption, links in groups if links]
+
+
+def with_captions(text):
+    """Return the API reference with each heading as the caption of its table of contents."""
+    lines, heading = [], ""
+    for line in text.split("\n"):
+        if line.startswith("## "):
+            heading = line.removeprefix("## ").partition(": ")
+            heading = heading[2] or heading[0]
+        lines.append(line)
+        if line.strip() == ":toctree: generated":
+            lines.append(line.replace(":toctree: generated", f":caption: {heading.capitalize()}"))
+    return "\n".join(lines)
 
 
 def setup(app):
+    app.add_directive("card-picture", CardPicture)
     app.connect("autodoc-process-docstring", link_pages)
     app.connect("autodoc-process-docstring", unlink_inherited)
     app.connect("autodoc-process-docstring", quote_fitted)
