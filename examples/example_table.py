@@ -1,10 +1,9 @@
 """
-The rows that several examples learn from
-=========================================
+The table that several examples use
+===================================
 
-The made people of `skdp.datasets`, or Adult, a table of the census of the United States, if the
-environment variable ``SKDP_DATA`` names a folder with ``adult_train.csv.gz`` and
-``adult_test.csv.gz``.
+The simulated customers of `skdp.datasets`, or Adult, a table of the US census, if the environment
+variable ``SKDP_DATA`` names a folder with ``adult_train.csv.gz`` and ``adult_test.csv.gz``.
 """
 
 import csv
@@ -21,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from skdp import DPTableVectorizer
 from skdp.datasets import make_customers
 
-# What the census publishes about its own form: bounds and categories, never read off the data.
+# Bounds and categories from the published census form, not from the data.
 BOUNDS = {
     "age": (17, 90),
     "education_num": (1, 16),
@@ -67,11 +66,11 @@ def to_unit_range(X, bounds):
     return (np.clip(X.astype(float), low, high) - low) / (high - low)
 
 
-to_unit_range.__skdp_kind__ = "stateless"  # each row by itself: `check_pipeline` cannot know
+to_unit_range.__skdp_kind__ = "stateless"  # row-wise, which `check_pipeline` cannot verify
 
 
 def make_encoder():
-    """Return the public front of the pipeline: one-hot, min-max, rows of norm 1."""
+    """Return the public preprocessor: one-hot encoding, min-max scaling, rows of norm 1."""
     n_numbers = len(BOUNDS)
     columns = list(range(n_numbers + len(CATEGORIES)))
     categories = [np.array(names.split(), dtype=object) for names in CATEGORIES.values()]
@@ -82,24 +81,24 @@ def make_encoder():
 
 
 def load_table():
-    """Return X, y, X_test, y_test with rows of norm 1 at most, encoded by what is public."""
+    """Return X, y, X_test, y_test, encoded by public facts, with rows of norm at most 1."""
     folder = os.environ.get("SKDP_DATA")
-    # Bounds and categories are those of the form that people filled in: nothing is learned.
+    # Bounds and categories are those of the census form, so that nothing is learned.
     if folder:
         table, y, table_test, y_test = read_adult(folder)
         encoder = make_encoder().fit(table)
         X, X_test = encoder.transform(table), encoder.transform(table_test)
-        print(f"Adult: {len(y)} rows to train on, income above 50 000 dollars or not")
+        print(f"Adult: {len(y)} rows to train on, income above $50,000 or not")
     else:
         people = make_customers()
         encoder = DPTableVectorizer(numeric="scaled", **people.schema)
         X = encoder.fit_transform(people.data).toarray()
         X, X_test, y, y_test = train_test_split(X, people.target, random_state=0)
-        print(f"Made people: {len(y)} rows to train on, who renews a contract")
+        print(f"Simulated customers: {len(y)} rows to train on, contract renewed or not")
     return X, y, X_test, y_test
 
 
 if __name__ == "__main__":
     X, y, X_test, y_test = load_table()
     print(f"{X.shape[1]} columns, {len(y_test)} rows to test on")
-    print(f"share of the larger class: {np.bincount(y_test).max() / len(y_test):.3f}")
+    print(f"fraction of the larger class: {np.bincount(y_test).max() / len(y_test):.3f}")

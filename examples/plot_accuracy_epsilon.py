@@ -1,11 +1,11 @@
 """
-Accuracy against epsilon, for each mechanism
-============================================
+Accuracy against epsilon, by mechanism
+======================================
 
-`DPLogisticRegression` can put its noise in three places: on the finished weights ("output"), on
-the objective before it is minimized ("objective"), or on every gradient on the way ("gradient").
-"auto", the default, chooses one of the last two from public quantities: the shape of the table,
-epsilon, delta and the norm of a row. Nothing else is set here.
+`DPLogisticRegression` can add its noise in three places: to the final weights ("output"), to the
+objective before it is minimized ("objective"), or to the gradient of every step ("gradient").
+"auto", the default, chooses "objective" or "gradient" from public quantities: the shape of the
+table, epsilon, delta and the bound on the norm of a row. All other parameters have their defaults.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ X, y, X_test, y_test = load_table()
 # Fits at several epsilons
 # ------------------------
 #
-# Noise comes from the operating system, so every run of this page draws other dots. Each fit to
-# private rows costs its epsilon. Choosing an epsilon by such a curve costs the sum of all fits, and
-# its scores are not private. So draw the curve for public rows, or for made-up rows like yours.
+# Noise comes from the operating system, so every run of this page gives other results. Each fit to
+# private rows costs its epsilon. If you choose epsilon from such a curve, you pay for all of its
+# fits, and its scores are not private. So compute the curve on public or simulated rows like yours.
 
 epsilons = np.array([0.1, 0.3, 1.0, 3.0])
 mechanisms = ["output", "objective", "gradient", "auto"]
@@ -34,13 +34,13 @@ for i, mechanism in enumerate(mechanisms):
         model = DPLogisticRegression(epsilon, delta=1e-5, mechanism=mechanism)
         scores[i, j] = [model.fit(X, y).score(X_test, y_test) for _ in range(5)]
         if mechanism == "auto":
-            print(f"epsilon {epsilon:<4g} auto takes {model.mechanism_}")
+            print(f"epsilon {epsilon:<4g} auto chooses {model.mechanism_}")
 reference = LogisticRegression(C=100, max_iter=1000).fit(X, y).score(X_test, y_test)
 majority = max(y_test.mean(), 1 - y_test.mean())
 
 # %%
-# **What to see:** noise on the finished weights costs the most accuracy. The other two are close
-# to each other and, from some epsilon on, close to the model without privacy. "auto" follows
+# **Result:** noise on the final weights costs the most accuracy. The other two mechanisms are close
+# to each other and, above a certain epsilon, to the model without privacy. "auto" chooses between
 # them without reading the rows.
 
 figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")

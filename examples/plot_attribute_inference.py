@@ -1,12 +1,12 @@
 """
-What is her secret? What a model adds to statistics
-===================================================
+Attribute inference: secrets that a model reveals
+=================================================
 
-An attacker need not ask who was in the table: often he knows that, and wants a column that he does
-not know. What he can tell from the other columns, or from a model of other rows, is statistics: he
-would tell it of somebody who is not in the table (Jayaraman and Evans 2022). The gain from a model
-that was fitted to the row is what the table gave away. The rows are made, and the secret column
-follows from no other.
+An attacker may know who is in the table, and want a column that they do not know. Whatever the
+attacker can infer from the other columns, or from a model of other rows, is statistics: the same
+inference works for a person who is not in the table (Jayaraman and Evans 2022). Only the gain from
+a model that was fitted to the row is a leak. The rows are simulated, and the secret column is
+independent of all others.
 
 Run it as ``python examples/plot_attribute_inference.py [image]``.
 """
@@ -34,14 +34,14 @@ y = (X[:, 1:6].sum(axis=1) + rng.normal(0.0, 1.0, n_rows) > 2.5).astype(int)
 # The attack
 # ----------
 #
-# The attacker knows the row's other columns and its label, and has a guess of the secret from
-# these alone. He asks the model about the row with each value of the secret column in turn, and
-# compares the answers with those of models that were fitted without the row. How much that
-# difference counts beside his guess he learns on models of his own.
+# The attacker knows the row's other columns and its label, and guesses the secret from these. Then
+# the attacker queries the model with each value of the secret column, and compares the answers with
+# those of models that were fitted without the row. How to weigh that difference against the guess
+# is learned from shadow models.
 #
-# Half of the rows are drawn, a model is fitted to them and another one to the others, and so on.
-# So every row is attacked with a model that was fitted to it and with one that was not, and their
-# difference is taken in pairs.
+# A model is fitted to a random half of the rows and another one to the other half, several times.
+# So every row is attacked with models that were fitted to it and with models that were not, and the
+# difference is computed in pairs.
 
 
 def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95):
@@ -108,12 +108,12 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
 
 
 # %%
-# What a claim allows
-# -------------------
+# The bound of a claim
+# --------------------
 #
-# All halves have one size, so that a row that takes part does so in the place of another. A claim
-# for a replaced row bounds the share with the row by ``success_bound`` of the share without it, and
-# ε for a removed row is 2 ε for a replaced one (``docs/theory/auditing.md`` has the proof).
+# All halves have the same size, so a row that takes part replaces another one. ``success_bound``
+# bounds the success with the row by the success without it under a claim for a replaced row, and ε
+# for a removed row is 2 ε for a replaced one (``docs/theory/auditing.md`` has the proof).
 
 epsilon = 0.25
 trees = {"delta": 0.0, "bounds": (0, 1), "n_estimators": 20, "max_depth": 8}
@@ -129,9 +129,9 @@ for name, shares in found.items():
     print(f"{name}: {told}; ε = {epsilon} allows {allowed:.3f}")
 
 # %%
-# **What to see:** with the other columns alone, or with a model of other rows, the secret is told
-# as often as by a coin. The forest tells that of most rows that it was fitted to, more often than
-# any model could whose claim of ε = 0.25 is true (dashed). The private model gains nothing.
+# **Result:** with the other columns alone, or with a model of other rows, the attacker is right as
+# often as a coin. The forest reveals the secret of most rows that it was fitted to, more often than
+# any model for which the claim ε = 0.25 holds (dashed). The private model reveals nothing.
 
 figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
 has = list(found["forest"])[:3]
@@ -140,9 +140,9 @@ for shift, (name, shares) in zip((-0.27, 0.0, 0.27), found.items(), strict=True)
     bars = axes.bar(np.arange(3) + shift, value, 0.27, yerr=half, label=name)
     axes.bar_label(bars, fmt="%.0f", padding=2)
 most = 100 * success_bound(found[f"private forest, ε = {epsilon}"][has[1]][0], 2 * epsilon)
-axes.plot([1.55, 2.45], [most, most], "k--", label=f"most that ε = {epsilon} allows")
+axes.plot([1.55, 2.45], [most, most], "k--", label=f"maximum that ε = {epsilon} allows")
 axes.set_xticks(range(3), has)
-axes.set(xlabel="what the attacker has", ylabel="secrets told rightly, %", ylim=(0, 110))
+axes.set(xlabel="knowledge of the attacker", ylabel="secrets guessed correctly, %", ylim=(0, 110))
 axes.legend(loc="upper left", ncols=2)
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)

@@ -1,11 +1,11 @@
 """
-What many Gaussian releases cost, by six ways of adding up
-==========================================================
+The cost of many Gaussian releases, by composition rule
+=======================================================
 
 Each release alone is (0.05, 1e-5)-differentially private. Basic composition adds the epsilons, as
-if every release had its worst outcome. The other methods use that this is very unlikely. Basic,
-zCDP and RDP at one order stay valid when an analyst chooses each release after seeing the last.
-The others are for a schedule that is fixed beforehand.
+if every release had its worst outcome. The other rules use the fact that this is very unlikely.
+Basic, zCDP and RDP at one order stay valid when an analyst chooses each release after seeing the
+previous ones. The others require a schedule that is fixed beforehand.
 """
 
 import sys
@@ -21,9 +21,9 @@ release = Gaussian(gaussian_noise_multiplier(0.05, 1e-5))
 counts = np.unique(np.geomspace(1, 500, 25).astype(int))
 
 # %%
-# **What to see:** basic composition leaves the picture before a hundred releases. zCDP and RDP at
-# the best order are the same line for Gaussian noise. RDP at one order meets them where that order
-# is the best. PLD, which is exact up to rounding, is the lowest.
+# **Result:** basic composition leaves the figure before a hundred releases. zCDP and RDP at the
+# best order give the same curve for Gaussian noise. RDP at a fixed order touches it where that
+# order is the best. PLD, which is exact up to rounding, is the lowest.
 
 display = CompositionDisplay.from_event(release, counts, delta=1e-5, rdp_order=12.0).plot()
 display.ax_.set(ylim=(0, 5), title="Gaussian releases of ε = 0.05 each")
@@ -34,11 +34,11 @@ else:
     plt.show()
 
 # %%
-# **Where the lines meet.** For Gaussian releases whose noise is σ times the sensitivity, the order
-# that is the best for k releases solves (α - 1)² k / (2σ²) = ln(1/δ) in the conversion of Mironov
-# 2017; there the line of RDP at α touches that of zCDP. A text in wide use says of σ = 200 and
-# δ = 1e-5 that RDP at α = 20 meets zCDP near k = 300. By the formula it is α = 60 that does so, and
-# α = 20 is the best order for ten times as many releases.
+# **Where the curves meet.** For Gaussian releases with noise of σ times the sensitivity, the best
+# order for k releases solves (α - 1)² k / (2σ²) = ln(1/δ) in the conversion of Mironov 2017; there
+# the curve of RDP at α touches that of zCDP. A widely used text states that for σ = 200 and δ =
+# 1e-5 RDP at α = 20 meets zCDP near k = 300. By the formula this is true of α = 60, and α = 20 is
+# the best order for ten times as many releases.
 
 for order in (20, 60):
     k = np.log(1 / 1e-5) * 2 * 200**2 / (order - 1) ** 2

@@ -2,12 +2,12 @@
 A private search on a cluster
 =============================
 
-`DPGridSearchCV` fits its candidates through joblib, so that they run on whatever joblib runs on:
-here on two workers of a dask cluster, which are processes of their own. With workers on other hosts
-nothing changes but the cluster's address. Without dask two processes of joblib do the same.
+`DPGridSearchCV` fits its candidates through joblib, so they run on any backend of joblib: here on
+two workers of a dask cluster, which are separate processes. With workers on other hosts only the
+cluster's address changes. Without dask two processes of joblib do the same.
 
-The search is one release with one price. It is charged once, before any candidate is sent away;
-workers hold no budget and cannot overspend one.
+The search is one release with one price. It is charged once, before any candidate is sent to a
+worker; workers have no budget and cannot overspend one.
 """
 
 import matplotlib.pyplot as plt
@@ -26,11 +26,11 @@ plt.style.use("tableau-colorblind10")
 X, y, _, _ = load_table()
 
 # %%
-# What is searched
-# ----------------
+# The candidates
+# --------------
 #
-# Each of five strengths of regularization is fitted three times, to two of three folds. With the
-# last fit, to all rows, these are 16 fits for a total epsilon of 2. Folds depend on row numbers.
+# Each of five regularization strengths is fitted three times, to two of three folds. With the final
+# fit to all rows, these are 16 fits for a total epsilon of 2. Folds depend on row numbers only.
 
 strengths = np.geomspace(1e-4, 1, 5)
 accountant = PrivacyAccountant(epsilon=2.0, delta=1e-5)
@@ -49,11 +49,11 @@ search = DPGridSearchCV(
 # On two workers
 # --------------
 #
-# joblib asks dask for the number of workers, so all workers should be ready before. The stream of
-# tasks says which worker was busy at which time.
+# joblib asks dask for the number of workers, so wait until all workers are ready. The task stream
+# records which worker was busy at which time.
 
 if Client is None:
-    print("dask.distributed is not installed: taking two processes of joblib, which keep no time.")
+    print("dask.distributed is not installed: using two processes of joblib, without times.")
     tasks = []
     search.fit(X, y)
 else:
@@ -72,10 +72,11 @@ print(accountant.report())
 print(f"chosen: C = {search.best_params_['C']:.2g}")
 
 # %%
-# **What to see:** above, the score that was released for each candidate, with the standard
-# deviation of its noise (smaller than the dots if there are many rows). The choice has noise of its
-# own, so it may miss the best candidate narrowly. Below, each block is a fit on one of the workers.
-# A worker takes the next fit as soon as it is free. The last fit, to all rows, runs locally.
+# **Result:** the upper figure shows the score that was released for each candidate, with the
+# standard deviation of its noise (smaller than the dots if there are many rows). The choice has
+# separate noise, so it may narrowly miss the best candidate. In the lower figure, each block is a
+# fit on one of the workers. A worker starts the next fit as soon as it is free. The final fit runs
+# locally.
 
 workers = sorted({worker for worker, _, _ in tasks})
 heights = (4, len(workers)) if workers else (1,)
@@ -89,7 +90,7 @@ top.errorbar(strengths, scores, noise, fmt="o", color="C0", capsize=3, label="ca
 top.plot(strengths[best], scores[best], "D", color="C1", markersize=9, label="chosen")
 top.set(
     xscale="log",
-    xlabel="C (inverse strength of regularization)",
+    xlabel="C (inverse regularization strength)",
     ylabel="noisy accuracy",
     title="One release, ε = 2",
 )

@@ -2,14 +2,13 @@
 Noisy gradient descent in three regimes
 =======================================
 
-`DPSGDClassifier` decides together which rows a step sees, which noise it gets and how steps add
-up:
+`DPSGDClassifier` chooses the sampling, the noise and the composition of its steps together:
 
 * all rows, gradients clipped in L1 and Laplace noise: pure epsilon, δ = 0;
-* all rows, gradients clipped in L2 and Gaussian noise, which zero-concentrated differential
-  privacy (zCDP) adds up;
-* each row with some probability (Poisson sampling) and Gaussian noise, added up by privacy loss
-  distributions (PLD): most rows are not in a batch, and which rows are in it is secret.
+* all rows, gradients clipped in L2 and Gaussian noise, composed by zero-concentrated differential
+  privacy (zCDP);
+* each row with some probability (Poisson sampling) and Gaussian noise, composed by privacy loss
+  distributions (PLD): most rows are not in a batch, and the rows of a batch are secret.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +36,7 @@ styles = ["C3^-", "C0o-", "C1s-"]
 
 # %%
 # The charge is known before any row is read. In the first regime it is an epsilon for each step, in
-# the others a noise multiplier, and in the last also the probability of a row to be in a batch.
+# the others a noise multiplier, and in the last also the probability that a row is in a batch.
 
 for name, model in regimes.items():
     print(f"{name}\n  {planned_charge(model, n_samples, n_features).event}")
@@ -59,10 +58,10 @@ scores = {
 reference = LogisticRegression(C=100, max_iter=1000).fit(X, y).score(X_test, y_test)
 
 # %%
-# What a run has cost after each step
-# -----------------------------------
+# The cost after each step
+# ------------------------
 #
-# The curves show the cost if the run had stopped after so many steps.
+# The curves show the cost of a run that stops after that many steps.
 
 
 def spent(model, method, n_points=12):
@@ -76,12 +75,11 @@ def spent(model, method, n_points=12):
 
 
 # %%
-# **What to see:** with δ = 0 every step costs the same. So a run can afford only few steps with
-# much noise each, and accuracy is lost where epsilon is small. With δ > 0 the cost grows like the
-# root of the number of steps. If there are many rows, both kinds of batches reach about the same
-# accuracy, but Poisson batches read the rows ten times, and full batches up to a few hundred times.
-# By the exact composition of Gaussian noise the run costs 1, which is charged; zCDP gives a little
-# more.
+# **Result:** with δ = 0 every step costs the same. So a run can afford only a few steps with much
+# noise each, and loses accuracy at a small epsilon. With δ > 0 the cost grows like the square root
+# of the number of steps. With many rows, both kinds of batches reach about the same accuracy, but
+# Poisson batches read the rows ten times, and full batches up to a few hundred times. The exact
+# composition of Gaussian noise gives the cost 1, which is charged; zCDP gives slightly more.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 4.2), layout="constrained")
 for (name, model), method, style in zip(regimes.items(), methods, styles, strict=True):
@@ -98,6 +96,6 @@ left.axhline(reference, color="0.3", linestyle="--", label="without privacy")
 left.set(xscale="log", xlabel="ε", ylabel="accuracy on test rows", title="Mean of 3 fits")
 left.set_xticks(epsilons, [f"{eps:g}" for eps in epsilons])
 left.minorticks_off()
-right.set(xlabel="part of the steps", ylabel="ε spent", title="A run at ε = 1")
+right.set(xlabel="fraction of the steps", ylabel="ε spent", title="A run at ε = 1")
 figure.legend(loc="outside lower center", ncols=2)
 plt.show()

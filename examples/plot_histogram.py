@@ -2,9 +2,9 @@
 A private histogram and its error bars
 ======================================
 
-Counts get noise whose distribution is public. So a histogram can have error bars that are computed
-without reading the rows again. The error bars do not depend on the counts: they are the same for
-an empty bin and a full one. With fewer and wider bins they are relatively smaller.
+The distribution of the noise of a count is public. So a histogram can have error bars that are
+computed without reading the rows again. The error bars do not depend on the counts: they are the
+same for an empty bin and a full one. With fewer and wider bins they are relatively smaller.
 """
 
 import csv
@@ -56,10 +56,11 @@ released = [
 print(f"spent {accountant.epsilon_spent:g} of {accountant.epsilon:g}")
 
 # %%
-# **What to see:** the area is the release, the bars are the expected error, and the dots are the
-# true counts, which are not released. At the larger ε the error is small beside most counts. At the
-# smaller ε it is as large as many of them, and some released counts are below zero. Bins that are
-# five times as wide hold five times as many people and have the same error, so the shape is clear.
+# **Result:** the area is the release, the bars are the expected error, and the dots are the true
+# counts, which are not released. At the larger ε the error is small compared with most counts. At
+# the smaller ε it is as large as many of them, and some released counts are negative. Bins that are
+# five times as wide contain five times as many people and have the same error, so the shape is
+# clear.
 
 figure, panels = plt.subplots(1, 3, figsize=(7.5, 3.6), sharey=True, layout="constrained")
 for ax, (epsilon, edges), counts in zip(panels, choices, released, strict=True):

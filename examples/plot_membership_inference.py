@@ -1,12 +1,12 @@
 """
-What a forest remembers, and what epsilon = 1 changes
-=====================================================
+Membership inference on a forest, and at epsilon = 1
+====================================================
 
-A forest of deep trees predicts the rows that it was fitted to almost without an error. An attacker
-who may ask it for probabilities can use that. A likelihood-ratio attack (LiRA) fits forests of its
-own to rows of the same kind. For each person it learns how a forest answers that was fitted with
-her row, and how one answers that was fitted without it. Here 2000 people are the candidates, 1000
-of them members.
+A forest of deep trees predicts the rows that it was fitted to almost without error. An attacker who
+may query its probabilities can use that. A likelihood-ratio attack (LiRA) fits shadow forests to
+rows of the same kind. For each person it learns the answers of forests that were fitted with their
+row, and of forests that were fitted without it. Here 2000 people are the candidates, and 1000 of
+them are members.
 """
 
 import matplotlib.pyplot as plt
@@ -41,7 +41,7 @@ found = {
     name: membership_inference(model, X, y, n_shadow=32, n_jobs=2, random_state=0)
     for name, model in models.items()
 }
-print(f"{'':<22}{'members':>9}{'others':>9}{'attack':>9}{'found at 1 % false alarms':>28}")
+print(f"{'':<22}{'members':>9}{'others':>9}{'attack':>9}{'recognized at 1 % false alarms':>28}")
 for name, result in found.items():
     print(
         f"{name:<22}{result.train_score:9.3f}{result.test_score:9.3f}"
@@ -49,14 +49,15 @@ for name, result in found.items():
     )
 
 # %%
-# What to see
-# -----------
+# Result
+# ------
 #
-# The left axes are logarithmic. At their left end the attacker wrongly accuses hardly anybody, and
-# yet recognizes several times as many members of the forest. The curve of the private model stays
-# near the line of guessing, inside the shaded region. No attack on it can leave this region, except
-# by chance because there are so few rows. The right axes show what privacy costs. They also show
-# that the forest, which makes no error on its members, is not better on others for that reason.
+# The axes of the left figure are logarithmic. At their left end the attacker wrongly accuses hardly
+# anyone, and nevertheless recognizes several times as many members of the forest. The curve of the
+# private model stays near guessing, inside the shaded region. No attack on it can leave this
+# region, except by chance because there are so few rows. The right figure shows the cost of
+# privacy. It also shows that the forest, which makes no error on its members, is not better on
+# others for that reason.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(9.5, 4.2), width_ratios=(3, 2), layout="constrained"
@@ -67,7 +68,7 @@ places = np.arange(len(found))
 for shift, name, of in ((-0.2, "members", "train_score"), (0.2, "others", "test_score")):
     bars = right.bar(places + shift, [getattr(r, of) for r in found.values()], 0.4, label=name)
     right.bar_label(bars, fmt="%.2f")
-right.set(ylabel="share predicted rightly", ylim=(0.5, 1.1), title="Over-fitting")
+right.set(ylabel="accuracy", ylim=(0.5, 1.1), title="Over-fitting")
 right.set_xticks(places, [name.replace(" ", "\n", 1) for name in found])
 right.legend(loc="upper right", ncols=2, frameon=False)
 plt.show()

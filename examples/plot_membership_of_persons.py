@@ -1,11 +1,11 @@
 """
-Authors with many texts: who is in the table, by person
-=======================================================
+Membership inference on authors with many texts
+===============================================
 
-A row by itself may give away little. But an author who is in the table is there with many rows, and
-an attacker adds up what each of them gives away. Here authors wrote up to forty texts each, which
-differ by the author's style, and half of the authors are in the table. ``groups`` says whose each
-row is: all rows of an author are in the table or none, and the attack looks for authors.
+A single row may reveal little. But an author who is in the table has many rows, and an attacker can
+add up the evidence of all of them. Here authors wrote up to forty texts each, which depend on the
+author's style, and half of the authors are in the table. ``groups`` has the author of each row: all
+rows of an author are in the table or none, and the attack is on authors.
 """
 
 import matplotlib.pyplot as plt
@@ -24,16 +24,16 @@ author = np.repeat(np.arange(n_authors), n_texts)
 style = rng.normal(size=(n_authors, n_columns))
 X = 0.4 * style[author] + rng.normal(size=(len(author), n_columns))
 X /= np.linalg.norm(X, axis=1, keepdims=True)
-# What an author likes has nothing to do with the style: all there is to learn is by heart.
+# An author's preference is independent of the style, so a model can only memorize.
 y = rng.integers(0, 2, n_authors)[author]
 
 # %%
 # Two models, three attacks
 # -------------------------
 #
-# The plain model is attacked text by text, each alone, and author by author. The private one has an
-# accountant with ``unit="person"``, so that the rows of an author share what one row may move:
-# ε = 1 protects all of them together, however many there are.
+# The plain model is attacked text by text and author by author. The private one has an accountant
+# with ``unit="person"``, so that the rows of an author share the weight of one row: ε = 1 protects
+# all of them together, however many there are.
 
 epsilon = 1.0
 accountant = PrivacyAccountant(epsilon=epsilon, delta=0.0, unit="person")
@@ -43,7 +43,7 @@ options = {"groups": author, "n_shadow": 32, "random_state": 0}
 authors = membership_inference(plain, X, y, **options)
 protected = membership_inference(private, X, y, **options)
 
-# One text of each author, against the same model: the mean of an author's texts is that text's own.
+# One text of each author, against the same model: the mean over an author's texts is that text.
 members = authors.members[author]
 plain.fit(X[members], y[members])
 first = np.unique(author, return_index=True)[1]
@@ -58,8 +58,8 @@ for name, result in authors.by_group(many).items():
     print(f"plain, authors with {name}: area {result.auc}")
 
 # %%
-# **What to see:** one text tells little of its author, all texts together give away most authors of
-# the plain model, and more so those with many texts. Their curve leaves the region that ε = 1 of a
+# **Result:** one text reveals little about its author. All texts together reveal most authors of
+# the plain model, above all those with many texts: the curve leaves the region that ε = 1 per
 # person allows. The curve of the private model stays in it.
 
 display = MembershipInferenceDisplay.from_results(found, epsilon=epsilon)

@@ -1,10 +1,10 @@
 """
-Private models on a table that stays on disk
+Private models of a table that stays on disk
 ============================================
 
-A table in a file is read block by block, through a memory map: whatever its size, a fit keeps a few
-blocks in memory. The table here is made up, 0.4 GB in a temporary file that is deleted afterwards;
-``python examples/plot_memmap.py 4`` makes it 4 GB.
+A table in a file is read block by block through a memory map: whatever its size, a fit keeps only a
+few blocks in memory. The table here is simulated, 0.4 GB in a temporary file that is deleted
+afterwards; ``python examples/plot_memmap.py 4`` uses 4 GB.
 """
 
 import multiprocessing
@@ -25,9 +25,9 @@ N_COLUMNS, BLOCK = 100, 50_000
 n_rows = int(gigabytes * 1e9 / (4 * N_COLUMNS))
 
 # %%
-# Memory is what the process holds apart from pages of files: ``RssAnon`` in ``/proc/self/status``
-# on Linux. The operating system may take back mapped pages at any time. Each fit runs in a
-# process of its own, so that it starts without memory from the fit before.
+# Memory is that of the process without pages of files: ``RssAnon`` in ``/proc/self/status`` on
+# Linux. The operating system may reclaim mapped pages at any time. Each fit runs in a separate
+# process, so that it does not inherit memory from the previous fit.
 
 
 def anonymous_megabytes():
@@ -78,8 +78,8 @@ def write_table(path):
 
 
 # %%
-# Fits on growing parts of it
-# ---------------------------
+# Fits to growing parts of the file
+# ---------------------------------
 #
 # `DPLogisticRegression` reads all rows in every pass. `DPSGDClassifier` reads ten epochs of Poisson
 # batches of 8192 rows.
@@ -104,9 +104,9 @@ with tempfile.TemporaryDirectory() as folder:
             results.setdefault(name, []).append((megabytes, seconds))
 
 # %%
-# **What to see:** on the left, memory stays near what the process held before (dotted), while the
-# file (dashed) grows: fits keep a few blocks, and a few numbers for each row, such as its label. On
-# the right, time grows with the number of rows.
+# **Result:** on the left, memory stays near that of the process before the fit (dotted), while the
+# file (dashed) grows: fits keep a few blocks, and a few numbers per row, such as its label. On the
+# right, time grows with the number of rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.8), layout="constrained")
 left.plot(sizes, sizes, color="0.3", linestyle="--", label="size of the file")
@@ -115,7 +115,7 @@ for (name, values), style in zip(results.items(), ("C0o-", "C1s-"), strict=True)
     left.plot(sizes, megabytes, style, label=name)
     right.plot(sizes, seconds, style)
 left.axhline(idle, color="0.6", linestyle=":", label="process before the fits")
-left.set(ylim=(0, None), xlabel="rows read, MB", ylabel="RssAnon, MB", title="Most memory")
+left.set(ylim=(0, None), xlabel="rows read, MB", ylabel="RssAnon, MB", title="Peak memory")
 right.set(ylim=(0, None), xlabel="rows read, MB", ylabel="seconds", title="Time of a fit")
 figure.legend(loc="outside lower center", ncols=2)
 plt.show()

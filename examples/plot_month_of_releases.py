@@ -2,11 +2,11 @@
 A budget over a month of releases
 =================================
 
-A shop publishes figures about its members every day, and each day decides what to publish next.
-All figures are about the same members, so all of them are charged to one budget, which is kept in a
-file. A program that starts on another day opens the file and finds what was spent.
+A shop publishes figures about its members every day, and decides each day what to publish next. All
+figures are about the same members, so all of them are charged to one budget, which is stored in a
+file. A program that starts on another day opens the file and finds the budget that was spent.
 
-The members are made up; the costs are real.
+The members are simulated; the costs are real.
 """
 
 import tempfile
@@ -33,9 +33,10 @@ terms = {"epsilon": 1.0, "delta": 1e-5, "composition": "zcdp", "dataset": "membe
 # Thirty days
 # -----------
 #
-# Every day the mean spending in each department, every Sunday how spending is distributed, and on
-# the 15th and the 30th a model of who comes back. Costs add up by zero-concentrated differential
-# privacy (zCDP), which stays valid if a release is chosen in view of the ones before.
+# Every day the shop publishes the mean spending in each department, every Sunday the distribution
+# of spending, and on days 15 and 30 a model of returning members. Costs are composed by
+# zero-concentrated differential privacy (zCDP), which stays valid if a release is chosen after
+# seeing the previous ones.
 
 days, spent, added = range(1, 31), [], []
 for day in days:
@@ -60,7 +61,7 @@ for day in days:
 
 # %%
 # The refused fit computed nothing, left its estimator unfitted and is not in the ledger, whose
-# records are chained by hashes.
+# records form a chain of hashes.
 
 accountant = PrivacyAccountant(**terms, ledger=ledger)
 print(f"{len(accountant.charges)} releases, epsilon {accountant.epsilon_spent:.3f} spent of 1")
@@ -68,9 +69,9 @@ print(f"the second model has weights: {hasattr(model, 'coef_')}")
 print(f"hash of the last record: {accountant.verify()[:16]}…")
 
 # %%
-# **What to see:** above, the plain sum of the costs (gray) exceeds the budget in the second week,
-# while the cost by zCDP grows more and more slowly. On the last day the model costs more than what
-# is left, and is refused. Below, what each kind of release costs by itself and together.
+# **Result:** in the upper figure, the sum of the epsilons (gray) exceeds the budget in the second
+# week, while the cost by zCDP grows ever more slowly. On the last day the model costs more than the
+# rest of the budget, and is refused. The lower figure shows the cost of each kind of release.
 
 figure, (top, bottom) = plt.subplots(
     2, 1, figsize=(6.4, 6.4), height_ratios=(3, 2), layout="constrained"

@@ -1,12 +1,12 @@
 """
-Bring your own estimator: write it, check it, attack it
-=======================================================
+Write, check and attack an estimator of your own
+================================================
 
 A nearest-centroid classifier is made private in thirty lines with `private_fit`. A second one
-differs in a single line: it does not clip. `check_dp_estimator` passes the first and finds that the
-second breaks its claim. The figure shows the epsilon that an attacker can prove for both with one
-row that is five times as long as declared. The correct one stays below the line of its claims, the
-broken one rises above it.
+differs in a single line: it does not clip. `check_dp_estimator` accepts the first and finds that
+the second violates its claim. The figure shows the epsilon that an attacker can prove for both with
+one row that is five times as long as declared. The correct estimator stays below the line of its
+claims, and the broken one rises above it.
 """
 
 import warnings
@@ -104,7 +104,7 @@ axes.text(0.3, 2.75, "the claim is proved false", color="tab:red")
 axes.set(
     xlabel="claimed epsilon",
     ylabel="certified lower bound on epsilon (99.9 %)",
-    title="What an attack proves about each claim",
+    title="Lower bounds on epsilon from an attack",
     xlim=(claims[0], claims[-1]),
     ylim=(0.0, 3.0),
 )

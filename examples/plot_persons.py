@@ -2,9 +2,10 @@
 Persons with several rows
 =========================
 
-A table of contracts has up to thirty rows of each person. Three ways to protect the person and not
-only a row: let the rows of a person share what one row may move, keep one row of each, or divide
-epsilon by the most rows that anybody has. The table is made: who renews a contract, and when.
+A table of contracts has up to thirty rows per person. There are three ways to protect the person
+and not only a row: let the rows of a person share the weight of one row, keep one row per person,
+or divide epsilon by the maximum number of rows. The table is simulated: contracts that were renewed
+or not, over time.
 
 Run it as ``python examples/plot_persons.py [image]``.
 """
@@ -19,8 +20,8 @@ from skdp import DPAdditiveClassifier, PrivacyAccountant
 from skdp.datasets import make_customers
 
 # %%
-# ``groups`` says whose each row is. With ``unit="person"`` the budget protects all rows of a
-# person, however many there are; a fit without ``groups`` would be refused.
+# ``groups`` has the person of each row. With ``unit="person"`` the budget protects all rows of a
+# person, however many there are; a fit without ``groups`` is refused.
 
 MOST_ROWS, N_PERSONS = 30, 2000
 people = make_customers(50_000, rows_per_person=MOST_ROWS)
@@ -34,10 +35,10 @@ model.fit(X, y, groups=person)
 print(model.privacy_)
 
 # %%
-# **What to see:** with shares every row is used, at the noise of one row a person. One row of each
-# has the same noise and less to learn from: the less noise, the more that counts. A thirtieth of
-# epsilon for each row uses every row at thirty times the noise. All three are judged on other
-# persons, and each is the mean of five fits.
+# **Result:** with shared weights every row is used, with the noise of one row per person. One row
+# per person has the same noise and fewer rows to learn from, which matters the more, the less noise
+# there is. A thirtieth of epsilon per row uses every row, with thirty times the noise. All three
+# are scored on other persons, and each value is the mean of five fits.
 
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0]
 first = np.unique(person, return_index=True)[1]
@@ -74,7 +75,7 @@ for way, style in WAYS.items():
     axes.plot(epsilons, scores, style, label=way)
 axes.set_xscale("log", base=2)
 axes.set_xticks(epsilons, epsilons)
-axes.set(xlabel="epsilon of a person", ylabel="AUC on other persons' rows")
+axes.set(xlabel="epsilon per person", ylabel="AUC on other persons' rows")
 axes.set_title(f"{N_PERSONS} persons with 1 to {MOST_ROWS} rows each")
 axes.grid(alpha=0.3)
 axes.legend()

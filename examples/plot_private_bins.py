@@ -1,11 +1,11 @@
 """
-What private bins do for a private model
-========================================
+Private bins for a private model
+================================
 
-A straight line cannot follow an income that rises with age and then falls again. One weight for
-each bin can. Bins and model share one budget, epsilon = 1 and delta = 1e-5. The left figure shows
-the bins that were found privately, each with about the same number of rows. The right figure shows
-the probability of a high income by age, as each model predicts it and as the people were drawn.
+A straight line cannot follow an income that rises with age and then falls again. One weight per bin
+can. Bins and model share one budget, epsilon = 1 and delta = 1e-5. The left figure shows the bins
+that were found privately, each with about the same number of rows. The right figure shows the
+probability of a high income by age, as each model predicts it and as the people were simulated.
 
 Run it as ``python examples/plot_private_bins.py [image]``.
 """
@@ -33,7 +33,8 @@ X = age[:, None]
 bounds = (17, 90)
 
 # %%
-# A tenth of the budget is for the bins, the rest for the model. For the line it is split likewise.
+# A tenth of the budget is spent on the bins, and the rest on the model. The budget of the line is
+# split in the same way.
 
 accountant = PrivacyAccountant(1.0, 1e-5, dataset="with bins")
 bins = DPHistogramTransformer(0.1, bounds=bounds, n_bins=16, accountant=accountant)
@@ -46,8 +47,8 @@ model = DPLogisticRegression(0.9, delta=1e-5, data_norm=73.0, accountant=account
 straight = make_pipeline(center, model).fit(X, y)
 
 # %%
-# **What to see:** bins are narrow where there are many rows. With bins the model follows the rise
-# and the fall, and the line does not.
+# **Result:** bins are narrow where there are many rows. With bins the model follows the rise and
+# the fall; the line does not.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 3.6))
 left.hist(age, bins=73, range=bounds, color="0.8", density=True, label="rows (private)")
@@ -55,7 +56,7 @@ edges, counts = bins.bin_edges_[0], bins.counts_[0]
 left.stairs(counts / counts.sum() / np.diff(edges), edges, color="C0", label="released bins")
 left.set(
     xlabel="age in years",
-    ylabel="share of rows per year",
+    ylabel="fraction of rows per year",
     ylim=(0, 0.06),
     title="Private bins, ε = 0.1",
 )
@@ -67,9 +68,9 @@ right.plot(ages, with_bins.predict_proba(ages[:, None])[:, 1], "C0", label="priv
 right.plot(ages, straight.predict_proba(ages[:, None])[:, 1], "C1--", label="private line")
 right.set(
     xlabel="age in years",
-    ylabel="chance of a high income",
+    ylabel="probability of a high income",
     ylim=(0, 0.8),
-    title="Models, ε = 1 in all",
+    title="Models, ε = 1 in total",
 )
 right.legend(frameon=False)
 figure.tight_layout()

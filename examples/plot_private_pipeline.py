@@ -2,13 +2,13 @@
 A private pipeline from raw columns to a model
 ==============================================
 
-Raw columns have missing values, words and numbers of any size. The values that fill gaps, the bins
-and the categories are learned from the rows. So each of these steps must be private, or the
-epsilon of the model at the end means nothing. Here all of them share one budget.
+Raw columns have missing values, strings, and numbers of any size. Imputed values, bins and
+categories are learned from the rows. So each of these steps must be private, or the epsilon of the
+final model means nothing. Here all of them share one budget.
 
-Each row is a block of houses in California; the question is whether their median value is above
-200 000 dollars. The table is ``california_housing.csv.gz`` in the folder that the environment
-variable ``SKDP_DATA`` names; without it each row is a made customer, who renews or not.
+Each row is a block of houses in California, and the target is whether their median value is above
+$200,000. The table is ``california_housing.csv.gz`` in the folder that the environment variable
+``SKDP_DATA`` names; without it each row is a simulated customer, who renews a contract or not.
 """
 
 import csv
@@ -39,11 +39,11 @@ from skdp.pipeline import check_pipeline, split_budget
 plt.style.use("tableau-colorblind10")
 
 # %%
-# The raw table, and what is public about it
-# ------------------------------------------
+# The raw table and its public facts
+# ----------------------------------
 #
-# Bounds come from a map and from common sense, not from the rows: values beyond them count as the
-# bound. Which values are missing is as private as the values.
+# Bounds come from a map and from common sense, not from the rows: values beyond a bound are clipped
+# to it. Whether a value is missing is as private as the value.
 
 CALIFORNIA = {
     "longitude": (-125, -114),
@@ -81,14 +81,14 @@ table, y, bounds = load()
 n_numbers = len(bounds)
 numbers, words = slice(0, n_numbers), [n_numbers]
 table, table_test, y, y_test = train_test_split(table, y, random_state=0)
-print(f"{len(y)} rows to train on, {n_numbers} columns of numbers with gaps, 1 of words")
+print(f"{len(y)} rows to train on, {n_numbers} numeric columns with missing values, 1 of strings")
 
 # %%
 # Steps that are not private
 # --------------------------
 #
-# The usual steps learn medians, means and categories from the rows, and
-# publish them exactly. `check_pipeline` reports this before anything is fitted.
+# The usual steps learn medians, means and categories from the rows, and publish them exactly.
+# `check_pipeline` reports this before anything is fitted.
 
 careless = make_pipeline(
     make_column_transformer(
@@ -104,8 +104,8 @@ for finding in check_pipeline(careless):
 # The private pipeline
 # --------------------
 #
-# Medians, bins and categories are found privately. Bins come out with rows of norm 1, and a
-# category adds one entry of 1: no row is longer than the root of 2.
+# Medians, bins and categories are found privately. The encoded bins of a row have norm 1, and a
+# category adds one entry of 1, so no row is longer than the square root of 2.
 
 low, high = np.array(bounds, dtype=float).T
 private = make_pipeline(
@@ -123,9 +123,8 @@ private = make_pipeline(
 )
 
 # %%
-# `split_budget` shares one epsilon among the steps and sets their noise jointly. The first step
-# that runs charges the whole plan. The accountant then shows the cost of everything that the
-# pipeline has learned.
+# `split_budget` divides one epsilon among the steps and calibrates their noise jointly. The first
+# step that runs charges the whole plan. The accountant then shows the cost of all steps.
 
 accountant = PrivacyAccountant(epsilon=1.0, delta=1e-5)
 ready = split_budget(private, 1.0, 1e-5, accountant)
@@ -135,11 +134,11 @@ ready.fit(table, y)
 print(accountant.report())
 
 # %%
-# What it costs in accuracy
-# -------------------------
+# The cost in accuracy
+# --------------------
 #
 # The same steps and the same model are fitted without privacy, and privately at several epsilons.
-# Every fit is charged: this curve costs the sum of them all, and its scores are not private.
+# Every fit is charged: this curve costs the sum of all fits, and its scores are not private.
 
 
 def binned(estimator):
@@ -156,16 +155,16 @@ for epsilon in epsilons:
     ready = split_budget(private, epsilon, 1e-5)
     scores.append([ready.fit(table, y).score(table_test, y_test) for _ in range(5)])
 scores = np.array(scores)
-# For a feature with few values scikit-learn makes fewer bins and warns.
+# For a feature with few distinct values scikit-learn creates fewer bins and warns.
 warnings.filterwarnings("ignore", message="Bins whose width", category=UserWarning)
 reference = binned(LogisticRegression(max_iter=1000)).fit(table, y).score(table_test, y_test)
 majority = max(y_test.mean(), 1 - y_test.mean())
 
 # %%
-# **What to see:** on the left, the shares of the steps in a budget of 1 (their epsilons add up to
-# more than 1, because their noise is calibrated together). On the right, each dot is a whole
-# pipeline that was fitted privately. With 15 000 rows, as here, privacy costs hardly any accuracy
-# from some epsilon on.
+# **Result:** the left figure shows the budgets of the steps within a budget of 1 (their epsilons
+# add up to more than 1, because their noise is calibrated jointly). In the right figure, each dot
+# is a whole pipeline that was fitted privately. With 15,000 rows, as here, privacy costs hardly any
+# accuracy above a certain epsilon.
 
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(7.5, 3.9), width_ratios=(2, 3), layout="constrained"
@@ -175,7 +174,7 @@ bars = left.barh([cost.estimator for cost in costs], [cost.epsilon for cost in c
 left.bar_label(bars, fmt="%.2f", padding=3)
 left.invert_yaxis()
 left.margins(x=0.3)
-left.set(xlabel="ε of the step", title="One budget, ε = 1 in all")
+left.set(xlabel="ε of the step", title="One budget, ε = 1 in total")
 right.plot(epsilons, scores, "o", color="C0", alpha=0.5)
 right.plot(epsilons, scores.mean(axis=1), color="C0", label="private, mean of 5")
 right.axhline(reference, color="C1", linestyle="--", label="without privacy")

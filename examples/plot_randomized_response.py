@@ -1,10 +1,10 @@
 """
-Randomized response: true shares from untrue answers
-====================================================
+Randomized response: frequencies from noisy answers
+===================================================
 
-Each person answers truthfully with some probability and otherwise at random, before the answer
-is sent. So nobody can tell whether a single answer is true, not even the person who collects the
-answers. The shares of all answers can be estimated, because the probability is public.
+Each person answers truthfully with some probability and otherwise at random, before the answer is
+sent. So no one can tell whether a single answer is true, not even the party that collects the
+answers. The frequencies of all answers can be estimated, because the probability is public.
 """
 
 import csv
@@ -49,22 +49,22 @@ k = len(categories)
 # Reports
 # -------
 #
-# With k answers a report is true with probability e^ε / (k - 1 + e^ε). Nobody can tell which of
-# the reports are true.
+# With k answers a report is true with probability e^ε / (k - 1 + e^ε). No one can tell which of the
+# reports are true.
 
 epsilon = 1.0
 response = RandomizedResponseTransformer(epsilon, categories=categories).fit(answers)
 reports = response.transform(answers)
 truthful = np.exp(epsilon) / (k - 1 + np.exp(epsilon))
-print(f"{len(answers)} rows, told the truth with probability {truthful:.2f}")
+print(f"{len(answers)} rows, each answer is true with probability {truthful:.2f}")
 print("the first five reports:", ", ".join(reports[:5, 0]))
 
 # %%
-# Shares
-# ------
+# Frequencies
+# -----------
 #
-# The shares of the reports are biased towards equal shares. Solving for the true shares removes the
-# bias, but makes the intervals wider. The estimated share of a rare answer can be below zero.
+# The frequencies of the reports are biased towards equal ones. Solving for the true frequencies
+# removes the bias, but makes the intervals wider. The estimate for a rare answer can be negative.
 
 (estimate,) = response.estimate_frequencies(reports)
 (interval,) = response.confidence_intervals(reports)
@@ -72,12 +72,12 @@ raw = np.array([np.mean(reports == category) for category in categories])
 truth = np.array([np.mean(answers == category) for category in categories])
 
 # %%
-# **What to see:** the reports (gray) say that all answers are about equally common; the
-# estimates (blue, with intervals of 95 %) are where the true shares (orange) are.
+# **Result:** in the reports (gray) all answers are about equally common; the estimates (blue, with
+# 95 % intervals) are near the true frequencies (orange).
 
 figure, ax = plt.subplots(figsize=(6.4, 4), layout="constrained")
 rows = np.arange(k)
-ax.barh(rows, 100 * raw, color="0.85", label="reports as they are")
+ax.barh(rows, 100 * raw, color="0.85", label="raw reports")
 ax.errorbar(
     100 * estimate,
     rows,
@@ -85,7 +85,7 @@ ax.errorbar(
     fmt="o",
     color="C0",
     capsize=3,
-    label="estimate and 95 % interval",
+    label="estimate, 95 % interval",
 )
 ax.plot(
     100 * truth, rows, "d", color="C1", markersize=8, alpha=0.8, label="truth (never collected)"
@@ -93,6 +93,6 @@ ax.plot(
 ax.axvline(0, color="k", linewidth=0.8)
 ax.set_yticks(rows, categories)
 ax.invert_yaxis()
-ax.set(xlabel="share of all rows, %", title=f"Randomized response, ε = {epsilon:g}")
+ax.set(xlabel="fraction of all rows, %", title=f"Randomized response, ε = {epsilon:g}")
 ax.legend()
 plt.show()

@@ -2,9 +2,9 @@
 Rows that stay on a cluster
 ===========================
 
-Given a dask array, an estimator asks the workers for sums over their chunks. The rows stay where
-they are, and so does the accountant: the noise is drawn here, once. Two workers of this machine are
-the cluster. With workers on other hosts nothing changes but its address, and that connections must
+For a dask array, an estimator asks the workers for sums over their chunks. The rows stay on the
+workers. The accountant stays in this process, which draws the noise once. Two workers on this
+machine are the cluster. With workers on other hosts only the address changes, and connections must
 be encrypted.
 """
 
@@ -28,8 +28,8 @@ sizes = [CHUNK * n for n in (2, 4, 8)]
 # The table
 # ---------
 #
-# Each chunk is made by the worker that computes it. As it must give the same rows each time, its
-# random numbers follow from its place.
+# Each chunk is simulated by the worker that computes it. It must contain the same rows each time,
+# so the seed of its random numbers is computed from its position.
 
 
 def rows(block_info=None):
@@ -43,11 +43,11 @@ def labels(table):
 
 
 # %%
-# What this process receives
-# --------------------------
+# The data that this process receives
+# -----------------------------------
 #
-# All bytes from the cluster come through one class of tornado. Labels are arrays of this process:
-# they are sent to the workers once a fit.
+# All bytes from the cluster pass through one class of tornado. Labels are arrays of this process:
+# they are sent to the workers once per fit.
 
 received = [0]
 
@@ -92,9 +92,9 @@ else:
 print(accountant.report())
 
 # %%
-# **What to see:** the table grows (dashed), and what comes back hardly does: sums of 20 columns for
-# the scaler, a gradient and a matrix of 21 by 21 in each step of the solver for the logistic
-# regression, and a message or two for each chunk and pass.
+# **Result:** the table grows (dashed), and the data received hardly do: sums of 20 columns for the
+# scaler, a gradient and a 21 by 21 matrix per step of the solver for the logistic regression, and a
+# message or two per chunk and pass.
 
 figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 table_sizes = [8 * N_COLUMNS * size / 1e3 for size in sizes]

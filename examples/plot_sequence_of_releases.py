@@ -1,12 +1,12 @@
 """
-What a sequence of models gives away
-====================================
+Membership inference on a sequence of models
+============================================
 
 A model is seldom published once. Training writes a model to a shared folder after every epoch, or a
-table grows and the model is fitted again each month. Whoever sees the whole sequence learns more of
-who is in the table than from the last model: noise of single epochs averages out, and what changed
-between two months is the work of the few who joined. A budget that is charged for every release
-holds for all of them together.
+table grows and the model is fitted again each month. Whoever sees the whole sequence learns more
+about the members than from the last model: the noise of single epochs averages out, and the change
+between two months is due to the few who joined. A budget that is charged for every release holds
+for all of them together.
 """
 
 from functools import partial
@@ -31,10 +31,10 @@ y = (X[:, 0] > 0).astype(int) ^ (rng.random(n_rows) < 0.3)
 # Observed epochs
 # ---------------
 #
-# ``releases`` says what is published: a function that fits a clone to the members and yields one
-# model after another. Here it makes sixteen epochs and keeps the last few for the attacker to see.
-# The attacker repeats the whole sequence with shadows of his own (LiRA, of several releases
-# together). An epoch of the private model costs ε = 1/16, so that all cost ε = 1.
+# ``releases`` describes what is published: a function that fits a clone to the members and yields
+# one model after another. Here it trains sixteen epochs, and the attacker sees the last few. The
+# attacker repeats the whole sequence with shadow models (LiRA on several releases). An epoch of the
+# private model costs ε = 1/16, so that all epochs cost ε = 1.
 
 N_EPOCHS = 16
 
@@ -71,9 +71,9 @@ for name, found in areas.items():
 # A table that grows
 # ------------------
 #
-# The first model is fitted to members among 300 persons, and five more as twenty persons at a time
-# may join. The attacker asks who of the last hundred is in. Groups of one attack are judged by
-# ``by_group``.
+# The first model is fitted to the members among 300 persons, and five more as twenty persons at a
+# time may join. The attacker asks which of the last hundred are members. ``by_group`` evaluates
+# groups of one attack.
 
 late = np.arange(n_rows) >= 300
 
@@ -102,21 +102,21 @@ of_late = {
 }
 
 # %%
-# What to see
-# -----------
+# Result
+# ------
 #
-# Left: the more epochs of the plain model are seen, the better members are told from others (means
-# of four targets, two of the private one, with standard errors). The private sequence stays near
-# guessing, with one model seen or all. Right: among those who joined late, six plain models give
-# away several times as many as the last one alone. The curve of the six private models stays in the
-# region that ε = 1 for all of them allows, but for chance among so few rows.
+# Left: the more epochs of the plain model are seen, the better members can be recognized (means of
+# four targets, two for the private model, with standard errors). The private sequence stays near
+# guessing, whether one model is seen or all. Right: among those who joined late, six plain models
+# reveal several times as many members as the last one alone. The curve of the six private models
+# stays in the region that ε = 1 for all of them allows, except for chance among so few rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for (name, found), marker in zip(areas.items(), ("-o", "-x"), strict=True):
     error = np.std(found, axis=1, ddof=1) / np.sqrt(n_targets[name])
     left.errorbar(seen[name], np.mean(found, axis=1), error, fmt=marker, capsize=3, label=name)
 left.axhline(0.5, color="gray", ls=":", label="guessing")
-left.set(xlabel="epochs that are seen, the last ones", ylabel="area under the attack's ROC curve")
+left.set(xlabel="number of last epochs that are seen", ylabel="area under the attack's ROC curve")
 left.set_title("Observed epochs")
 left.legend()
 MembershipInferenceDisplay.from_results(of_late, epsilon=1.0).plot(ax=right)

@@ -1,11 +1,11 @@
 """
-Three hospitals, one model: one ledger, or one each
-===================================================
+Three hospitals: one ledger, or one each
+========================================
 
-Three hospitals want one model, and each person is a patient of one of them. Two ways. If all trust
-one curator, the curator fits the pooled table and keeps one ledger. If they do not, each fits a
-model to its own rows, keeps its own ledger and draws its own noise, and only released models leave
-a house: the mean of their scores is the common model.
+Three hospitals want one model, and each person is a patient of one of them. There are two ways. If
+all trust one curator, the curator fits the pooled table and keeps one ledger. If they do not, each
+hospital fits a model to its own rows, with its own ledger and noise. Only released models leave a
+hospital, and the mean of their scores is the common model.
 
 Run it as ``python examples/plot_three_hospitals.py [image]``.
 """
@@ -22,7 +22,7 @@ from skdp.datasets import make_customers
 plt.style.use("tableau-colorblind10")
 people = make_customers(12_000)
 X, y = people.data, people.target
-# Rows 0 to 2999 are of the first hospital, and so on; the last 3000 persons are at none.
+# Rows 0 to 2999 are patients of the first hospital, and so on; the last 3000 are test persons.
 rows = np.split(np.arange(12_000), 4)
 hospitals, new = rows[:3], rows[3]
 
@@ -33,8 +33,8 @@ def model(epsilon, accountant, seed):
 
 
 # %%
-# One curator and one ledger: the pooled table. The curator can also fit one model a hospital for
-# the price of one, since each person is in one of the parts: ``disjoint`` is that declaration.
+# One curator and one ledger: the pooled table. The curator can also fit one model per hospital for
+# the price of one, since each person is in only one of the parts: ``disjoint`` declares this.
 
 ledger = PrivacyAccountant(epsilon=2.0, delta=2e-6)
 pooled = np.concatenate(hospitals)
@@ -44,8 +44,8 @@ for part, own in zip(ledger.disjoint("hospital", 3, by_index=True), hospitals, s
 print(f"spent of 2 by four fits: {ledger.epsilon_spent}")
 
 # %%
-# A ledger each: nobody sees another's rows. A person pays at her own hospital alone; a patient of
-# two of them pays at both, and no ledger knows that.
+# One ledger per hospital: no hospital sees the rows of another. The epsilon of a person is spent at
+# their hospital only. A patient of two hospitals would pay at both, and no ledger knows that.
 
 
 def mean_of_sites(epsilon, seed):
@@ -63,22 +63,22 @@ def single(epsilon, seed, own):
 
 
 # %%
-# **What to see:** the mean of three models, each with its own noise, nears the pooled table as the
-# noise shrinks; at a small epsilon it is no better than one hospital alone. What it buys is trust:
-# noise is drawn where the rows are, so that nobody but a patient's own hospital could learn more
-# of her than epsilon allows. Means of five fits each.
+# **Result:** the mean of three models, each with separate noise, approaches the pooled model as the
+# noise decreases; at a small epsilon it is no better than one hospital alone. Its advantage is
+# trust: noise is drawn where the rows are, so that only a patient's own hospital could learn more
+# about them than epsilon allows. The values are means of five fits.
 
 epsilons = [0.1, 0.3, 1.0, 3.0]
 ways = {
     "pooled: one curator": ("-o", lambda e, s: single(e, s, pooled)),
-    "mean of three: a ledger each": ("--s", mean_of_sites),
+    "mean of three: one ledger each": ("--s", mean_of_sites),
     "one hospital alone": (":^", lambda e, s: single(e, s, hospitals[0])),
 }
 figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, (style, auc) in ways.items():
     means = [np.mean([auc(epsilon, seed) for seed in range(5)]) for epsilon in epsilons]
     axes.semilogx(epsilons, means, style, label=name)
-axes.set(xlabel="ε of each person", ylabel="AUC on other persons", title="Three hospitals")
+axes.set(xlabel="ε per person", ylabel="AUC on other persons", title="Three hospitals")
 axes.legend()
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=120)

@@ -1,10 +1,10 @@
 """
-A group of one in ten: what the average of an attack hides
-==========================================================
+Membership inference by group
+=============================
 
-An attack that finds few members on average may find most of a small group. Here a group of one in
-ten is predicted badly, so that a forest must learn each of its rows by heart. The audit by group
-says who is exposed before the model goes out. The rows are made.
+An attack that finds few members on average may find most members of a small group. Here a group of
+one tenth of the rows is hard to predict, so that a forest must memorize each of its rows. The audit
+by group shows who is exposed before the model is published. The rows are simulated.
 """
 
 import matplotlib.pyplot as plt
@@ -20,15 +20,15 @@ rng = np.random.default_rng(0)
 n_rows, n_columns = 1000, 12
 X = rng.integers(0, 2, size=(n_rows, n_columns)).astype(float)
 minority = rng.random(n_rows) < 0.1
-# Of the minority the label is all but chance.
+# The labels of the minority are almost random.
 y = (X[:, 1:6].sum(axis=1) + rng.normal(0.0, np.where(minority, 8.0, 0.5)) > 2.5).astype(int)
 
 # %%
 # Membership by group and by class
 # --------------------------------
 #
-# ``by_group`` takes the group of each row, or `y` for the classes. Its intervals hold for all
-# groups together: they are wider the more groups there are.
+# ``by_group`` accepts the group of each row, or `y` for the classes. Its intervals hold for all
+# groups together: the more groups there are, the wider they are.
 
 epsilon = 0.25
 private = DPLogisticRegression(epsilon, delta=0.0, mechanism="output", C=0.1, data_norm=3.5)
@@ -43,13 +43,13 @@ for name, by_group in exposed.items():
     print(name, {group: str(result.auc) for group, result in by_group.items()})
 
 # %%
-# What to see
-# -----------
+# Result
+# ------
 #
-# Left: the forest gives away members of the minority far more often than others. Of the private
-# model every group stays near guessing. The claim holds for each row, so for every group. Right:
-# the ROC curves of the forest's groups. All of them leave the region that ε = 0.25 would allow; the
-# minority's leaves it by far.
+# Left: the forest reveals members of the minority far more often than others. For the private model
+# every group stays near guessing. The claim holds for each row, and so for every group. Right: the
+# ROC curves of the forest's groups. All of them leave the region that ε = 0.25 would allow, and the
+# curve of the minority does so by far.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for shift, (name, by_group) in zip((-0.1, 0.1), exposed.items(), strict=True):

@@ -1,11 +1,11 @@
 """
-A private model of a table, and what privacy costs it
-=====================================================
+A first private model, and the cost of privacy
+==============================================
 
-Run it as ``python examples/quickstart.py [folder]``. The table is made by `skdp.datasets`: 20,000
-customers, of whom some renew their contract, by a formula chosen for showing: how good models are
-on real tables is said in the documentation. With a folder that holds ``adult_train.csv.gz`` (or one
-that the environment variable SKDP_DATA names) it is Adult, from a census.
+Run it as ``python examples/quickstart.py [folder]``. The table is simulated by `skdp.datasets`:
+20,000 customers, some of whom renew their contract, by a formula that was chosen for demonstration.
+The documentation has accuracies on real tables. With a folder that contains ``adult_train.csv.gz``
+(or one that the environment variable SKDP_DATA names) the table is Adult, from a census.
 """
 
 import os
@@ -22,7 +22,7 @@ from skdp.datasets import make_customers
 
 
 def load(folder):
-    """Return a table, its target, and what its form says of each column: ranges, categories."""
+    """Return a table, its target, and the public bounds and categories of its columns."""
     if not folder:
         people = make_customers()
         return people.data, people.target, people.schema
@@ -35,7 +35,7 @@ def load(folder):
 
 X, y, schema = load(sys.argv[1] if len(sys.argv) > 1 else os.environ.get("SKDP_DATA"))
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.25, random_state=0)
-print(f"{len(y):,} rows of {X.shape[1]} columns to learn from, {len(y_test):,} to test on\n")
+print(f"{len(y):,} training rows with {X.shape[1]} columns, {len(y_test):,} test rows\n")
 
 accountant = PrivacyAccountant(epsilon=3.0, delta=1e-6)
 model = DPAdditiveClassifier(epsilon=1.0, delta=1e-6, **schema, accountant=accountant).fit(X, y)
@@ -43,12 +43,12 @@ print("Promised: whoever sees the model learns little about any one row.")
 print(f"  epsilon = {model.privacy_.epsilon:g}: to recognize more than 14 % of the members, an")
 print("  attacker must wrongly accuse more than 5 % of the others")
 
-# Beside it a model without privacy, on the same rows: this front learns nothing from the data.
-front = DPTableVectorizer(numeric="scaled", **schema).fit(X)
-exact = HistGradientBoostingClassifier(max_iter=60).fit(front.transform(X).toarray(), y)
+# For comparison, a model without privacy. The encoder learns nothing from the data.
+encoder = DPTableVectorizer(numeric="scaled", **schema).fit(X)
+exact = HistGradientBoostingClassifier(max_iter=60).fit(encoder.transform(X).toarray(), y)
 private = model.decision_function(X_test)
-boosted = exact.decision_function(front.transform(X_test).toarray())
-print("\nHow well it tells test rows apart (AUC; guessing has 0.5)")
+boosted = exact.decision_function(encoder.transform(X_test).toarray())
+print("\nAUC on test rows (guessing has 0.5)")
 print(f"  private                         {roc_auc_score(y_test, private):.3f}")
 print(f"  gradient boosting, not private  {roc_auc_score(y_test, boosted):.3f}")
 
@@ -59,6 +59,6 @@ try:
 
     picture = Path("quickstart.png").resolve()
     AdditiveDisplay.from_estimator(model, max_terms=8).figure_.savefig(picture, dpi=80)
-    print(f"Picture: {picture}\n  shows what each column adds to a row's score")
+    print(f"Picture: {picture}\n  shows the effect of each column on a row's score")
 except ImportError:
     print('No picture, matplotlib is missing: pip install "matplotlib>=3.8"')

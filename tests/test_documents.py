@@ -42,7 +42,25 @@ def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     script = "\n".join(code_blocks(ROOT / "README.md"))
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", script]
-    subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    result = subprocess.run(
+        command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
+    printed = re.search(r"prints:\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    assert result.stdout == printed[1]
+    assert (tmp_path / "model.png").stat().st_size > 10_000
+
+
+def test_pages_are_of_a_length_that_is_read():
+    """Pages outside theory and reference; code counts."""
+    limited = [
+        page
+        for page in DOCS
+        if page.parent.name in ("tutorials", "how_to", "other_tools", "development", "docs")
+        and page.name not in ("glossary.md", "changelog.md")
+    ]
+    assert len(limited) > 50
+    n_words = {page.name: len(page.read_text().split()) for page in limited}
+    assert {name: n for name, n in n_words.items() if n > 1500} == {}
 
 
 def test_the_readme_counts_the_estimators():

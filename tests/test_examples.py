@@ -57,6 +57,19 @@ def test_what_an_example_or_a_benchmark_imports_of_skdp_is_there(path):
             assert all(hasattr(package, alias.name) for alias in node.names)
 
 
+@pytest.mark.thorough
+def test_examples_and_benchmarks_use_names_that_exist():
+    """Mypy reports attributes and parameters of skdp that were renamed or removed."""
+    command = [sys.executable, "-m", "mypy", "--ignore-missing-imports", "--follow-imports=silent"]
+    result = subprocess.run(
+        [*command, *map(str, EXAMPLES + BENCHMARKS)], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode < 2, result.stderr
+    renamed = re.findall(r'.*(?:"[A-Z]\w+"|Module) has no attribute .*', result.stdout)
+    renamed += re.findall(r".*Unexpected keyword argument .*", result.stdout)
+    assert [line for line in renamed if "list[" not in line] == []
+
+
 @pytest.mark.slow
 @picture_by_name
 def test_a_picture_is_drawn(path, tmp_path):
