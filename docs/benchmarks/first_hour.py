@@ -1,4 +1,4 @@
-"""What a user gets in the first hour, with nothing declared, beside the best benchmark.
+"""What a user gets in the first hour, with nothing declared, from the best benchmark.
 
 Usage: SKDP_DATA=folder python docs/benchmarks/first_hour.py [fits] [table ...]
 
@@ -93,7 +93,7 @@ def main(fits, tables):
                     os.chdir("/")
             score, accuracy, guess = np.mean(found, axis=0)
             error = np.std([f[0] for f in found], ddof=min(1, fits - 1)) / np.sqrt(fits)
-            short = "" if best is None else f"   {score - best:+.4f} beside the best"
+            short = "" if best is None else f"   {score - best:+.4f} from the best"
             seconds = (time.process_time() - start) / fits
             share = f"   accuracy {accuracy:.4f} (guessing {guess:.4f})" * (not regression)
             print(

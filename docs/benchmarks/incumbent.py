@@ -427,7 +427,7 @@ def compare_classes(name, encoded, rows, python, fits, names, runs):
             by_auc = sorted(OURS, key=lambda kind, ours=ours: -np.mean(ours[kind], axis=0)[1])
             for model in names:
                 own = next(kind for kind in by_auc if kind in MODELS[model])
-                for kind, words in ((own, ""), (by_auc[0], ", the best of ours,")):
+                for kind, words in ((own, ""), (by_auc[0], " (best of skdp)")):
                     words = f"ε = {epsilon}, δ = {delta:g}, {kind}{words} for {model}"
                     show(words, ours[kind], theirs[model], (1, 1))
 

@@ -92,7 +92,7 @@ def main():
                     cpu = time.process_time() - start_cpu
                 print(
                     f"  {n:>9} rows, {kind:<7} {type(estimator).__name__:<21} {seconds:7.2f} s, "
-                    f"{1e9 * cpu / n:6.0f} ns of processor a row, "
+                    f"{1e9 * cpu / n:6.0f} ns per row (processor), "
                     f"RssAnon at most {memory.peak / 1e6:5.0f} MB"
                 )
 

@@ -74,7 +74,7 @@ def main(n_rows, parent):
             with PeakMemory() as memory:
                 call()
             used, seconds = memory.peak - before, time.process_time() - start
-            print(f"  {name:75} {seconds:6.2f} s, {used / 1e6:6.1f} MB beyond", flush=True)
+            print(f"  {name:75} {seconds:6.2f} s, {used / 1e6:6.1f} MB more", flush=True)
 
 
 if __name__ == "__main__":

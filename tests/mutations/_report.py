@@ -8,10 +8,10 @@ PAGE = ROOT / "docs" / "reference" / "mutations.md"
 
 HEAD = """# Mutations
 
-Each line of this list is a change to skdp that breaks its privacy in one place: a clip that is left
-out, noise that is halved, a row that is counted for two. The tests notice every one of them. The
-list covers the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows,
-and the reporting of seeds.
+Each line of this list is a change to skdp that breaks its privacy in one place: a missing clip,
+half of the noise, a row that is counted twice. The tests notice every one of them. The list covers
+the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows, and the
+reporting of seeds.
 
 ```sh
 python -m tests.mutations          # runs all of them, and writes this page
@@ -20,18 +20,18 @@ python -m pytest -m slow tests/mutations  # the same, as tests
 ```
 
 - **The change** is made by a rule on the syntax tree of a function, a class or a module, such as
-  "the call of `clip` is dropped" or "the result is halved". A rule whose place or form is no longer
-  in the code is an error, and the quick tests look for it, so that the list follows the code. A
-  change follows its function to another module.
+  "the call of `clip` is dropped" or "the result is halved". If a rule no longer matches the code,
+  that is an error, and a quick test checks this, so that the list stays up to date. A change
+  follows its function to another module.
 - **The run**: the module is changed in memory, in a separate process, before anything imports it.
-  Only the tests that are named for the change run. They pass without it, and one of them fails with
-  it.
-- **Not in the list**: changes that leave the guarantee intact, such as a threshold that costs
-  accuracy alone.
+  Only the tests that the list names for the change run. They pass without the change, and one of
+  them fails with it.
+- **Not in the list**: changes that leave the guarantee intact, such as a threshold that only costs
+  accuracy.
 
 To add a change, add it to `tests/mutations/mutations.py`. Mutants of the accountant's formulas are
 also in `tests/accounting/test_mutations.py`, and many tests include a mutant of the function that
-they test. [Auditing](../how_to/auditing.md) describes attacks on whole estimators,
+they test. [Auditing](../how_to/auditing.md) describes attacks on whole estimators, and
 [architecture](../development/architecture.md) the modules.
 """
 FIRST_TABLE = "## skdp."

@@ -17,7 +17,7 @@ MUTATIONS = [
         "inner_event",
         rules.put_for("scaled(inner, 2)", "inner"),
         ("accounting/test_known_faults.py::test_replacing_costs_more_under_sampling",),
-        "a replaced row moves a sampled sum twice as far as is priced",
+        "a replaced row changes a sampled sum by twice the priced amount",
     ),
     Mutation(
         "price-of-a-row-for-a-group",
@@ -25,7 +25,7 @@ MUTATIONS = [
         "LedgerConfig.holds_for_group",
         rules.put_for("self.max_rows == 1", "True"),
         ("test_groups.py::test_a_claim_is_the_groups",),
-        "k rows that change are paid as one",
+        "k changed rows are priced as one",
     ),
     Mutation(
         "half-the-zcdp-of-a-gaussian",
@@ -51,7 +51,7 @@ MUTATIONS = [
         (
             "accounting/test_composition.py::test_a_group_pays_its_epsilon_and_gets_three_times_the_noise",
         ),
-        "a person of three rows gets a third of the protection that is claimed",
+        "a person with three rows has a third of the claimed protection",
     ),
     Mutation(
         "deltas-not-added",
@@ -67,7 +67,7 @@ MUTATIONS = [
         "claimed_price",
         rules.refusals_dropped(),
         ("ledger/test_accountant.py::test_a_claim_is_checked",),
-        "a release is booked at any price that it names",
+        "a release is recorded at any price that it claims",
     ),
     Mutation(
         "cap-not-checked",
@@ -77,7 +77,7 @@ MUTATIONS = [
             "rule.is_within(new_state.total(limit), (limit.epsilon, limit.delta))", False
         ),
         ("ledger/test_accountant.py::test_a_refused_charge_changes_nothing",),
-        "releases beyond the cap are made",
+        "releases beyond the limit are made",
     ),
     Mutation(
         "caps-of-what-was-known-before",
@@ -88,7 +88,7 @@ MUTATIONS = [
             "ledger/test_ledger_contract.py::test_memory[check_that_all_caps_hold]",
             "ledger/test_governance.py::test_racing_processes_of_users_never_pass_a_cap",
         ),
-        "whoever charges meanwhile is not seen: users race past their cap and everybody's",
+        "concurrent charges are not seen, so users exceed their limit and the total limit",
     ),
     Mutation(
         "an-allowance-used-again",
@@ -96,7 +96,7 @@ MUTATIONS = [
         "Allowance._paying_charge",
         rules.statement_dropped("self._unused.pop()"),
         ("ledger/test_reservation.py::test_an_allowance_is_used_once",),
-        "a fit that was paid for once is made twice",
+        "a fit that was charged once runs twice",
     ),
     Mutation(
         "another-event-than-planned",
@@ -104,7 +104,7 @@ MUTATIONS = [
         "PlannedCharge.price",
         rules.refusals_dropped("would make a release that was not planned"),
         ("ledger/test_reservation.py::test_a_refused_round_changes_nothing",),
-        "a reservation pays for a costlier release",
+        "a reservation covers a release that costs more",
     ),
     Mutation(
         "losses-rounded-down",
@@ -120,7 +120,7 @@ MUTATIONS = [
         "discretize",
         rules.put_for("pair.p_inf", "0.0"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
-        "outcomes that reveal a row completely are left out of delta",
+        "outcomes that reveal a row completely are missing from delta",
     ),
     Mutation(
         "largest-cost-for-their-sum",
@@ -152,7 +152,7 @@ MUTATIONS = [
         "scale_in_steps",
         rules.term_dropped("d * (1 + Fraction(1, 2 ** 20))"),
         ("mechanisms/test_additive.py::test_the_noise_pays_for_rounding",),
-        "rounding to the grid moves neighbors further apart",
+        "rounding to the grid increases the distance of neighbors",
     ),
     Mutation(
         "gaussian-rounding-unpaid",
@@ -160,7 +160,7 @@ MUTATIONS = [
         "sigma_in_steps",
         rules.term_dropped("root * step / sensitivity"),
         ("mechanisms/test_additive.py::test_the_noise_pays_for_rounding",),
-        "rounding to the grid moves neighbors further apart",
+        "rounding to the grid increases the distance of neighbors",
     ),
     Mutation(
         "one-noise-for-all-values",
@@ -176,7 +176,7 @@ MUTATIONS = [
         "GridMechanism.release",
         rules.put_for("to_steps(array, step)", "array / step"),
         ("mechanisms/test_additive.py::test_releases_lie_on_a_grid_whatever_the_value",),
-        "low bits of a release tell the exact value",
+        "low bits of a release reveal the exact value",
     ),
     Mutation(
         "selection-pays-one-side",
@@ -184,7 +184,7 @@ MUTATIONS = [
         "_Selection._factor",
         rules.put_for("2", "1"),
         ("mechanisms/test_selection.py::test_empirical_law_is_the_exact_law",),
-        "scores that move both ways need twice the noise",
+        "scores that change in both directions need twice the noise",
     ),
     Mutation(
         "truth-told-too-often",
@@ -200,7 +200,7 @@ MUTATIONS = [
         "sum_sensitivity",
         rules.put_for("factor * norm", "norm"),
         ("mechanisms/test_sensitivity.py::test_sum",),
-        "relation ignored: 1 for 2",
+        "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
         "norm-converted-without-root",
@@ -208,7 +208,7 @@ MUTATIONS = [
         "convert_sensitivity",
         rules.put_for("math.sqrt(d)", "1.0"),
         ("mechanisms/test_sensitivity.py::test_conversion_holds_and_is_tight",),
-        "the number of values is forgotten",
+        "the number of values is ignored",
     ),
     Mutation(
         "replaced-row-in-one-bin",
@@ -216,7 +216,7 @@ MUTATIONS = [
         "histogram_sensitivity",
         rules.entry_put("'l1'", "1.0"),
         ("mechanisms/test_sensitivity.py::test_histogram_by_brute_force",),
-        "relation ignored: a replaced row moves two bins",
+        "the relation is ignored: a replaced row changes two bins",
     ),
     Mutation(
         "one-stream-for-all",
@@ -240,7 +240,7 @@ MUTATIONS = [
         "_laplace_block",
         rules.put_for("negative_zero.any()", "False"),
         ("noise/test_discrete.py::test_law_at_small_scale",),
-        "the exact value comes out too often",
+        "the exact value is released too often",
     ),
     Mutation(
         "narrower-gaussian",
@@ -264,7 +264,7 @@ MUTATIONS = [
         "uniform_integers",
         rules.decided("rejected.size", False),
         ("noise/test_integers.py::test_words_beyond_the_last_multiple_are_drawn_again",),
-        "some integers are likelier than the price assumes",
+        "some integers are more likely than the price assumes",
     ),
     Mutation(
         "choices-twice-as-sharp",
@@ -280,7 +280,7 @@ MUTATIONS = [
         "MultinomialLogisticLoss",
         rules.put_for("math.sqrt(2.0)", "1.0"),
         ("_optim/test_loss_contract.py::test_slopes_and_curvatures_are_within_their_bounds",),
-        "a row moves two classes",
+        "a row changes two classes",
     ),
     Mutation(
         "half-the-logistic-curvature",
@@ -299,7 +299,7 @@ MUTATIONS = [
             "linear_model/test_mechanism_choice.py"
             "::test_the_sensitivity_is_that_of_the_largest_class_weight",
         ),
-        "rows of classes with large weights get too little noise",
+        "rows of classes with large weights have too little noise",
     ),
     Mutation(
         "gradients-not-clipped",
@@ -307,7 +307,7 @@ MUTATIONS = [
         "_clip_numbers",
         rules.statement_dropped("np.fmin(residual, caps, out=residual)"),
         ("_optim/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
-        "one row moves a sum without bound",
+        "one row changes a sum without bound",
     ),
     Mutation(
         "clip-without-margin",
@@ -315,7 +315,7 @@ MUTATIONS = [
         "_max_residuals",
         rules.put_for("margin", "1.0"),
         ("_optim/test_clipped_sums.py::test_exact_norms_never_exceed_the_clip",),
-        "rounding lets a gradient pass the clip",
+        "rounding lets a gradient exceed the clip",
     ),
     Mutation(
         "replaced-row-counts-once",
@@ -323,7 +323,7 @@ MUTATIONS = [
         "_plan_full",
         rules.put_for("guarantee.neighbors.sensitivity_factor", "1"),
         ("_optim/test_sgd_plan.py::test_replacement_moves_a_sum_by_two_clips",),
-        "relation ignored: 1 for 2",
+        "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
         "sum-rounding-unpaid",
@@ -331,7 +331,7 @@ MUTATIONS = [
         "sum_sensitivity",
         rules.term_dropped("2.0 * rounding"),
         ("_optim/test_sgd_plan.py::test_a_sum_moves_by_clips_and_by_the_rounding_of_both_sums",),
-        "a sum in floating point moves further than the clip",
+        "a floating-point sum changes by more than the clip",
     ),
     Mutation(
         "steps-without-root",
@@ -339,7 +339,7 @@ MUTATIONS = [
         "_plan_full",
         rules.term_dropped("math.sqrt(n_steps)"),
         ("_optim/test_sgd_plan.py::test_price_is_what_was_asked",),
-        "many steps at the price of one",
+        "many steps cost as much as one",
     ),
     Mutation(
         "half-the-rate-booked",
@@ -347,7 +347,7 @@ MUTATIONS = [
         "_plan_poisson",
         rules.argument_times("PoissonSampled", 0, 0.5),
         ("_optim/test_sgd_plan.py::test_poisson_event_has_poisson_batches",),
-        "batches are twice as likely to hold a row as is booked",
+        "batches contain a row twice as often as is priced",
     ),
     Mutation(
         "mean-by-the-true-size",
@@ -355,7 +355,7 @@ MUTATIONS = [
         "SGDPlan.noisy_means",
         rules.put_for("self.batches.expected_size", "max(1, rows is None or len(rows))"),
         ("_optim/test_sgd_plan.py::test_sums_are_divided_by_the_expected_size",),
-        "n replaced by a private count",
+        "n is replaced by a private count",
     ),
     Mutation(
         "noise-shared-by-steps",
@@ -374,7 +374,7 @@ MUTATIONS = [
         "plan_output_perturbation",
         rules.statement_dropped("distance *= guarantee.neighbors.sensitivity_factor"),
         ("linear_model/test_output_perturbation.py::test_brute_force_sensitivity",),
-        "relation ignored: 1 for 2",
+        "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
         "tolerance-unpaid",
@@ -393,7 +393,7 @@ MUTATIONS = [
         "_row_factors",
         rules.call_dropped("minimum"),
         ("linear_model/test_rows.py::test_exact_norms_never_exceed_the_bound",),
-        "a long row moves the weights by its length",
+        "a long row changes the weights in proportion to its length",
     ),
     Mutation(
         "targets-not-clipped",
@@ -404,7 +404,7 @@ MUTATIONS = [
             "linear_model/test_ridge.py::test_long_rows_count_less_and_far_targets_are_clipped",
             "linear_model/test_poisson_regressor.py::test_far_targets_are_clipped",
         ),
-        "a target outside the bounds moves sums and weights without limit",
+        "a target outside the bounds changes sums and weights without limit",
     ),
     Mutation(
         "statistics-of-a-replaced-row",
@@ -428,7 +428,7 @@ MUTATIONS = [
         "PrivateClassifierMixin._read_target",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
-        "a label that one row has is published though others were declared",
+        "a label of a single row is published although the classes were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
@@ -452,7 +452,7 @@ MUTATIONS = [
         "PrivateForest._plan",
         rules.put_for("self.structure_seed", "self.random_state or 0"),
         ("ensemble/test_forest.py::test_the_structure_follows_from_the_seed_and_the_bins_alone",),
-        "the trees tell the seed of the noise, which is then taken off",
+        "the trees reveal the seed of the noise, which can then be removed",
     ),
     Mutation(
         "gradient-of-a-replaced-row",
@@ -460,7 +460,7 @@ MUTATIONS = [
         "AdditivePlan.sensitivity",
         rules.put_for("self._sensitivity_factor", "1"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient",),
-        "relation ignored: 1 for 2",
+        "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
         "residuals-not-clipped",
@@ -468,7 +468,7 @@ MUTATIONS = [
         "BinaryTask.residuals",
         rules.call_dropped("clip"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient",),
-        "a row of a rare class moves a gradient by twice its share",
+        "a row of a rare class changes a gradient by twice the clip",
     ),
     Mutation(
         "steps-at-the-price-of-one",
@@ -476,7 +476,7 @@ MUTATIONS = [
         "Budget.noise",
         rules.put_for("math.sqrt(n_steps / budget_fraction)", "math.sqrt(1.0 / budget_fraction)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
-        "a hundred gradients with the noise of one",
+        "a hundred gradients have the noise of one",
     ),
     Mutation(
         "rows-of-parts-twice",
@@ -484,7 +484,7 @@ MUTATIONS = [
         "_sum_runs",
         rules.put_for("np.zeros_like(total)", "total"),
         ("_data/test_parts.py::test_what_goes_with_the_rows_is_cut_with_them",),
-        "a row of a table in parts moves a sum by more than is priced",
+        "a row of a partitioned table changes a sum by more than is priced",
     ),
     Mutation(
         "rows-of-workers-unbounded",
@@ -494,7 +494,7 @@ MUTATIONS = [
             "_map_blocks(table, blocks, function, out, args, first)", "np.ones_like(out)"
         ),
         ("test_clusters.py::test_iterations_are_the_same_to_the_last_bit",),
-        "on a cluster one row moves a sum without bound",
+        "on a cluster one row changes a sum without bound",
     ),
     Mutation(
         "source-types-by-values",
@@ -505,7 +505,7 @@ MUTATIONS = [
             "np.empty((n_rows, len(columns)), np.result_type(*map(np.asarray, columns)))",
         ),
         ("test_sources.py::test_one_value_has_no_say_in_how_others_are_read",),
-        "one missing value decides how the numbers of others are read",
+        "one missing value decides how other rows' numbers are read",
     ),
     Mutation(
         "source-kinds-by-values",
@@ -513,7 +513,7 @@ MUTATIONS = [
         "ColumnTable.values",
         rules.put_for("self.numeric_types[column]", "all(type(cell) is not str for cell in cells)"),
         ("test_sources.py::test_kinds_are_those_of_the_schema",),
-        "whether a part's other labels are read as numbers depends on one of them",
+        "one label decides whether the other labels of its partition are read as numbers",
     ),
     Mutation(
         "source-accountant-sent-with-a-model",
@@ -525,7 +525,7 @@ MUTATIONS = [
             "test_clusters.py"
             "::test_another_process_gets_neither_accountant_nor_ledger_nor_noise_nor_seed",
         ),
-        "workers learn where the ledger is, and the seed of the noise",
+        "workers receive the ledger's address and the seed of the noise",
     ),
     Mutation(
         "rows-of-a-person-count-one-each",
@@ -533,7 +533,7 @@ MUTATIONS = [
         "read_persons",
         rules.put_for("row_weights[codes]", "np.ones(len(codes))"),
         ("test_persons.py::test_a_person_moves_a_release_by_what_a_row_does",),
-        "a person of 500 rows moves a sum 500 times as far as is priced",
+        "a person with 500 rows changes a sum by 500 times the priced amount",
     ),
     Mutation(
         "mean-by-the-true-count",
@@ -544,7 +544,7 @@ MUTATIONS = [
             "preprocessing/test_mean_transformer.py"
             "::test_what_is_published_is_a_function_of_the_release",
         ),
-        "an exact count used for a noisy one",
+        "an exact count is used instead of a noisy one",
     ),
     Mutation(
         "threshold-lowered",
@@ -579,7 +579,7 @@ MUTATIONS = [
         "_add_unit_rows",
         rules.statement_dropped("np.clip(u, -1.0, 1.0, out=u)"),
         ("preprocessing/test_standard_scaler.py::test_values_are_clipped_to_the_bounds",),
-        "a value outside the bounds moves a sum without limit",
+        "a value outside the bounds changes a sum without limit",
     ),
     Mutation(
         "quantiles-twice-as-sharp",
@@ -603,7 +603,7 @@ MUTATIONS = [
         "_SpacedHistogram",
         rules.put_for("self.mechanism.release(counts, random_state=source)", "counts"),
         ("stats/test_bounds.py::test_counts_have_the_stated_noise",),
-        "noise left out",
+        "the noise is missing",
     ),
     Mutation(
         "half-the-sensitivity-of-accuracy",
@@ -622,7 +622,7 @@ MUTATIONS = [
         "_selection_mechanisms",
         rules.put_for("sensitivity * m", "sensitivity"),
         ("model_selection/test_plans.py::test_one_row_is_hidden_in_the_scores_of_all_candidates",),
-        "a row moves the scores of all candidates",
+        "a row changes the scores of all candidates",
     ),
     Mutation(
         "the-best-by-raw-scores",
@@ -630,7 +630,7 @@ MUTATIONS = [
         "_choose",
         rules.put_for("plan.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
         ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
-        "noise left out",
+        "the noise is missing",
     ),
     Mutation(
         "folds-by-labels",
@@ -646,7 +646,7 @@ MUTATIONS = [
         "PipelinePlan.event",
         rules.put_for("self.charges(epsilon, delta)", "self.charges(epsilon, delta)[-1:]"),
         ("pipeline/test_split.py::test_the_joint_cost_is_that_of_an_independent_composition",),
-        "a share forgotten: the other steps are free",
+        "the other steps are not charged",
     ),
     Mutation(
         "plan-not-charged",
@@ -654,7 +654,7 @@ MUTATIONS = [
         "split_budget",
         rules.put_for("reservation.steps", "None"),
         ("pipeline/test_split.py::test_a_fit_is_one_charge_of_the_total",),
-        "the fits are not booked",
+        "the fits are not recorded",
     ),
     Mutation(
         "fits-not-charged",
@@ -662,7 +662,7 @@ MUTATIONS = [
         "PrivateRelease.charge",
         rules.decided("self._accountant is not None", False),
         (checked("DPStandardScaler()", "check_exact_spend"),),
-        "no release is booked",
+        "no release is recorded",
     ),
     Mutation(
         "seeds-not-told",
@@ -670,7 +670,7 @@ MUTATIONS = [
         "PrivateRelease.charge",
         rules.put_for("source.seeded", "False"),
         (checked("DPStandardScaler()", "check_seeded_flag"),),
-        "seeded noise is recorded as secret, though anyone who knows the seed can remove it",
+        "seeded noise is recorded as secret, although anyone who knows the seed can remove it",
     ),
     Mutation(
         "door-left-open",
@@ -678,7 +678,7 @@ MUTATIONS = [
         "Stream.words",
         rules.refusals_dropped("noise was to be drawn"),
         ("test_noise_guard.py::test_a_forgotten_source_raises_and_the_door_opens_again",),
-        "a release is made that is not in the ledger",
+        "a release is not in the ledger",
     ),
     Mutation(
         "charged-twice",
@@ -686,7 +686,7 @@ MUTATIONS = [
         "PrivateRelease.charge",
         rules.refusals_dropped("charges once"),
         ("test_noise_guard.py::test_nothing_is_drawn_before_the_charge_or_past_it",),
-        "parts of a fit are priced one by one, after earlier ones were seen",
+        "parts of a fit are priced separately, after earlier parts were seen",
     ),
     Mutation(
         "published-without-a-charge",
@@ -694,7 +694,7 @@ MUTATIONS = [
         "PrivateFit.publish",
         rules.refusals_dropped("call charge first"),
         ("test_noise_guard.py::test_nothing_is_published_without_a_charge",),
-        "a statement speaks of what is in no ledger",
+        "a privacy statement describes a release that is in no ledger",
     ),
     Mutation(
         "group-told-the-price-of-a-row",
@@ -702,7 +702,7 @@ MUTATIONS = [
         "PrivateFit.publish",
         rules.put_for("price.epsilon", "mechanism.epsilon"),
         (checked("DPStandardScaler()", "check_group_statement"),),
-        "the stated price for a person of three rows is a third of the true one",
+        "the stated price for a person with three rows is a third of the true price",
     ),
     Mutation(
         "relation-of-the-ledger-ignored",
@@ -710,7 +710,7 @@ MUTATIONS = [
         "neighbors_of",
         rules.put_for("terms_of(accountant) if config is None else config", "DEFAULT_CONFIG"),
         (checked("DPStandardScaler()", "check_relation"),),
-        "relation ignored: 1 for 2",
+        "the relation is ignored: 1 instead of 2",
     ),
     Mutation(
         "violations-not-called",
@@ -726,7 +726,7 @@ MUTATIONS = [
         "row_sums",
         rules.put_for("np.ascontiguousarray(values, dtype=np.float64)", "values"),
         ("_data/test_row_wise.py::test_a_row_alone_has_the_value_that_it_has_among_others",),
-        "a row is rounded in another way where it is alone: its norm, score or class may move",
+        "a row is rounded differently if it is alone: its norm, score or class may change",
     ),
     Mutation(
         "rows-scaled-to-the-norm-itself",
@@ -736,7 +736,7 @@ MUTATIONS = [
             "max_unclipped * (1.0 - 3.0 * margin - 2.0 * unit_roundoff) - underflow", "norm"
         ),
         ("_data/test_clipping.py::test_no_norm_exceeds_the_bound_exactly",),
-        "rounding lets a row pass the bound",
+        "rounding lets a row exceed the bound",
     ),
     Mutation(
         "grid-too-fine",
@@ -752,7 +752,7 @@ MUTATIONS = [
         "limit_rows",
         rules.put_for("rank < max_rows", "rank <= max_rows"),
         ("_data/test_limit_rows.py::test_each_person_keeps_the_first_rows",),
-        "a group is larger than what is priced",
+        "a group is larger than the priced one",
     ),
     Mutation(
         "a-check-that-cannot-fail",
@@ -768,7 +768,7 @@ MUTATIONS = [
         "_directions",
         rules.put_for("range(width)", "range(width)[-1:]"),
         ("accounting/test_golden.py::test_never_below_the_truth",),
-        "adding a row is priced, removing one is not",
+        "only the addition of a row is priced, not its removal",
     ),
     Mutation(
         "evidence-of-a-replaced-row-moves-one-count",
@@ -779,7 +779,7 @@ MUTATIONS = [
             "naive_bayes/test_histogram_nb.py"
             "::test_brute_force_sensitivity_of_the_counts_of_the_evidence",
         ),
-        "a row that takes the place of another leaves one bin and enters another one",
+        "a row that replaces another leaves one bin and enters another",
     ),
     Mutation(
         "features-of-a-trend-off-the-grid",
@@ -790,7 +790,7 @@ MUTATIONS = [
             "self.weight * self.profile",
         ),
         ("gam/test_plan.py::test_sums_are_exact_and_know_no_order",),
-        "sums of residuals times a trend are rounded, which no sensitivity allows for",
+        "sums of residuals times a trend are rounded, which the sensitivity does not include",
     ),
     Mutation(
         "a-trend-beside-the-norm-of-its-column",
@@ -817,7 +817,7 @@ MUTATIONS = [
         "_unknown_caller",
         rules.decided("_sets_seed(_subject(direct.f_locals), estimator)", False),
         ("test_callers.py::test_a_seed_that_an_unknown_tool_sets_is_refused",),
-        "whoever has the model can remove the noise",
+        "anyone who has the model can remove the noise",
     ),
     Mutation(
         "rows-that-tools-repeat",
@@ -836,7 +836,7 @@ MUTATIONS = [
             "test_callers.py::test_generated_folds_are_judged_by_their_splitter"
             "[grid search-stratified]",
         ),
-        "one label decides in which fold other rows are",
+        "one label decides the folds of other rows",
     ),
     Mutation(
         "refused-scores-in-tools",
