@@ -45,7 +45,9 @@ def test_the_readme_runs_in_a_fresh_interpreter(tmp_path):
     result = subprocess.run(
         command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
     )
-    printed = re.search(r"prints:\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
+    printed = re.search(
+        r"prints:\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S
+    )
     assert result.stdout == printed[1]
     assert (tmp_path / "model.png").stat().st_size > 10_000
 
@@ -79,6 +81,18 @@ assert labels.shape == (20_000,) and 0.2 < labels.mean() < 0.45
 """
 
 
+PRINTED = re.compile(r"^( *)print\((.*)\)  # (.*\d.*)$", flags=re.M)
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+def assert_printed(comment, texts):
+    """Assert that each number of a comment was printed, to the digits that the comment has."""
+    printed = [float(number) for number in NUMBER.findall(" ".join(texts))]
+    for number in NUMBER.findall(comment):
+        decimals = len(number.partition("e")[0].partition(".")[2]) + 400 * ("e" in number)
+        assert any(round(value, decimals) == float(number) for value in printed), (comment, texts)
+
+
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize("page", [p for p in DOCS if code_blocks(p)], ids=lambda p: p.name)
@@ -86,10 +100,17 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     """In this interpreter: another one for each page would spend its time importing."""
     monkeypatch.chdir(tmp_path)
     script = "\n".join(code_blocks(page))
+    printed = {}
+    annotated = PRINTED.sub(r"\1print_annotated(r'''\3''', \2)", script)
     # As the main module, so that what a page defines can be pickled.
     main = types.ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)
-    exec(compile(script, page.name, "exec"), vars(main))
+    main.print_annotated = lambda comment, *values: printed.setdefault(comment, []).append(
+        " ".join(map(str, values))
+    )
+    exec(compile(annotated, page.name, "exec"), vars(main))
+    for comment, texts in printed.items():
+        assert_printed(comment, texts)
     if page.name == "getting_started.md":
         assert len([line for line in script.splitlines() if line]) <= 40
         subprocess.run([sys.executable, "-W", "error", "-c", ELSEWHERE], check=True)
