@@ -66,7 +66,7 @@ html_theme_options = {
     "logo": {"text": "skdp"},
     "navigation_with_keys": False,
     "show_toc_level": 2,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }
@@ -77,6 +77,7 @@ PARTS = [
     "tutorials/index",
     "how_to/index",
     "reference/index",
+    "api/index",
     "theory/index",
     "development/index",
     "auto_examples/index",
@@ -123,7 +124,10 @@ def add_contents(app, docname, source):
         groups = []
         source[0] = with_captions(source[0])
     elif docname in PARTS:
-        groups = linked_pages(source[0])
+        pages = linked_pages(source[0])
+        # A page that is a part itself is in the navigation bar already.
+        parts = [f"../{part}" for part in PARTS]
+        groups = [(caption, [p for p in links if p not in parts]) for caption, links in pages]
     else:
         groups = []
     for caption, entries in groups:
