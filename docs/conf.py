@@ -2,6 +2,7 @@
 
 import re
 import sys
+import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -11,6 +12,9 @@ from _cards import CardPicture
 from sphinx_gallery.sorting import ExplicitOrder
 
 import skdp
+
+# Seeds of examples repeat their pictures; a page does not need the warning in each output.
+warnings.filterwarnings("ignore", category=skdp.SeededNoiseWarning)
 
 project = "skdp"
 author = "skdp developers"
@@ -67,6 +71,8 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "header_links_before_dropdown": 7,
+    # The field with text next to the icon would wrap the bar on a laptop.
+    "navbar_persistent": ["search-button"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
