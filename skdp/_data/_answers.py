@@ -10,9 +10,11 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import as_chunked, meta_of
+from skdp._data._columns import float_types_of
 from skdp._data._frames import is_frame, map_types, time_type_of, types_of
 from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, map_over
+from skdp._data._tables import check_types_of_numbers
 
 
 def partitionwise(method):
@@ -69,6 +71,9 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     """Return the output of a method, as a partitioned table if it is lazy."""
     check_is_fitted(estimator)
     validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
+    if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
+        # A block of rows, which is an array, does not show the types of the columns.
+        check_types_of_numbers(chunked)
     # Workers need the released values only: the copy that is sent to them has no accountant, no
     # seed and no record of the ledger.
     bare = copy(estimator)
@@ -79,6 +84,7 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     if names is not None:
         # Blocks have no column names, but dicts in parameters may use them.
         bare._labels_in = names.tolist()
+    bare._float_types_of_samples = float_types_of(chunked)
     compute = partial(_output_of_block, bare=bare, name=name, dtype=chunked.dtype)
     # An example row gives the shape and type of the output, without reading the table.
     example = compute(_example_row(estimator, chunked))

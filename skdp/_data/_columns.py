@@ -7,15 +7,16 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from skdp._data._chunked import ChunkedArray, as_chunked
+from skdp._data._chunked import ChunkedArray, as_chunked, meta_of
 from skdp._data._classes import code_type
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._errors import HINTS, check_finite, column_name, join_messages
+from skdp._data._errors import DAYS_OF, HINTS, check_finite, column_name, join_messages
 from skdp._data._frames import (
     NUMBERS,
     TIMES,
     check_names_differ,
     columns_in_blocks,
+    float_type_of,
     frame_blocks,
     frame_columns,
     in_memory,
@@ -37,18 +38,13 @@ from skdp._data._labels import (
     kind_without_form,
     label_key,
     label_kinds,
+    rounded_labels,
 )
 from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
 from skdp._data._persons import count_over, weighted_bincount
 from skdp._data._tables import read_chunks, read_table, validate_meta
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
-
-# Expressions of pandas that return dates and durations in days.
-DAYS_OF = {
-    "date": "(X[column] - pd.Timestamp('2000-01-01')).dt.days",
-    "duration": "X[column].dt.total_seconds() / 86_400",
-}
 
 
 class ColumnTable:
@@ -76,6 +72,11 @@ class ColumnTable:
         uses the type of `matrix`.
     blocks : list of FrameBlock, default=()
         The same columns, grouped into one block per type.
+    float_types : dict of column to dtype, default=None
+        Columns whose labels are compared as numbers of a floating-point type of less than 8 bytes,
+        because the column has this type, or had it in the fit.
+    is_served : bool, default=False
+        True if the rows are samples of a fitted estimator, which get other error messages.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
         For a partitioned table of numbers: True for columns with numbers that are too large to be
         found as categories, according to the pass that checked the table.
@@ -93,6 +94,8 @@ class ColumnTable:
         number_types=None,
         blocks=(),
         has_large_numbers=None,
+        float_types=None,
+        is_served=False,
     ):
         self.shape = shape
         self.matrix = matrix
@@ -117,6 +120,8 @@ class ColumnTable:
         if number_types is None:
             number_types = [None if matrix is None else number_type_of(matrix.dtype)] * shape[1]
         self._number_types = number_types
+        self.float_types = {} if float_types is None else float_types
+        self.is_served = is_served
         self._has_large_numbers = has_large_numbers
         # Partitioned tables of numbers were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
@@ -140,7 +145,10 @@ class ColumnTable:
         return self.values(j, slice(0, self.shape[0]))
 
     def select(self, columns):
-        """Return the raw values of some columns, as `Rows` whose blocks are lists of arrays."""
+        """Return the values of some columns as labels, in `Rows` whose blocks are lists of arrays.
+
+        Values are raw, except that numbers are rounded to the column's `float_types`.
+        """
         return self.rows(partial(_select, columns=columns), len(columns))
 
     def numbers(self, columns=None):
@@ -154,13 +162,16 @@ class ColumnTable:
         The function must be defined in a module, as it may run on another machine.
         """
         source = self if self.matrix is None else self.matrix
-        read_block = partial(_read_block, read, self.numeric_types, self.time_types)
+        read_block = partial(
+            _read_block, read, self.numeric_types, self.time_types, self.float_types
+        )
         return Rows(source, read=read_block, n_columns=n_columns)
 
     def codes(self, columns, categories, others):
         """Return the codes of the values of some columns, as in `category_codes`, in one pass."""
         dtype = code_type(max(categories, key=len))
         rows = self.select(columns)
+        categories = self.as_labels(columns, categories)
         return map_over(rows, _codes, categories, others, shape=(len(columns),), dtype=dtype)
 
     def label_counts(self, columns, categories, others, row_weights=None):
@@ -182,6 +193,7 @@ class ColumnTable:
         list of ndarray
         """
         rows = self.select(columns)
+        categories = self.as_labels(columns, categories)
         n_labels = sum(map(len, categories))
         counts = count_over(
             rows, _add_labels, n_labels, categories, others, row_weights=row_weights
@@ -234,6 +246,19 @@ class ColumnTable:
         if self.time_types[column] is not None:
             return cells.astype(self.time_types[column])
         return cells.astype(np.float64) if self.numeric_types[column] else cells
+
+    def labels(self, column, rows):
+        """Return the values of a slice of rows of a column as labels, as in `select`."""
+        return self.as_label(column, self.values(column, rows))
+
+    def as_label(self, column, values):
+        """Return values, or categories, that are rounded to the type of a column's floats."""
+        float_type = self.float_types.get(int(column))
+        return values if float_type is None else rounded_labels(values, float_type)
+
+    def as_labels(self, columns, categories):
+        """Return the categories of some columns as labels, see `as_label`."""
+        return [self.as_label(j, labels) for j, labels in zip(columns, categories, strict=True)]
 
     def check(self, checks, labels=None, found_columns=(), expected=None):
         """Raise `ValueError` if columns contain invalid values, in one pass.
@@ -314,18 +339,31 @@ class ColumnTable:
         """Raise `ValueError` if a column's type excludes a declared category."""
         messages = []
         for j, categories in labels.items():
-            number_type = self._number_types[j]
-            if number_type is not None:
-                try:
-                    check_not_rounded(number_type, self.name(j), categories)
-                except ValueError as error:
-                    messages.append(str(error))
+            try:
+                self._check_distinct(j, categories)
+            except ValueError as error:
+                messages.append(str(error))
         for j, categories in expected.items():
             mismatch = category_of_no_value(self._label_kinds[j], self._number_types[j], categories)
             if mismatch is not None:
                 messages.append(_mismatch_message(self.name(j), *mismatch))
         if messages:
             raise ValueError(join_messages(messages))
+
+    def _check_distinct(self, column, categories):
+        """Raise `ValueError` if two categories are one label by the type of a column's floats."""
+        if column not in self.float_types:
+            return
+        first_index = {}
+        for i, key in enumerate(map(label_key, self.as_label(column, categories).tolist())):
+            k = first_index.setdefault(key, i)
+            if k != i:
+                remedy = "convert the samples to float64" if self.is_served else "declare only one"
+                raise ValueError(
+                    f"{self.name(column)} is compared as {self.float_types[column]}, in which its "
+                    f"categories {categories[k]!r} and {categories[i]!r} are the same number: "
+                    f"{remedy}"
+                )
 
     def _warn_of_mixed_kinds(self, expected):
         """Warn of lists of several kinds for columns whose type allows values of any kind.
@@ -551,18 +589,20 @@ def check_not_infinite(values, name, *, allow_nan=True):
     return values
 
 
-def _read_block(read, numeric, time_types, X, rows):
+def _read_block(read, numeric, time_types, float_types, X, rows):
     """Return a block of `ColumnTable.rows`; X is a `ColumnTable` or a partition of a matrix."""
     if not isinstance(X, ColumnTable):
         # Rows are decoded once for all columns.
         block = X[rows]
-        X = ColumnTable(block.shape, block, numeric=numeric, time_types=time_types)
+        X = ColumnTable(
+            block.shape, block, numeric=numeric, time_types=time_types, float_types=float_types
+        )
         rows = slice(0, len(block))
     return read(X, rows=rows)
 
 
 def _select(table, rows, columns):
-    return [table.values(j, rows) for j in columns]
+    return [table.labels(j, rows) for j in columns]
 
 
 def _check_block(total, columns, checks):
@@ -631,14 +671,61 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     check_names_differ(X)
     chunked = as_chunked(X)
     if chunked is not None:
-        if chunked.dtype.kind != "O":
-            return read_numeric_columns(estimator, chunked, reset=reset, allow_nan=allow_nan)
-        meta = validate_meta(estimator, chunked, reset=reset)
+        X = chunked
+    elif is_frame(X):
+        X = in_memory(X)
+    elif not hasattr(X, "dtype"):
+        X = as_cells(X) if is_sequence(X) else np.asarray(X)
+    table = _read_columns(estimator, X, reset, allow_nan)
+    table.is_served = not reset
+    table.float_types = _float_types(estimator, X, reset)
+    return table
+
+
+def float_types_of(X):
+    """Return the floating-point type of less than 8 bytes of each column that has one, a dict.
+
+    Parameters
+    ----------
+    X : array, DataFrame or ChunkedArray of shape (n_samples, n_features)
+    """
+    meta = meta_of(X)
+    types = map_types(float_type_of, types_of(meta))
+    if not is_frame(meta):
+        types = types * X.shape[1]
+    return {j: dtype for j, dtype in enumerate(types) if dtype is not None}
+
+
+def _float_types(estimator, X, reset):
+    """Return `ColumnTable.float_types`: of a column's types in the fit and in X, the shorter.
+
+    The types of a fit are stored. A model that was fitted to float32 gives the same answers for
+    the same table in float64, and the reverse.
+    """
+    # The blocks of a partitioned table have one type, which is not that of each column.
+    X_types = float_types_of(X) | getattr(estimator, "_float_types_of_samples", {})
+    if reset:
+        estimator._float_types_in = {j: dtype.name for j, dtype in X_types.items()}
+        return X_types
+    fit_types = getattr(estimator, "_float_types_in", {})
+    float_types = dict(X_types)
+    for j, name in fit_types.items():
+        dtype = np.dtype(name)
+        if j not in X_types or dtype.itemsize < X_types[j].itemsize:
+            float_types[j] = dtype
+    return float_types
+
+
+def _read_columns(estimator, X, reset, allow_nan):
+    if isinstance(X, ChunkedArray):
+        if X.dtype.kind != "O":
+            return read_numeric_columns(estimator, X, reset=reset, allow_nan=allow_nan)
+        meta = validate_meta(estimator, X, reset=reset)
         if not is_frame(meta):
-            return ColumnTable(chunked.shape, chunked)
+            return ColumnTable(X.shape, X)
         return ColumnTable(
-            chunked.shape,
-            chunked,
+            X.shape,
+            X,
             numeric=frame_columns(meta)[1],
             time_types=map_types(time_type_of, types_of(meta)),
             names=names_of(meta),
@@ -646,7 +733,6 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             number_types=map_types(number_type_of, types_of(meta)),
         )
     if is_frame(X):
-        X = in_memory(X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         blocks = frame_blocks(X)
         columns, numeric = columns_in_blocks(blocks)
@@ -662,8 +748,6 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
             number_types=map_types(number_type_of, types_of(X)),
             blocks=blocks,
         )
-    if not hasattr(X, "dtype"):
-        X = as_cells(X) if is_sequence(X) else np.asarray(X)
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     return ColumnTable(X.shape, X)
 
@@ -750,7 +834,7 @@ def check_no_times(shape, columns, parameter, declared):
                 f"{column_name(j, shape.names)}: {parameter} of {kind}s must be {kind}s, and this "
                 f"estimator reads numbers only, got {declared!r}: use DPTableVectorizer, whose "
                 f"bounds may be {kind}s, or convert the column to numbers first, such as days: "
-                f"{DAYS_OF[kind]} in pandas"
+                f"{DAYS_OF[kind]}"
             )
     if messages:
         raise ValueError(join_messages(messages))

@@ -13,11 +13,13 @@ from collections.abc import Mapping, Sized
 import numpy as np
 from scipy.sparse import csr_array
 
-from skdp._data._errors import DATE_HINT, DURATION_HINT, non_numeric_error
+from skdp._data._errors import non_numeric_error, times_error
 from skdp._data._frames import NUMBERS, TIMES
 from skdp._data._labels import is_missing
 
 MAX_DOUBLE = float(np.finfo(np.float64).max)
+# Kinds of NumPy's types of dates and durations, in the words of messages.
+TIME_KIND_OF = {"M": "date", "m": "duration"}
 # Attributes by which arrays of any library are recognized.
 ARRAY_ATTRIBUTES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
 
@@ -55,12 +57,14 @@ def is_sequence(values):
 def as_numbers(values, name="a column"):
     """Return values in double precision, each converted independently.
 
-    Dates and durations become numbers of the unit of their array's type, dates since 1970.
+    Text is never read as a number, in an array of objects as little as in one of strings: the same
+    text has another type in another container. Dates and durations are not numbers without a unit,
+    and their types have different units.
 
     Parameters
     ----------
     values : ndarray
-        Numbers, dates, durations or objects.
+        Numbers, or objects that are numbers or missing.
     name : str, default="a column"
         Name of the values in error messages.
 
@@ -75,9 +79,7 @@ def as_numbers(values, name="a column"):
         If a value is not a number.
     """
     if values.dtype.kind in TIMES:
-        numbers = values.astype(np.int64).astype(np.float64)
-        numbers[np.isnat(values)] = np.nan
-        return numbers
+        raise times_error(name, TIME_KIND_OF[values.dtype.kind])
     if values.dtype.kind in NUMBERS:
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float64, copy=False)
@@ -102,24 +104,21 @@ def _as_number(value, name):
         return value
     if is_missing(value):
         return np.nan
-    if isinstance(value, np.datetime64 | np.timedelta64):
-        return float(value.astype(np.int64))
+    if isinstance(value, np.datetime64 | datetime.date):
+        raise times_error(name, "date")
+    if isinstance(value, np.timedelta64 | datetime.timedelta):
+        raise times_error(name, "duration")
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
-    if isinstance(value, bytes):
-        # Python would read the text of a number, and an array of bytes is refused.
+    if isinstance(value, str | bytes | bytearray | memoryview):
+        # Python would read the text of a number, and arrays of strings and bytes are refused.
         raise non_numeric_error(name)
     try:
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
-        hint = ""
-        if isinstance(value, datetime.timedelta):
-            hint = f"; {DURATION_HINT}"
-        elif isinstance(value, datetime.date):
-            hint = f"; {DATE_HINT}"
-        raise TypeError(f"{non_numeric_error(name)}{hint} ({error})") from None
+        raise TypeError(f"{non_numeric_error(name)} ({error})") from None
     except ValueError:
         raise non_numeric_error(name) from None
 

@@ -19,6 +19,10 @@ ENCODE_HINT = (
     "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
     "declare the column's labels there"
 )
+NUMERAL_HINT = (
+    "If its values are numbers that are stored as text or categories, convert them first, by "
+    "astype(float) in pandas and NumPy or cast(pl.Float64) in polars."
+)
 
 # Hints for values that are neither text nor numbers. Python's dates and durations are stored in
 # columns of objects, whose dtype does not show that they are dates.
@@ -31,6 +35,17 @@ DURATION_HINT = (
     "pandas, pl.Series(values, dtype=pl.Duration) in polars, values.astype('timedelta64[us]') in "
     "NumPy"
 )
+# Expressions that return dates and durations in days.
+DAYS_OF = {
+    "date": (
+        "(pd.to_datetime(X[column]) - pd.Timestamp('2000-01-01')).dt.days in pandas, "
+        "(pl.col(column) - pl.date(2000, 1, 1)).dt.total_days() in polars"
+    ),
+    "duration": (
+        "pd.to_timedelta(X[column]).dt.total_seconds() / 86_400 in pandas, "
+        "pl.col(column).dt.total_seconds() / 86_400 in polars"
+    ),
+}
 IDENTIFIER_HINT = (
     "leave a column of identifiers out, as a model learns nothing from it about new rows"
 )
@@ -104,7 +119,25 @@ def check_no_label_is_missing(y):
 def non_numeric_error(name):
     """Return the error about a column, or y, of strings or dates where numbers are expected."""
     hint = "use a classifier if they are labels" if name == "y" else ENCODE_HINT
-    return ValueError(f"{name} contains strings or dates, not numbers: {hint}")
+    return ValueError(f"{name} contains strings or dates, not numbers: {hint}. {NUMERAL_HINT}")
+
+
+def times_error(name, kind):
+    """Return the error about dates or durations where numbers are expected.
+
+    Read as numbers, they would be counts of the unit of their type, such as microseconds, and the
+    same table has other units in other containers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the column.
+    kind : {"date", "duration"}
+    """
+    return ValueError(
+        f"{name} contains {kind}s, and numbers are expected: use DPTableVectorizer, which reads "
+        f"{kind}s, or convert the column to numbers first, such as days: {DAYS_OF[kind]}"
+    )
 
 
 def _first_missing(values, names):

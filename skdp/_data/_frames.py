@@ -14,6 +14,8 @@ from skdp.utils._values import FrozenValue
 # Kinds of NumPy's numeric types, and of its durations and dates.
 NUMBERS = "biuf"
 TIMES = "mM"
+# Kinds of columns whose values are numbers of a unit that depends on the column's type.
+TIME_KINDS = ("date", "duration")
 # Number of rows of a frame up to which columns of one type are copied to be read together.
 MAX_COPIED_ROWS = 1 << 12
 # Prefixes of the names of types, by kind.
@@ -103,6 +105,24 @@ def number_type_of(dtype):
     name = str(dtype).lower().partition("[")[0]
     name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
     return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
+
+
+def float_type_of(dtype):
+    """Return the floating-point type of less than 8 bytes of a column's numbers, or None.
+
+    Parameters
+    ----------
+    dtype : type of numpy, pandas, Arrow or polars
+        The numbers of a categorical type are those that it lists.
+    """
+    arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
+    if hasattr(arrow_type, "value_type"):
+        dtype = arrow_type.value_type
+    elif hasattr(dtype, "categories") and not hasattr(dtype, "is_temporal"):
+        dtype = getattr(dtype.categories, "dtype", None)
+    number_type = None if dtype is None else number_type_of(dtype)
+    is_coarse = number_type is not None and number_type.kind == "f" and number_type.itemsize < 8
+    return number_type if is_coarse else None
 
 
 def time_type_of(dtype):
@@ -225,14 +245,12 @@ def types_of(X):
     return [X.dtype] if hasattr(X, "dtype") else []
 
 
-def frame_columns(frame, *, without_zones=False):
+def frame_columns(frame):
     """Return a frame's columns one by one.
 
     Parameters
     ----------
     frame : DataFrame
-    without_zones : bool, default=False
-        True to convert dates with a time zone to NumPy dates in UTC; otherwise they are objects.
 
     Returns
     -------
@@ -243,7 +261,7 @@ def frame_columns(frame, *, without_zones=False):
     numeric : list of bool
         True for each column with a numeric type.
     """
-    return columns_in_blocks(frame_blocks(frame, without_zones))
+    return columns_in_blocks(frame_blocks(frame))
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,7 +283,7 @@ class FrameBlock(FrozenValue):
     is_numeric: bool
 
 
-def frame_blocks(frame, without_zones=False):
+def frame_blocks(frame):
     """Return the columns of a frame as blocks, in any order.
 
     Columns of one type are one block in a short pandas frame: reading a column takes 20
@@ -274,8 +292,6 @@ def frame_blocks(frame, without_zones=False):
     Parameters
     ----------
     frame : DataFrame
-    without_zones : bool, default=False
-        As in `frame_columns`.
 
     Returns
     -------
@@ -288,7 +304,7 @@ def frame_blocks(frame, without_zones=False):
         is_read[block.columns] = True
     others = np.flatnonzero(~is_read).tolist()
     for j, column in zip(others, columns_of(frame, others), strict=True):
-        values, is_numeric = column_values(column, without_zones)
+        values, is_numeric = column_values(column)
         blocks.append(FrameBlock([j], values[:, np.newaxis], is_numeric))
     return blocks
 
@@ -361,14 +377,12 @@ def columns_of(frame, indices=None):
     return [indexer[:, j] for j in indices]
 
 
-def column_values(column, without_zones=False):
+def column_values(column):
     """Return the values of a column of any library, and True if its type is numeric.
 
     Parameters
     ----------
     column : Series, or array of NumPy, pandas, Arrow or dask
-    without_zones : bool, default=False
-        As in `frame_columns`.
 
     Returns
     -------
@@ -377,12 +391,12 @@ def column_values(column, without_zones=False):
     """
     column = in_memory(column)
     if hasattr(type(column), "to_pylist"):
-        return _arrow_values(column, without_zones)
+        return _arrow_values(column)
     dtype = getattr(column, "dtype", None)
     if hasattr(dtype, "is_temporal"):
-        return _polars_values(column, without_zones)
+        return _polars_values(column)
     if hasattr(dtype, "construct_array_type"):
-        return _pandas_values(column, without_zones)
+        return _pandas_values(column)
     values = np.asarray(column)
     return values, values.dtype.kind in NUMBERS
 
@@ -416,7 +430,7 @@ def objects(values):
     return array
 
 
-def _pandas_values(column, without_zones=False):
+def _pandas_values(column):
     from pandas import Series
 
     column, dtype = Series(column), column.dtype
@@ -431,8 +445,6 @@ def _pandas_values(column, without_zones=False):
         # Without a dtype, the type would depend on whether all values are stored.
         return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
-    if dtype.kind in TIMES and zone is not None and without_zones:
-        return column_values(column.dt.tz_convert(None))
     if dtype.kind in TIMES and zone is None:
         if str(dtype).startswith("date"):
             # pandas cannot convert Arrow's dates without a time of day if one is missing.
@@ -441,19 +453,18 @@ def _pandas_values(column, without_zones=False):
     return column.to_numpy(dtype=object, na_value=None), dtype.kind in NUMBERS
 
 
-def _polars_values(column, without_zones=False):
+def _polars_values(column):
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
     is_complete = numeric and not column.null_count() and not dtype.is_decimal()
-    is_time = dtype.is_temporal() and (without_zones or getattr(dtype, "time_zone", None) is None)
+    is_time = dtype.is_temporal() and getattr(dtype, "time_zone", None) is None
     return _array_or_objects(column, is_complete or is_time, column.to_list), numeric
 
 
-def _arrow_values(column, without_zones=False):
+def _arrow_values(column):
     kind = str(column.type)
     numeric = kind.startswith(("int", "uint", "float", "double", "halffloat", "bool"))
-    is_time = kind.startswith(("timestamp", "duration", "date"))
-    is_time &= without_zones or "tz=" not in kind
+    is_time = kind.startswith(("timestamp", "duration", "date")) and "tz=" not in kind
     is_complete = numeric and not column.null_count
     return _array_or_objects(column, is_complete or is_time, column.to_pylist), numeric
 

@@ -3,10 +3,6 @@
 from skdp._data import _frames
 from skdp._data._chunked import meta_of
 from skdp._data._columns import read_columns
-from skdp._data._errors import column_name, non_numeric_error
-
-# Kinds of columns whose values are numbers of a unit that depends on the column's type.
-TIME_KINDS = ("date", "duration")
 
 
 def read_kinds(estimator, X, *, reset=True):
@@ -37,15 +33,6 @@ def container_kinds(X):
 def known_kinds(X):
     """Return `container_kinds` of a table, or None for a list of rows, which has no types."""
     return container_kinds(X) if hasattr(X, "shape") else None
-
-
-def check_no_dates(X):
-    """Raise `ValueError` if a column has a type of dates or durations."""
-    meta = meta_of(X)
-    names = _frames.names_of(meta) if _frames.is_frame(meta) else None
-    for j, dtype in enumerate(types_of(X)):
-        if _frames.kind_of(dtype) in TIME_KINDS:
-            raise non_numeric_error(column_name(j, names))
 
 
 def types_of(X):

@@ -164,6 +164,41 @@ def _kind_of_cell(cell):
     return _kind_of_key(key)
 
 
+def rounded_labels(values, float_type):
+    """Return labels with their numbers rounded to a floating-point type of less than 8 bytes.
+
+    A number becomes the shortest decimal that is rounded to the same number of the type. So 0.1 in
+    a column of float32, which is 0.10000000149 in double precision, and 0.1 in double precision
+    are the same label. Each value is rounded independently.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Labels of any type.
+    float_type : dtype
+        Such as float32.
+
+    Returns
+    -------
+    ndarray of shape (n_values,)
+        Numbers in double precision if `values` are numbers, else objects or the values unchanged.
+    """
+    if _are_doubles_or_integers(values):
+        with np.errstate(all="ignore"):
+            distinct, inverse = np.unique(values.astype(float_type), return_inverse=True)
+        decimals = [float(np.format_float_scientific(number)) for number in distinct]
+        return np.array(decimals, dtype=np.float64)[inverse]
+    if values.dtype.kind != "O":
+        return values
+    rounded = values.copy()
+    for i, key in enumerate(_keys(values)):
+        if isinstance(key, Real):
+            with np.errstate(all="ignore"):
+                number = float_type.type(key)
+            rounded[i] = float(np.format_float_scientific(number))
+    return rounded
+
+
 def text_array(texts):
     """Return strings as an array of strings, or of objects if one ends in a NUL character.
 

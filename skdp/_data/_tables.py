@@ -1,7 +1,6 @@
 """Reading and checking of tables of numbers and of targets."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
@@ -15,12 +14,12 @@ from skdp._data._errors import (
     check_no_label_is_missing,
     column_name,
     non_numeric_error,
+    times_error,
 )
 from skdp._data._labels import MAX_EXACT_INTEGER, is_missing, text_array
 from skdp._data._lengths import check_lengths
 from skdp._data._parts import Rows, map_over, sum_over
 from skdp._data._row_wise import row_products
-from skdp._data._sources import typed_columns
 from skdp.utils._values import FrozenValue
 
 
@@ -57,6 +56,7 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
     if not issparse(X):
+        check_types_of_numbers(X)
         X = number_matrix(X)
     elif accept_sparse:
         X = _containers.as_csr(X)
@@ -83,42 +83,45 @@ def validate_meta(estimator, chunked, *, reset=True):
     return meta
 
 
+def check_types_of_numbers(X, name="X"):
+    """Raise `ValueError` if the type of a column is one of dates, durations, text or categories.
+
+    The type decides, so that a table is refused in every container or in none. A column of objects
+    has no such type, and its cells are read one by one.
+
+    Parameters
+    ----------
+    X : array, Series, DataFrame, ChunkedArray, or object without types
+    name : str, default="X"
+        Name of a table or vector whose columns have no types of their own.
+    """
+    meta = meta_of(X)
+    names = _frames.names_of(meta) if _frames.is_frame(meta) else None
+    # A column of Arrow has an attribute `type` instead of `dtype`.
+    types = _frames.types_of(meta)
+    if len(types) == 0 and hasattr(type(meta), "to_pylist"):
+        types = [meta.type]
+    for j, kind in enumerate(_frames.map_types(_frames.kind_of, types)):
+        described = name if names is None else column_name(j, names)
+        if kind in _frames.TIME_KINDS:
+            raise times_error(described, kind)
+        if kind == "label":
+            raise non_numeric_error(described)
+
+
 def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
     """Read a partitioned table of numbers, in one pass that checks them.
 
     Returns
     -------
     chunked : ChunkedArray
-        Its type is one of numbers. Dates and durations became numbers, as in `as_numbers`.
+        Its type is one of numbers.
     has_large_numbers : ndarray of shape (n_columns,), bool
         As in `check_chunks`.
     """
     validate_meta(estimator, chunked, reset=reset)
-    chunked = with_dates_as_numbers(chunked)
+    check_types_of_numbers(chunked)
     return chunked, check_chunks(chunked, allow_nan=allow_nan)
-
-
-def with_dates_as_numbers(chunked):
-    """Return a `ChunkedArray` whose dates and durations are numbers, as in `as_numbers`.
-
-    One with a column of labels is returned unchanged: it is no table of numbers.
-    """
-    meta = meta_of(chunked)
-    if chunked.dtype.kind != "O" or not _frames.is_frame(meta):
-        return chunked
-    types = [dtype for _, dtype in typed_columns(meta)]
-    if any(dtype.kind == "O" for dtype in types):
-        return chunked
-    read = partial(_numbers_of_cells, types=types)
-    return chunked.mapped(read, len(types), np.dtype(np.float64), meta)
-
-
-def _numbers_of_cells(block, types):
-    """Return a block of objects, which are numbers or dates of these types, as numbers."""
-    columns = zip(block.T, types, strict=True)
-    return np.column_stack(
-        [_containers.as_numbers(cells.astype(dtype)) for cells, dtype in columns]
-    )
 
 
 def read_array(estimator, X, *, reset=True, dtype=None):
@@ -227,7 +230,7 @@ def number_matrix(X):
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
         if one_type and X.dtypes.iloc[0].kind in "biuf":
             return _containers.doubles_at_most(np.asarray(X))
-        blocks = _frames.frame_blocks(X, without_zones=True)
+        blocks = _frames.frame_blocks(X)
         columns, _ = _frames.columns_in_blocks(blocks)
         matrix = np.empty((len(X), len(columns)))
         names = _frames.names_of(X)
@@ -241,7 +244,7 @@ def number_matrix(X):
             matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names))
         return matrix
     X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
-    if X.dtype.kind in "OmMSU" and X.ndim in (1, 2):
+    if X.dtype.kind in "OmMSUT" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
             return _containers.as_numbers(X)
         columns = [_containers.as_numbers(values, column_name(j)) for j, values in enumerate(X.T)]
@@ -262,7 +265,7 @@ def number_array(a):
         `a` itself if it is an array of numbers, or cannot be converted to one.
     """
     if _is_column(a):
-        a, _ = _frames.column_values(a, without_zones=True)
+        a, _ = _frames.column_values(a)
     return number_matrix(a)
 
 

@@ -10,8 +10,6 @@ from scipy.linalg import eigh
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._kinds import check_no_dates
-from skdp._data._lengths import opened_table
 from skdp._data._row_wise import row_combinations
 from skdp._data._tables import linear_scores, read_table
 from skdp.base import (
@@ -247,8 +245,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self
 
     def _read(self, X, reset=True):
-        X = opened_table(X)
-        check_no_dates(X)
         return read_table(self, X, reset=reset, accept_sparse=True)
 
     @plans_for_groups

@@ -86,8 +86,10 @@ class Column(FrozenValue):
             has_times = any(issubclass(cls, times) for cls in set(map(type, values.tolist())))
             if has_times and not all(map(is_missing, [v for v in values if isinstance(v, times)])):
                 raise TypeError("dates and durations are not numbers")
-        elif values.dtype.kind in "mM" and not np.isnat(values).all():
-            raise TypeError("dates and durations are not numbers")
+        elif values.dtype.kind in "mM":
+            if not np.isnat(values).all():
+                raise TypeError("dates and durations are not numbers")
+            return np.full(values.shape, np.nan)
         return as_numbers(values)
 
     def check(self, values, name):
@@ -419,7 +421,11 @@ def _read_cells(terms, columns, numeric, bins, checks, table, rows):
     for k in sorted(set(range(len(columns))).difference(numeric)):
         j, kind, edges = columns[k]
         column = Column(kind=kind)
-        values = table.values(j, rows)
+        if column.is_categorical:
+            values = table.labels(j, rows)
+            edges = table.as_label(j, edges)
+        else:
+            values = table.values(j, rows)
         # The labels of all columns were checked together before.
         if checks and not column.is_categorical:
             column.check(values, table.name(j))

@@ -10,9 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._chunked import meta_of
 from skdp._data._errors import column_name
 from skdp._data._frames import is_frame, names_of
-from skdp._data._kinds import check_no_dates, types_of
+from skdp._data._kinds import types_of
 from skdp._data._lengths import opened_table
-from skdp._data._tables import linear_scores, read_numeric_target, read_table
+from skdp._data._tables import (
+    check_types_of_numbers,
+    linear_scores,
+    read_numeric_target,
+    read_table,
+)
 from skdp._fitting._fit_progress import fits_alone
 from skdp.base import TableEstimator, row_wise_answer
 from skdp.linear_model._planning import ExpectedLossMixin
@@ -61,7 +66,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
-        check_no_dates(X)
+        check_types_of_numbers(X)
         meta = meta_of(X)
         names = names_of(meta) if is_frame(meta) else None
         unscaled = []

@@ -5,7 +5,7 @@ from numbers import Real
 
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from skdp._data._kinds import TIME_KINDS
+from skdp._data._frames import TIME_KINDS
 from skdp._data._output import asks_for_frame, frame_library
 from skdp.pipeline._forms import joined_names, repeated_names
 from skdp.pipeline._instances import is_estimator

@@ -10,9 +10,9 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, check_label_kinds
-from skdp._data._errors import column_name, non_numeric_error
+from skdp._data._errors import column_name, non_numeric_error, times_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._kinds import TIME_KINDS
+from skdp._data._frames import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._output import check_output_setting, frame_library
 from skdp._data._persons import read_persons
@@ -342,13 +342,11 @@ def _check_columns(step):
             "verbose_feature_names_out=True adds the names of the parts as prefixes"
         )
     accepts_labels = tags.string or tags.categorical
-    # Dates and durations have no unit that is comparable with other columns.
-    refuses_times = "data_norm" in step.params
     for j, kind in enumerate(kinds):
-        if refuses_times and kind in TIME_KINDS:
-            raise non_numeric_error(column_name(j, step.form.names))
         if accepts_labels:
             continue
+        if kind in TIME_KINDS:
+            raise times_error(column_name(j, step.form.names), kind)
         values = step.form.examples.get(j, []) if kind == "mixed" else ["a"] * (kind == "text")
         if not all(isinstance(value, Real) for value in values):
             raise non_numeric_error(column_name(j, step.form.names))

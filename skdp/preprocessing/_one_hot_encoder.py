@@ -170,7 +170,7 @@ class DPOneHotEncoder(PlannedTransformer):
 
     def _read(self, X, reset=True):
         """Return validated columns of labels."""
-        return read_columns(self, X, reset=reset)
+        return read_columns(self, X, reset=reset, allow_nan=True)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):

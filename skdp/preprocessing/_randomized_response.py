@@ -6,6 +6,8 @@ import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from skdp._data._columns import read_columns
+from skdp._data._frames import objects
+from skdp._data._labels import UNDECLARED
 from skdp._data._output import check_output_setting
 from skdp._privacy_statement import LOCAL
 from skdp.base import (
@@ -63,7 +65,13 @@ class ColumnwiseResponse(MechanismPlan):
         dtype = np.result_type(*self.categories) if len(kinds) == 1 else np.dtype(object)
         reports = np.empty(table.shape, dtype=dtype)
         for j, column in enumerate(self.mechanism.parts):
-            reports[:, j] = column.release(table.column(j).to_array(), random_state=source)
+            values = table.column(j).to_array()
+            if j in table.float_types:
+                # A value that is rounded by its type is reported as the category that it equals.
+                labels = self.categories[j]
+                codes = table.codes([j], [labels], [UNDECLARED])[:, 0]
+                values = objects([*labels.tolist(), None])[codes]
+            reports[:, j] = column.release(values, random_state=source)
         return reports
 
 
@@ -154,7 +162,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
 
     def _read(self, X, reset=True):
         """Return validated columns of labels."""
-        return read_columns(self, X, reset=reset)
+        return read_columns(self, X, reset=reset, allow_nan=True)
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):

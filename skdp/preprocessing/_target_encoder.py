@@ -154,7 +154,7 @@ class DPTargetEncoder(PlannedTransformer):
 
     def _read(self, X, reset=True):
         """Return validated columns of labels."""
-        return read_columns(self, X, reset=reset)
+        return read_columns(self, X, reset=reset, allow_nan=True)
 
     @private_fit_method
     def fit(self, X, y, *, groups=None):
@@ -398,7 +398,8 @@ class TargetPlan(TransformerPlan):
         """Return the noisy sums of all columns, with one row per category."""
         rows = table.X.select(range(len(categories)))
         row_args = (table.y, row_weights_of(persons))
-        args = (categories, self.outcomes, n_units(table.X, persons))
+        labels = table.X.as_labels(range(len(categories)), categories)
+        args = (labels, self.outcomes, n_units(table.X, persons))
         exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
         sum_over(rows, _add_weights, exact, *args, row_args=row_args)
         return self.noise.release(exact, random_state=source) if exact.size else exact

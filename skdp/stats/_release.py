@@ -13,7 +13,7 @@ from skdp._data._errors import check_finite
 from skdp._data._frames import kind_of
 from skdp._data._kinds import TIME_KINDS, types_of
 from skdp._data._parts import Rows
-from skdp._data._tables import RowsAndTarget, check_chunks, number_array, with_dates_as_numbers
+from skdp._data._tables import RowsAndTarget, check_chunks, check_types_of_numbers, number_array
 from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
@@ -42,11 +42,12 @@ def check_rows(a, axis, nan_policy="raise"):
         else:
             X = as_chunked(a[:, None] if is_vector else a)
         if X is None:
+            check_types_of_numbers(a, "a")
             X = check_array(number_array(a), ensure_2d=False, ensure_all_finite=False)
             check_finite(X, "a", allow_nan=allow_nan)
             is_vector = X.ndim == 1
         else:
-            X = with_dates_as_numbers(X)
+            check_types_of_numbers(X, "a")
             check_chunks(X, "a", allow_nan=allow_nan)
     if X.ndim not in (1, 2) or 0 in X.shape or X.dtype.kind == "c":
         raise ValueError(
