@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import as_chunked, meta_of
 from skdp._data._columns import float_types_of
-from skdp._data._frames import is_frame, map_types, time_type_of, types_of
+from skdp._data._frames import check_labels_match, is_frame, map_types, time_type_of, types_of
 from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, map_over
 from skdp._data._tables import check_types_of_numbers
@@ -71,9 +71,10 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     """Return the output of a method, as a partitioned table if it is lazy."""
     check_is_fitted(estimator)
     validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
+    check_labels_match(estimator, meta_of(chunked))
     if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
         # A block of rows, which is an array, does not show the types of the columns.
-        check_types_of_numbers(chunked)
+        check_types_of_numbers(chunked, is_served=True)
     # Workers need the released values only: the copy that is sent to them has no accountant, no
     # seed and no record of the ledger.
     bare = copy(estimator)

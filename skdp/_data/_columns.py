@@ -14,6 +14,7 @@ from skdp._data._errors import DAYS_OF, HINTS, check_finite, column_name, join_m
 from skdp._data._frames import (
     NUMBERS,
     TIMES,
+    check_labels_match,
     check_names_differ,
     columns_in_blocks,
     float_type_of,
@@ -283,13 +284,12 @@ class ColumnTable:
         self._check_types(labels or {}, expected or {})
         self._warn_of_mixed_kinds(expected or {})
         label_checks = {} if labels is None else self._label_kind_checks(labels)
+        check_forms = partial(check_label_forms, is_served=self.is_served)
         for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
-                label_checks[j] = partial(
-                    _check_both, first=label_checks[j], second=check_label_forms
-                )
+                label_checks[j] = partial(_check_both, first=label_checks[j], second=check_forms)
             else:
-                label_checks[j] = check_label_forms
+                label_checks[j] = check_forms
         if isinstance(self.matrix, ChunkedArray) and self.matrix.dtype.kind != "O":
             # Numbers were checked when the table was read.
             checks = label_checks
@@ -387,7 +387,9 @@ class ColumnTable:
             kinds = label_kinds(categories)
             # No check is needed without labels, or if the column's type allows their kind only.
             if kinds and self._label_kinds[j] not in kinds:
-                checks[j] = partial(check_label_kinds, categories=categories, kinds=kinds)
+                checks[j] = partial(
+                    check_label_kinds, categories=categories, kinds=kinds, is_served=self.is_served
+                )
         return checks
 
     def _with_doubtful_forms(self, columns):
@@ -416,7 +418,7 @@ def check_readable(rows):
         table.check_readable()
 
 
-def check_label_kinds(values, name, categories, kinds=None):
+def check_label_kinds(values, name, categories, kinds=None, is_served=False):
     """Return the values, or raise `ValueError` if a value has a kind that no category has.
 
     Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
@@ -431,6 +433,8 @@ def check_label_kinds(values, name, categories, kinds=None):
     categories : ndarray of shape (n_categories,)
     kinds : set of str, default=None
         Kinds of the categories, as in `label_kinds`; None computes them.
+    is_served : bool, default=False
+        True for samples of a fitted estimator, which get another error message.
 
     Returns
     -------
@@ -442,10 +446,16 @@ def check_label_kinds(values, name, categories, kinds=None):
         shown = ", ".join(map(repr, categories[:3].tolist()))
         if len(categories) > 3:
             shown += ", ..."
+        if is_served:
+            remedy = "convert the samples to the type that the column had in the fit"
+        else:
+            remedy = (
+                "declare categories of the column's type, or convert the column to the type of the "
+                "categories"
+            )
         raise ValueError(
             f"{name} holds {other_kind}, but its categories [{shown}] are "
-            f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: declare categories "
-            "of the column's type, or convert the column to the type of the categories"
+            f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: {remedy}"
         )
     check_not_rounded(values.dtype, name, categories)
     return values
@@ -530,7 +540,7 @@ def category_of_no_value(kind, number_type, categories):
     return None
 
 
-def check_label_forms(values, name):
+def check_label_forms(values, name, is_served=False):
     """Return the values, or raise `ValueError` if a value cannot be found as a category.
 
     Such a value would not be counted for any category, and the column would silently be lost. Each
@@ -542,12 +552,19 @@ def check_label_forms(values, name):
         Values of any type.
     name : str
         Name of the values for messages.
+    is_served : bool, default=False
+        True for samples of a fitted estimator, which get another error message.
 
     Returns
     -------
     ndarray
     """
     kind = kind_without_form(values)
+    if kind is not None and is_served:
+        raise ValueError(
+            f"{name} holds {kind}, and categories that a fit found are text and numbers below "
+            "2**53 only: convert the samples to the type that the column had in the fit"
+        )
     if kind is not None:
         hint = f"{HINTS[kind]}; to use it as a label, " if kind in HINTS else ""
         raise ValueError(
@@ -734,6 +751,8 @@ def _read_columns(estimator, X, reset, allow_nan):
         )
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
+        if not reset:
+            check_labels_match(estimator, X)
         blocks = frame_blocks(X)
         columns, numeric = columns_in_blocks(blocks)
         shape = (len(X), len(columns))
@@ -848,20 +867,6 @@ def all_declared(value, shape, parameter, columns):
     if missing:
         raise ValueError(f"{parameter} has no entry for the columns {missing}")
     return [entries[j] for j in columns]
-
-
-def non_positional_labels(X):
-    """Return a frame's column labels if they are neither strings nor positions, else None.
-
-    scikit-learn stores names only if they are strings. If column 0 of a frame with the labels 0
-    to 3 was dropped, a dict with the keys 1, 2, 3 must mean labels, not positions.
-    """
-    if not is_frame(X):
-        return None
-    names = names_of(X)
-    if any(isinstance(name, str) for name in names) or names == [*range(len(names))]:
-        return None
-    return names
 
 
 def names_for_keys(estimator):

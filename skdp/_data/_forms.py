@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from skdp._data._columns import non_positional_labels
+from skdp._data._frames import non_positional_labels
 from skdp._data._tables import TableShape
 
 

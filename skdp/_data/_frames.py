@@ -367,6 +367,62 @@ def check_names_differ(table):
         )
 
 
+def non_positional_labels(X):
+    """Return a frame's column labels if they are neither strings nor positions, else None.
+
+    scikit-learn stores names only if they are strings. If column 0 of a frame with the labels 0
+    to 3 was dropped, a dict with the keys 1, 2, 3 must mean labels, not positions.
+    """
+    if not is_frame(X):
+        return None
+    names = names_of(X)
+    if any(isinstance(name, str) for name in names) or names == [*range(len(names))]:
+        return None
+    return names
+
+
+def check_labels_match(estimator, X):
+    """Raise `ValueError` if the labels of a frame's columns are not those of the fit.
+
+    scikit-learn compares names only, which are strings. Labels that are numbers or tuples have the
+    same meaning, and columns in another order would be read as one another.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted, with the labels of the fit in `_labels_in` if they were not strings or positions.
+    X : object
+        The samples. Arrays, and frames whose labels are the positions, have no labels; but a
+        position that was the label of another column in the fit is refused.
+    """
+    if not is_frame(X) or hasattr(estimator, "feature_names_in_"):
+        return
+    fit_labels = getattr(estimator, "_labels_in", None)
+    labels = names_of(X)
+    if fit_labels is None:
+        # Names are strings, of which scikit-learn warns.
+        if non_positional_labels(X) is None:
+            return
+        fit_labels = range(len(labels))
+        must_be_equal = False
+    else:
+        must_be_equal = labels != [*range(len(labels))]
+    fit_labels = list(fit_labels)
+    positions = {label: j for j, label in enumerate(fit_labels)}
+    is_moved = any(positions.get(label, j) != j for j, label in enumerate(labels))
+    if is_moved or (must_be_equal and labels != fit_labels):
+        raise ValueError(
+            f"The labels of the columns must be those of the fit, in the same order: expected "
+            f"{_shown_labels(fit_labels)}, got {_shown_labels(labels)}. Select the columns by "
+            "X[labels], or pass an array without labels"
+        )
+
+
+def _shown_labels(labels):
+    shown = ", ".join(map(repr, labels[:5]))
+    return f"[{shown}, ...]" if len(labels) > 5 else f"[{shown}]"
+
+
 def columns_of(frame, indices=None):
     """Return columns of a frame as objects of its library; all of them if `indices` is None."""
     frame = in_memory(frame)

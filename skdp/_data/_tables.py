@@ -55,9 +55,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     X = _frames.in_memory(X)
     frame = X
     names = _frames.names_of(X) if _frames.is_frame(X) else None
+    if not reset:
+        _frames.check_labels_match(estimator, X)
     if not issparse(X):
-        check_types_of_numbers(X)
-        X = number_matrix(X)
+        check_types_of_numbers(X, is_served=not reset)
+        X = number_matrix(X, is_served=not reset)
     elif accept_sparse:
         X = _containers.as_csr(X)
     X = check_array(
@@ -80,10 +82,12 @@ def validate_meta(estimator, chunked, *, reset=True):
     check_array(np.zeros([min(length, 1) for length in chunked.shape]))
     meta = meta_of(chunked)
     validate_data(estimator, meta, reset=reset, skip_check_array=True)
+    if not reset:
+        _frames.check_labels_match(estimator, meta)
     return meta
 
 
-def check_types_of_numbers(X, name="X"):
+def check_types_of_numbers(X, name="X", *, is_served=False):
     """Raise `ValueError` if the type of a column is one of dates, durations, text or categories.
 
     The type decides, so that a table is refused in every container or in none. A column of objects
@@ -94,6 +98,8 @@ def check_types_of_numbers(X, name="X"):
     X : array, Series, DataFrame, ChunkedArray, or object without types
     name : str, default="X"
         Name of a table or vector whose columns have no types of their own.
+    is_served : bool, default=False
+        True for samples of a fitted estimator, which get other error messages.
     """
     meta = meta_of(X)
     names = _frames.names_of(meta) if _frames.is_frame(meta) else None
@@ -104,9 +110,9 @@ def check_types_of_numbers(X, name="X"):
     for j, kind in enumerate(_frames.map_types(_frames.kind_of, types)):
         described = name if names is None else column_name(j, names)
         if kind in _frames.TIME_KINDS:
-            raise times_error(described, kind)
+            raise times_error(described, kind, is_served)
         if kind == "label":
-            raise non_numeric_error(described)
+            raise non_numeric_error(described, is_served)
 
 
 def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
@@ -120,7 +126,7 @@ def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
         As in `check_chunks`.
     """
     validate_meta(estimator, chunked, reset=reset)
-    check_types_of_numbers(chunked)
+    check_types_of_numbers(chunked, is_served=not reset)
     return chunked, check_chunks(chunked, allow_nan=allow_nan)
 
 
@@ -212,12 +218,14 @@ def read_samples(estimator, X):
     return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
-def number_matrix(X):
+def number_matrix(X, is_served=False):
     """Return a table of any container as an array of numbers, each value converted independently.
 
     Parameters
     ----------
     X : array-like or DataFrame
+    is_served : bool, default=False
+        True for samples of a fitted estimator, which get other error messages.
 
     Returns
     -------
@@ -241,13 +249,16 @@ def number_matrix(X):
         for block in numbers:
             is_read[block.columns] = True
         for j in np.flatnonzero(~is_read).tolist():
-            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names))
+            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names), is_served)
         return matrix
     X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmMSUT" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
-            return _containers.as_numbers(X)
-        columns = [_containers.as_numbers(values, column_name(j)) for j, values in enumerate(X.T)]
+            return _containers.as_numbers(X, is_served=is_served)
+        columns = [
+            _containers.as_numbers(values, column_name(j), is_served)
+            for j, values in enumerate(X.T)
+        ]
         return np.column_stack(columns)
     return _containers.doubles_at_most(X)
 

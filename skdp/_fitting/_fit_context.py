@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 from sklearn.utils import get_tags
 
-from skdp._data._columns import check_readable, names_for_keys, non_positional_labels
+from skdp._data._columns import check_readable, names_for_keys
+from skdp._data._frames import non_positional_labels
 from skdp._data._kinds import known_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
 from skdp._data._output import check_output_setting
@@ -203,7 +204,8 @@ class PrivateFit(PrivateRelease):
         # A lazy target is computed once, to be counted and read.
         y = computed_column(y)
         if isinstance(estimator, FitHooks):
-            estimator._labels_in = non_positional_labels(X)
+            if options.get("reset", True):
+                estimator._labels_in = non_positional_labels(X)
             table = estimator._read_table(X, y, **options)
         else:
             table = read_numbers(estimator, X, y)

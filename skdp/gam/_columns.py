@@ -92,8 +92,16 @@ class Column(FrozenValue):
             return np.full(values.shape, np.nan)
         return as_numbers(values)
 
-    def check(self, values, name):
+    def check(self, values, name, is_served=False):
         """Return values, as numbers if the column is numeric.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_rows,)
+        name : str
+            Name of the column for messages.
+        is_served : bool, default=False
+            True for samples of a fitted estimator, which get another error message.
 
         Raises
         ------
@@ -105,12 +113,17 @@ class Column(FrozenValue):
         try:
             numbers = self.numbers(values)
         except Exception:
-            raise self._kind_error(values, name) from None
+            raise self._kind_error(values, name, is_served) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
 
-    def _kind_error(self, values, name):
+    def _kind_error(self, values, name, is_served):
         """Return the error for values that are not of the column's kind."""
+        if is_served:
+            return ValueError(
+                f"{name} contains values that are not {self.kind}s, as it did in the fit: convert "
+                f"the samples to {self.kind}s, in the same way as the rows of the fit"
+            )
         found_kind = kind_without_form(values)
         as_text = "convert its values to text, e.g. with X[column].astype(str) in pandas"
         if found_kind in HINTS and values.dtype.kind == "O":
@@ -428,7 +441,7 @@ def _read_cells(terms, columns, numeric, bins, checks, table, rows):
             values = table.values(j, rows)
         # The labels of all columns were checked together before.
         if checks and not column.is_categorical:
-            column.check(values, table.name(j))
+            column.check(values, table.name(j), is_served=True)
         cells[k] = column.cells(values, edges)
     if len(columns) == len(terms):
         return cells
@@ -456,7 +469,9 @@ def _read_numbers(table, indices, rows, checks):
         if not checks:
             raise
     column = Column(kind="number")
-    checked = [column.check(table.values(j, rows), table.name(j)) for j in indices]
+    checked = [
+        column.check(table.values(j, rows), table.name(j), is_served=checks) for j in indices
+    ]
     return np.column_stack(checked)
 
 

@@ -66,7 +66,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
-        check_types_of_numbers(X)
+        check_types_of_numbers(X, is_served=not reset)
         meta = meta_of(X)
         names = names_of(meta) if is_frame(meta) else None
         unscaled = []

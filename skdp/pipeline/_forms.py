@@ -15,8 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from skdp._data._chunked import meta_of
 from skdp._data._forms import UNKNOWN_FORM, TableForm
-from skdp._data._frames import is_frame, label_kind_of
-from skdp._data._frames import TIME_KINDS
+from skdp._data._frames import TIME_KINDS, is_frame, label_kind_of
 from skdp._data._kinds import container_kinds, types_of
 from skdp._data._output import frame_library
 from skdp.pipeline._instances import gives_numbers, is_estimator, of_skdp, sklearn_name
