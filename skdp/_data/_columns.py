@@ -471,7 +471,8 @@ def check_type_of_labels(labels, name, categories):
         Name of the labels for messages.
     categories : ndarray of shape (n_categories,)
     """
-    for dtype in types_of(labels) or [getattr(labels, "type", None)]:
+    types = types_of(labels)
+    for dtype in types if len(types) else [getattr(labels, "type", None)]:
         kind = None if dtype is None else label_kind_of(dtype)
         number_type = None if dtype is None else number_type_of(dtype)
         mismatch = category_of_no_value(kind, number_type, categories)

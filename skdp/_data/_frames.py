@@ -104,6 +104,8 @@ def number_type_of(dtype):
         return dtype if dtype.kind in "iuf" else None
     name = str(dtype).lower().partition("[")[0]
     name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
+    if name.endswith("128"):
+        return None
     return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
 
 
@@ -512,7 +514,9 @@ def _pandas_values(column):
 def _polars_values(column):
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
-    is_complete = numeric and not column.null_count() and not dtype.is_decimal()
+    # NumPy has no integers of 128 bits.
+    has_array = not dtype.is_decimal() and not str(dtype).endswith("128")
+    is_complete = numeric and has_array and not column.null_count()
     is_time = dtype.is_temporal() and getattr(dtype, "time_zone", None) is None
     return _array_or_objects(column, is_complete or is_time, column.to_list), numeric
 

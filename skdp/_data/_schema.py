@@ -114,7 +114,8 @@ def schema_from(frame: TableLike) -> Schema:
     Parameters
     ----------
     frame : DataFrame
-        A frame of pandas, polars, pyarrow or dask with column names, without the target.
+        A frame of pandas, polars (also lazy), pyarrow or dask with column names, without the
+        target.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def schema_from(frame: TableLike) -> Schema:
 
         "bounds" : dict of str to None
             Columns of numbers, dates and durations. Replace None by a pair (low, high); dates may
-            be strings such as "2015-01-31".
+            be strings such as "2015-01-31", "2015-01-31T12:00" or "2015".
         "categories" : dict of str to None
             Columns of strings, categories and objects. Replace None by a list of labels.
 
@@ -144,7 +145,15 @@ def schema_from(frame: TableLike) -> Schema:
     >>> schema["bounds"], schema["categories"]
     ({'age': None}, {'job': None})
     """
-    names = names_of(frame) if is_frame(frame) else []
+    if hasattr(type(frame), "collect_schema"):
+        # A LazyFrame of polars without rows, of which nothing is computed.
+        frame = frame.clear().collect()
+    if not is_frame(frame):
+        raise ValueError(
+            f"frame must be a data frame with column names, got a {type(frame).__name__}: pass the "
+            "frame itself, or an empty one with the same columns"
+        )
+    names = names_of(frame)
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):
         raise ValueError(
             "frame must be a data frame whose column names are distinct strings, like the keys of "

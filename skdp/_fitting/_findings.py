@@ -23,10 +23,16 @@ MANY_LABELS = "many labels"
 ONE_BIN = "bin"
 UNFILLED = "unfilled"
 NO_NORM = "norm"
+NO_VALUES = "values"
 
 # Message of each finding, in the order in which they are shown. A column is listed in the first
 # message that applies to it.
 MESSAGES = {
+    NO_VALUES: (
+        "Nearly all values of {columns} are missing, as far as the noise shows, so the result is "
+        "that of the bounds alone: leave such columns out, or write their values in a form that is "
+        "read as numbers."
+    ),
     NO_BOUNDS: (
         "No value but 0 stood out of the noise in {columns}, so the bounds are a guess, and may be "
         "useless: declare the bounds, to which all values are clipped, or give more epsilon."
@@ -76,6 +82,9 @@ ROWS_PER_IDENTIFIER = 10
 # A column is reported if no more than this fraction of its rows match its categories, and if the
 # noise of their number is no more than that fraction.
 MAX_MATCHED = 0.02
+# A column is reported as missing if the noisy number of its values is at most this many standard
+# deviations of the noise, and if the noise is at most the fraction `MAX_MATCHED` of the rows.
+MAX_NOISE_OF_NO_VALUES = 3.0
 # Bounds are reported as unfilled if a statistic that is 0 if all values are at one end of them is
 # within `UNFILLED_NOISE` standard deviations of 0, and, also if `CERTAIN_NOISE` standard deviations
 # are added to it, at most a limit. The statistic is the distance of the mean from the nearer end,
@@ -260,6 +269,22 @@ def report_unmatched(matched, deviations, n_units):
         if deviation <= max_matched and n_matched <= max_matched + deviation:
             unmatched.append(j)
     report_finding(NO_MATCH, unmatched)
+
+
+def report_no_values(n_values, noise_std, n_units):
+    """Report columns of which the noisy number of values that are present may be 0.
+
+    Parameters
+    ----------
+    n_values : ndarray of shape (n_columns,)
+        Noisy numbers of the values that are not missing.
+    noise_std : float
+        Standard deviation of the noise of a number.
+    n_units : int
+        Public number of rows, or of persons.
+    """
+    if noise_std <= MAX_MATCHED * n_units:
+        report_finding(NO_VALUES, np.flatnonzero(n_values <= MAX_NOISE_OF_NO_VALUES * noise_std))
 
 
 def report_unfilled_means(means, noise_std, low, high):

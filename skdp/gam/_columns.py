@@ -6,11 +6,11 @@ A cell is a bin of a numeric column, a category, or one of two further cells: ot
 
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
 from itertools import chain
-from numbers import Real
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -31,6 +31,15 @@ from skdp.preprocessing._categories import check_served, declared_places, is_per
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
+# Text of dates: a year, a month, a day or a time of day.
+DATE_TEXT = re.compile(
+    r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?)?", flags=re.ASCII
+)
+DATE_TEXT_HINT = "dates that are text are written as '2020-12-31' or '2020-12-31T23:59:59'"
+# Maximum distance of a date from 1970, 290,000 years; 64 bits hold 292,000.
+MAX_MICROSECONDS = 290_000 * 365 * 86_400 * 10**6
+# Units of NumPy's dates that are longer than a microsecond.
+COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
 BOOLEAN = np.array([False, True])
 # Maximum number of found categories of a column; the most frequent ones are used.
 MAX_CATEGORIES = 1000
@@ -119,10 +128,11 @@ class Column(FrozenValue):
 
     def _kind_error(self, values, name, is_served):
         """Return the error for values that are not of the column's kind."""
+        text_hint = f"; {DATE_TEXT_HINT}" if self.kind == "date" else ""
         if is_served:
             return ValueError(
                 f"{name} contains values that are not {self.kind}s, as it did in the fit: convert "
-                f"the samples to {self.kind}s, in the same way as the rows of the fit"
+                f"the samples to {self.kind}s, in the same way as the rows of the fit{text_hint}"
             )
         found_kind = kind_without_form(values)
         as_text = "convert its values to text, e.g. with X[column].astype(str) in pandas"
@@ -292,6 +302,7 @@ def _checked_bounds(column, bounds):
                 f"bounds are durations, but the column's dtype is not: {HINTS['durations']}"
             )
     else:
+        text_hint = f"; {DATE_TEXT_HINT}" if column.kind == "date" else ""
         try:
             # NumPy would read a number as microseconds since 1970, far from any realistic date.
             if not all(_is_bound_of(column.kind, bound) for bound in bounds):
@@ -299,7 +310,7 @@ def _checked_bounds(column, bounds):
             bounds = _days(np.array([*bounds], dtype=object))
         except (TypeError, ValueError):
             raise ValueError(
-                f"bounds of {column.kind}s must be {column.kind}s, got {bounds!r}"
+                f"bounds of {column.kind}s must be {column.kind}s, got {bounds!r}{text_hint}"
             ) from None
     return tuple(bound.item() for bound in check_bounds(bounds, 1))
 
@@ -309,7 +320,7 @@ def _is_bound_of(kind, bound):
     is_duration = isinstance(bound, np.timedelta64 | datetime.timedelta)
     if kind == "duration":
         return is_duration
-    return not (is_duration or isinstance(bound, Real))
+    return isinstance(bound, np.datetime64 | datetime.date | str)
 
 
 def _check_time_cells(values, kind):
@@ -331,9 +342,16 @@ def _check_time_cells(values, kind):
 
 
 def _days(values):
-    """Return dates in days since 1970, or durations in days."""
+    """Return dates in days since 1970, or durations in days.
+
+    Raises
+    ------
+    ValueError
+        If a date is text of another form than `DATE_TEXT`, or does not fit into microseconds.
+    """
     if values.dtype.kind not in "mM":
         values = np.array([_as_date(value) for value in values], dtype="M8[us]")
+    _check_fits_microseconds(values)
     microseconds = values.astype(f"{values.dtype.kind}8[us]")
     days = microseconds.astype(np.int64) / 86_400e6
     days[np.isnat(microseconds)] = np.nan
@@ -345,9 +363,32 @@ def _as_date(value):
         return np.datetime64("NaT")
     if isinstance(value, np.timedelta64 | datetime.timedelta):
         return np.datetime64(0, "us") + np.timedelta64(value)
+    if isinstance(value, str):
+        # NumPy reads "20210105" as a year, and "today" as the day of the call.
+        if DATE_TEXT.fullmatch(value) is None:
+            raise ValueError(f"{value!r} is no date of the form 2020-12-31")
+        value = str.__str__(value)
+    if isinstance(value, np.datetime64):
+        _check_fits_microseconds(np.array([value]))
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         value = value.astimezone(datetime.UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")
+
+
+def _check_fits_microseconds(times):
+    """Raise `ValueError` if a date or duration is too large for a count of microseconds.
+
+    NumPy would return another date without an error.
+    """
+    unit = np.datetime_data(times.dtype)[0]
+    if unit not in COARSE_UNITS:
+        return
+    # NumPy's conversion of the least integer to a longer unit overflows.
+    limits = np.array([-MAX_MICROSECONDS, MAX_MICROSECONDS]).astype(f"{times.dtype.kind}8[us]")
+    low, high = limits.astype(f"{times.dtype.kind}8[{unit}]")
+    # Comparisons with NaT, which is missing, are False.
+    if ((times < low) | (times > high)).any():
+        raise ValueError("dates and durations must be within 290,000 years of 1970")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,7 +17,7 @@ from skdp._data._parts import Rows, sum_over
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._sums import range_weights
 from skdp._data._tables import indexable_table, read_table
-from skdp._fitting._findings import report_unfilled_means
+from skdp._fitting._findings import report_no_values, report_unfilled_means
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
@@ -446,7 +446,9 @@ class MeansOfPresent(MechanismPlan):
         low_weights, high_weights = self.mechanism.release(sums, random_state=source)
         counts = low_weights + high_weights
         # The count is a sum of two noisy values.
-        is_significant = counts > math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        count_std = math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        report_no_values(counts, count_std, n_units(X, persons))
+        is_significant = counts > count_std
         positions = np.where(
             is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
         )

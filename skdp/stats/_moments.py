@@ -10,7 +10,11 @@ from skdp._data._histogram import check_edges, count_bins, count_cells, uniform_
 from skdp._data._parts import Rows, max_additions, sum_over
 from skdp._data._persons import count_over, row_weights_of, times_row_weights, weighted_bincount
 from skdp._data._sums import exact_sum
-from skdp._fitting._findings import report_unfilled_means, report_unfilled_variances
+from skdp._fitting._findings import (
+    report_no_values,
+    report_unfilled_means,
+    report_unfilled_variances,
+)
 from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
@@ -117,6 +121,7 @@ class MomentsPlan(StatisticPlan):
         n_values = self.n_rows
         if self.counted:
             *noisy, n_values = noisy
+            report_no_values(n_values, self.mechanism.deviation(self.size), self.n_rows)
         self.report_unfilled(noisy, n_values, self.mechanism.deviation(self.size))
         return self.means_and_variances(noisy, n_values)
 
