@@ -339,8 +339,10 @@ class ColumnTable:
         """Raise `ValueError` if a column's type excludes a declared category."""
         messages = []
         for j, categories in labels.items():
+            if j not in self.float_types:
+                continue
             try:
-                self._check_distinct(j, categories)
+                check_distinct_labels(self.name(j), self.float_types[j], categories, self.is_served)
             except ValueError as error:
                 messages.append(str(error))
         for j, categories in expected.items():
@@ -349,21 +351,6 @@ class ColumnTable:
                 messages.append(_mismatch_message(self.name(j), *mismatch))
         if messages:
             raise ValueError(join_messages(messages))
-
-    def _check_distinct(self, column, categories):
-        """Raise `ValueError` if two categories are one label by the type of a column's floats."""
-        if column not in self.float_types:
-            return
-        first_index = {}
-        for i, key in enumerate(map(label_key, self.as_label(column, categories).tolist())):
-            k = first_index.setdefault(key, i)
-            if k != i:
-                remedy = "convert the samples to float64" if self.is_served else "declare only one"
-                raise ValueError(
-                    f"{self.name(column)} is compared as {self.float_types[column]}, in which its "
-                    f"categories {categories[k]!r} and {categories[i]!r} are the same number: "
-                    f"{remedy}"
-                )
 
     def _warn_of_mixed_kinds(self, expected):
         """Warn of lists of several kinds for columns whose type allows values of any kind.
@@ -457,7 +444,6 @@ def check_label_kinds(values, name, categories, kinds=None, is_served=False):
             f"{name} holds {other_kind}, but its categories [{shown}] are "
             f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: {remedy}"
         )
-    check_not_rounded(values.dtype, name, categories)
     return values
 
 
@@ -471,8 +457,7 @@ def check_type_of_labels(labels, name, categories):
         Name of the labels for messages.
     categories : ndarray of shape (n_categories,)
     """
-    types = types_of(labels)
-    for dtype in types if len(types) else [getattr(labels, "type", None)]:
+    for dtype in list(types_of(labels)) or [getattr(labels, "type", None)]:
         kind = None if dtype is None else label_kind_of(dtype)
         number_type = None if dtype is None else number_type_of(dtype)
         mismatch = category_of_no_value(kind, number_type, categories)
@@ -487,29 +472,28 @@ def _mismatch_message(name, category, kind):
     )
 
 
-def check_not_rounded(dtype, name, categories):
-    """Raise `ValueError` if a floating-point type rounds one of the categories."""
-    rounded = category_rounded_by(dtype, categories)
-    if rounded is not None:
-        raise ValueError(
-            f"{name} holds {dtype} values, which never equal its category {rounded!r}: declare "
-            f"categories that are {dtype} values, such as {float(dtype.type(rounded))!r}, or "
-            "convert the column to strings"
-        )
+def check_distinct_labels(name, float_type, categories, is_served=False):
+    """Raise `ValueError` if two categories are one number of a shorter floating-point type.
 
-
-def category_rounded_by(dtype, categories):
-    """Return the first category that no number of a floating-point type equals, or None."""
-    if dtype.kind != "f" or dtype.itemsize >= 8:
-        return None
-    for category in categories.tolist():
-        key = label_key(category)
-        # A missing value equals nothing, and may be a declared category.
-        if isinstance(key, int | float):
-            with np.errstate(over="ignore"):
-                if float(dtype.type(key)) != key:
-                    return category
-    return None
+    Parameters
+    ----------
+    name : str
+        Name of the values for messages.
+    float_type : dtype
+        Type as which numbers are compared, see `rounded_labels`.
+    categories : ndarray of shape (n_categories,)
+    is_served : bool, default=False
+        True for samples of a fitted estimator, which get another error message.
+    """
+    first_index = {}
+    for i, key in enumerate(map(label_key, rounded_labels(categories, float_type).tolist())):
+        k = first_index.setdefault(key, i)
+        if k != i:
+            remedy = "convert the samples to float64" if is_served else "declare only one"
+            raise ValueError(
+                f"{name} is compared as {float_type}, in which its categories {categories[k]!r} "
+                f"and {categories[i]!r} are the same number: {remedy}"
+            )
 
 
 def category_of_no_value(kind, number_type, categories):

@@ -145,13 +145,13 @@ def schema_from(frame: TableLike) -> Schema:
     >>> schema["bounds"], schema["categories"]
     ({'age': None}, {'job': None})
     """
-    if hasattr(type(frame), "collect_schema"):
+    if hasattr(type(frame), "collect_schema") and hasattr(type(frame), "collect"):
         # A LazyFrame of polars without rows, of which nothing is computed.
         frame = frame.clear().collect()
     if not is_frame(frame):
         raise ValueError(
-            f"frame must be a data frame with column names, got a {type(frame).__name__}: pass the "
-            "frame itself, or an empty one with the same columns"
+            "frame must be a data frame whose column names are distinct strings, got a "
+            f"{type(frame).__name__}"
         )
     names = names_of(frame)
     if not all(isinstance(name, str) for name in names) or not 0 < len(names) == len(set(names)):

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from skdp._data._columns import check_label_kinds, check_type_of_labels
+from skdp._data._columns import check_distinct_labels, check_label_kinds, check_type_of_labels
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._dask import in_one_run
-from skdp._data._labels import category_codes
+from skdp._data._frames import float_type_of, types_of
+from skdp._data._labels import category_codes, rounded_labels
 from skdp._data._sums import project_on_simplex
 from skdp._data._tables import target_array
 from skdp.ledger import PrivacyAccountant
@@ -185,10 +186,17 @@ def _codes(labels, categories, name):
     """Return the code of each label, -1 for undeclared and missing ones, and the categories."""
     categories = categories_array(categories)
     check_type_of_labels(labels, name, categories)
+    # A column of Arrow has an attribute `type` instead of `dtype`.
+    dtype = (list(types_of(labels)) or [getattr(labels, "type", None)])[0]
+    float_type = None if dtype is None else float_type_of(dtype)
     labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
     labels = column_or_1d(labels)
     check_label_kinds(labels, name, categories)
-    return category_codes(labels, categories), categories
+    if float_type is None:
+        return category_codes(labels, categories), categories
+    check_distinct_labels(name, float_type, categories)
+    rounded = rounded_labels(labels, float_type), rounded_labels(categories, float_type)
+    return category_codes(*rounded), categories
 
 
 @in_one_run

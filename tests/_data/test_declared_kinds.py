@@ -161,21 +161,29 @@ def test_functions_refuse_it_likewise(kind, declared):
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("make", [np.asarray, pd.DataFrame])
-def test_decimals_that_a_small_float_rounds_are_refused(dtype, make):
-    """Every cell would count as undeclared: 0.1 is no float32 value."""
+def test_decimals_that_a_small_float_rounds_are_matched(dtype, make):
+    """0.1 is no float32 value, but the shortest decimal of one."""
     cells, y = np.array([[0.1], [0.2]] * 100, dtype=dtype), np.array([0, 1] * 100)
     X = make(cells)
-    accountant = PrivacyAccountant(10.0, 1e-3)
+    accountant = PrivacyAccountant(1000.0, 1e-3)
     model = skdp.DPAdditiveClassifier(categories={0: [0.1, 0.2]}, accountant=accountant)
-    with pytest.raises(ValueError, match=f"{np.dtype(dtype)} values, which never equal"):
-        model.fit(X, y)
-    with pytest.raises(ValueError, match="values, which never equal"):
-        dp_mode(cells[:, 0], categories=[0.1, 0.2], epsilon=5.0, accountant=accountant)
-    assert accountant.epsilon_spent == 0.0
-    # Numbers that the type holds are matched.
+    assert model.fit(X, y).score(X, y) > 0.9
+    counted = {"categories": [0.1, 0.3], "epsilon": 50.0, "accountant": accountant}
+    assert dp_mode(cells[:, 0], **counted) == 0.1
+    # Numbers that the type holds are matched, too.
     model.set_params(categories={0: np.unique(cells).astype(float).tolist()}).fit(X, y)
     assert model.score(X, y) > 0.9
-    # A fitted model refuses those that it rounds.
+    # A model that was fitted to doubles serves those that the type rounds.
     model.set_params(categories={0: [0.1, 0.2]}).fit(make(cells.astype(float).round(1)), y)
-    with pytest.raises(ValueError, match="values, which never equal"):
+    assert model.score(X, y) > 0.9
+    # Categories that the type does not tell apart are refused.
+    spent = accountant.epsilon_spent
+    close = [0.1, 0.1 + 1e-12]
+    with pytest.raises(ValueError, match=f"compared as {np.dtype(dtype)}.*the same number"):
+        model.set_params(categories={0: close}).fit(X, y)
+    with pytest.raises(ValueError, match="the same number: declare only one"):
+        dp_mode(cells[:, 0], categories=close, epsilon=5.0, accountant=accountant)
+    assert accountant.epsilon_spent == spent
+    model.fit(make(cells.astype(float)), y)
+    with pytest.raises(ValueError, match="convert the samples to float64"):
         model.predict(X)

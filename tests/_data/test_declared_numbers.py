@@ -165,11 +165,6 @@ NEVER = {
     "array": (CODES[:, None].astype(float), [0, "1", 2]),
     "a half among whole numbers": (pd.DataFrame({"x": CODES}), [0.5, 1, 2]),
     "a decimal among whole numbers": (pl.DataFrame({"x": CODES}), [Decimal("0.5"), 1, 2]),
-    "a tenth in four bytes": (pl.DataFrame({"x": pl.Series(CODES / 10, dtype=pl.Float32)}), TENTHS),
-    "a tenth in four bytes with gaps": (
-        pd.DataFrame({"x": pd.array([None, *CODES[1:] / 10], dtype="Float32")}),
-        [0.1, 0.2, 0.3],
-    ),
 }
 
 

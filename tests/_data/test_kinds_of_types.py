@@ -64,7 +64,7 @@ def test_bounds_of_numbers_for_dates_cost_nothing(name, times):
     for form, table in containers(TIMES[times]):
         accountant = PrivacyAccountant(1.0, 1e-5)
         model = getattr(skdp, name)(bounds=(0, 1), accountant=accountant, **BOUNDED[name])
-        with pytest.raises(ValueError, match=f"bounds of {times} must be {times}"):
+        with pytest.raises(ValueError, match=f"(bounds of|contains) {times}"):
             model.fit(table, Y)
         assert not accountant.charges, form
 
@@ -75,7 +75,7 @@ def test_a_norm_of_dates_costs_nothing(name, times):
     for form, table in containers(TIMES[times]):
         accountant = PrivacyAccountant(1.0, 1e-5)
         model = getattr(skdp, name)(data_norm=1.0, delta=1e-6, accountant=accountant)
-        with pytest.raises(ValueError, match="contains strings or dates"):
+        with pytest.raises(ValueError, match=f"contains {times}"):
             model.fit(table, Y)
         assert not accountant.charges, form
 
@@ -105,7 +105,7 @@ def test_dates_in_a_split_pipeline_cost_nothing(step):
 def test_bounds_of_dates_for_numbers_cost_nothing(bounds):
     accountant = PrivacyAccountant(1.0, 1e-5)
     for table in (pd.DataFrame({"p": P}), pd.DataFrame({"p": DAYS})):
-        with pytest.raises(ValueError, match="bounds"):
+        with pytest.raises(ValueError, match="bounds|contains dates"):
             DPStandardScaler(bounds=bounds, accountant=accountant).fit(table)
     assert not accountant.charges
 
