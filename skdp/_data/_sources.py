@@ -198,7 +198,9 @@ def read_as(names, types):
     time_types = [_frames.time_type_of(dtype) for dtype in types]
     unsupported = []
     for name, dtype, kind, time_type in zip(names, types, kinds, time_types, strict=True):
-        if kind not in ("number", "boolean", "label") and time_type is None:
+        # Arrow has no integers of 128 bits, and polars' files of them cannot be read.
+        has_128_bits = kind == "number" and str(dtype).lower().startswith(("int128", "uint128"))
+        if has_128_bits or (kind not in ("number", "boolean", "label") and time_type is None):
             unsupported.append(f"{name!r} of {dtype}")
     # pandas and dask write an index without a name under these names.
     index = r"__index_level_\d+__|__null_dask_index__"
