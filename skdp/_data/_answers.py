@@ -11,7 +11,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import as_chunked, meta_of
 from skdp._data._columns import float_types_of
-from skdp._data._frames import check_labels_match, is_frame, map_types, time_type_of, types_of
+from skdp._data._frames import (
+    check_labels_match,
+    is_frame,
+    label_kind_of,
+    map_types,
+    time_type_of,
+    types_of,
+)
 from skdp._data._output import asks_for_frame
 from skdp._data._parts import Rows, map_over
 from skdp._data._tables import check_types_of_numbers
@@ -85,7 +92,11 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     if names is not None:
         # Blocks have no column names, but dicts in parameters may use them.
         bare._labels_in = names.tolist()
+    # Blocks are arrays, which do not show the types of the columns.
     bare._float_types_of_samples = float_types_of(chunked)
+    meta = meta_of(chunked)
+    if is_frame(meta):
+        bare._label_kinds_of_samples = map_types(label_kind_of, types_of(meta))
     compute = partial(_output_of_block, bare=bare, name=name, dtype=chunked.dtype)
     # An example row gives the shape and type of the output, without reading the table.
     example = compute(_example_row(estimator, chunked))

@@ -20,6 +20,7 @@ from skdp._data._frames import (
     float_type_of,
     frame_blocks,
     frame_columns,
+    has_time_zone,
     in_memory,
     is_frame,
     label_kind_of,
@@ -679,6 +680,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     elif not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
     table = _read_columns(estimator, X, reset, allow_nan)
+    _check_zones(estimator, X, reset)
     table.is_served = not reset
     table.float_types = _float_types(estimator, X, reset)
     return table
@@ -718,6 +720,35 @@ def _float_types(estimator, X, reset):
     return float_types
 
 
+def _check_zones(estimator, X, reset):
+    """Store which columns of dates have a time zone, or raise `ValueError` for other samples.
+
+    A date with a time zone is an instant. One without a zone is read as if its zone were UTC, so
+    that samples without a zone would silently be hours away from the rows of the fit.
+    """
+    meta = meta_of(X)
+    zones = {}
+    flags = map_types(has_time_zone, types_of(meta)) if is_frame(meta) else []
+    for j, has_zone in enumerate(flags):
+        if has_zone is not None:
+            zones[j] = has_zone
+    if reset:
+        estimator._zones_in = zones
+        return
+    fit_zones = getattr(estimator, "_zones_in", {})
+    messages = []
+    for j, has_zone in zones.items():
+        if fit_zones.get(j, has_zone) != has_zone:
+            kinds = ["without a time zone", "with a time zone"]
+            messages.append(
+                f"{column_name(j, names_of(meta))} contains dates {kinds[has_zone]}, and those of "
+                f"the fit were {kinds[not has_zone]}: convert the samples, by tz_localize or "
+                "tz_convert(None) in pandas, or dt.replace_time_zone in polars"
+            )
+    if messages:
+        raise ValueError(join_messages(messages))
+
+
 def _read_columns(estimator, X, reset, allow_nan):
     if isinstance(X, ChunkedArray):
         if X.dtype.kind != "O":
@@ -753,7 +784,9 @@ def _read_columns(estimator, X, reset, allow_nan):
             blocks=blocks,
         )
     X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
-    return ColumnTable(X.shape, X)
+    # A block of a partitioned table does not show the types of its columns.
+    label_kinds = None if reset else getattr(estimator, "_label_kinds_of_samples", None)
+    return ColumnTable(X.shape, X, label_kinds=label_kinds)
 
 
 def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):

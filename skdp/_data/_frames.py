@@ -109,6 +109,14 @@ def number_type_of(dtype):
     return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
 
 
+def has_time_zone(dtype):
+    """Return True for a type of dates with a time zone, False for other dates, else None."""
+    if kind_of(dtype) != "date":
+        return None
+    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    return zone is not None or getattr(dtype, "time_zone", None) is not None
+
+
 def float_type_of(dtype):
     """Return the floating-point type of less than 8 bytes of a column's numbers, or None.
 
@@ -140,8 +148,7 @@ def time_type_of(dtype):
         None for other columns, and for dates with a time zone, which NumPy does not have.
     """
     code = {"date": "M8", "duration": "m8"}.get(kind_of(dtype))
-    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
-    if code is None or zone is not None or getattr(dtype, "time_zone", None) is not None:
+    if code is None or has_time_zone(dtype):
         return None
     unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
     # Types that name no unit, or "day", are those of calendar dates.

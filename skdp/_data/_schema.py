@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from skdp._data._frames import is_frame, names_of
 from skdp._data._kinds import container_kinds
@@ -146,8 +147,9 @@ def schema_from(frame: TableLike) -> Schema:
     ({'age': None}, {'job': None})
     """
     if hasattr(type(frame), "collect_schema") and hasattr(type(frame), "collect"):
-        # A LazyFrame of polars without rows, of which nothing is computed.
-        frame = frame.clear().collect()
+        # An empty frame of polars has the types of the lazy one, of which nothing is computed.
+        lazy: Any = frame
+        frame = lazy.clear().collect()
     if not is_frame(frame):
         raise ValueError(
             "frame must be a data frame whose column names are distinct strings, got a "

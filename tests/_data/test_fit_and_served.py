@@ -177,6 +177,33 @@ def test_models_of_dates_serve_every_unit_and_no_numbers(name):
         assert "convert the samples" in str(error.value), form
 
 
+@pytest.mark.parametrize("name", READ_DATES)
+def test_dates_with_a_zone_are_served_dates_with_a_zone(name):
+    naive = pd.DataFrame({"x": DAYS.astype("M8[us]")})
+    frames = [naive, naive.assign(x=naive["x"].dt.tz_localize("Europe/Zurich"))]
+    for fitted_to, other in (frames, frames[::-1]):
+        model = getattr(skdp, name)(5.0, random_state=0).fit(fitted_to, Y)
+        expected = answers(model, fitted_to)
+        assert np.array_equal(answers(model, pl.from_pandas(fitted_to)), expected)
+        for table in (other, pl.from_pandas(other)):
+            with pytest.raises(ValueError, match="'x' contains dates with"):
+                answers(model, table)
+
+
+@pytest.mark.parametrize("name", ["DPOneHotEncoder", "DPTargetEncoder", "DPAdditiveClassifier"])
+def test_text_is_refused_by_a_model_of_whole_numbers_in_every_container(name):
+    params = {"epsilon": 50.0, "delta": 1e-6, "categories": "auto", "random_state": 0}
+    if name == "DPAdditiveClassifier":
+        params["categories"] = {"x": "auto"}
+    model = getattr(skdp, name)(**params).fit(pd.DataFrame({"x": CODES}), Y)
+    for form, table in containers(
+        pd.DataFrame({"x": pd.Series(CODES.astype(str), dtype="string")})
+    ):
+        with pytest.raises(ValueError, match="holds text") as error:
+            answers(model, table)
+        assert "convert the samples" in str(error.value), form
+
+
 WRONG_DATES = [
     ("20190101", "20230101"),
     ("today", "now"),
