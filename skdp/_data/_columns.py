@@ -481,7 +481,7 @@ def check_distinct_labels(name, float_type, categories, is_served=False):
     name : str
         Name of the values for messages.
     float_type : dtype
-        Type as which numbers are compared, see `rounded_labels`.
+        Type in which numbers are compared, see `rounded_labels`.
     categories : ndarray of shape (n_categories,)
     is_served : bool, default=False
         True for samples of a fitted estimator, which get another error message.

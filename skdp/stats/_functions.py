@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.stats._bounds import BoundsPlan
 from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
 from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._release import check_declared_numbers, check_rows, release, shaped
+from skdp.stats._release import check_rows, release, shaped
 from skdp.utils._validation import is_auto
 
 
@@ -23,7 +22,6 @@ def _release_columns(
     name, a, plan, index, nan_policy="raise", /, *, bounds="auto", axis=None, **params
 ):
     """Release a statistic of columns within bounds and return element `index` of the result."""
-    check_declared_numbers(a, "bounds", bounds)
     X, is_vector = check_rows(a, axis, nan_policy)
     return shaped(release(name, X, plan, bounds, **params)[index], is_vector)
 
@@ -421,7 +419,6 @@ def dp_histogram(
     >>> bool(np.abs(counts - 2000).max() < 300)
     True
     """
-    _check_bins_of_times(a, bins, range, joint=False)
     X, is_vector = check_rows(a, axis)
     counts, edges = _release_histogram(
         "dp_histogram",
@@ -503,8 +500,6 @@ def dp_histogram2d(
     >>> counts.shape
     (2, 3)
     """
-    for column in (x, y):
-        _check_bins_of_times(column, bins, range)
     columns = [check_rows(column, 0) for column in (x, y)]
     if not all(is_vector for _, is_vector in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
@@ -587,7 +582,6 @@ def dp_histogramdd(
     >>> counts.shape
     (2, 3, 4)
     """
-    _check_bins_of_times(a, bins, range)
     X, _ = check_rows(a, 0)
     return _release_histogram(
         "dp_histogramdd",
@@ -600,18 +594,6 @@ def dp_histogramdd(
         accountant=accountant,
         random_state=random_state,
     )
-
-
-def _check_bins_of_times(a, bins, range, *, joint=True):
-    """Raise `ValueError` if edges or a range of numbers are declared for dates or durations.
-
-    With `joint`, `bins` may have an entry for each column, a number of bins or its edges.
-    """
-    all_bins = bins if joint and isinstance(bins, tuple | list) else (bins,)
-    if all(isinstance(column_bins, Integral) for column_bins in all_bins):
-        check_declared_numbers(a, "range", range)
-    else:
-        check_declared_numbers(a, "bins", bins)
 
 
 def _release_histogram(name, X, bins, range, *, joint=True, **params):

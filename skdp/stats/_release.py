@@ -8,16 +8,14 @@ from sklearn import config_context
 from sklearn.utils import check_array
 
 from skdp._data._chunked import as_chunked
-from skdp._data._columns import DAYS_OF, declared_bounds
+from skdp._data._columns import declared_bounds
 from skdp._data._errors import check_finite
-from skdp._data._frames import kind_of
-from skdp._data._kinds import TIME_KINDS, types_of
 from skdp._data._parts import Rows
 from skdp._data._tables import RowsAndTarget, check_chunks, check_types_of_numbers, number_array
 from skdp.base import TableShape, private_release
 from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.utils._validation import check_choice, is_auto
+from skdp.utils._validation import check_choice
 from skdp.utils._values import FrozenValue
 
 
@@ -64,32 +62,6 @@ def check_rows(a, axis, nan_policy="raise"):
             "independent records that could be pooled"
         )
     return (X[:, None] if X.ndim == 1 else X), is_vector
-
-
-def check_declared_numbers(a, parameter, declared):
-    """Raise `ValueError` if numbers are declared for dates or durations.
-
-    Read as numbers, these are counts of the unit of their type, such as microseconds, which lie
-    outside of any bounds that a person writes. The release would be a constant at full price.
-
-    Parameters
-    ----------
-    a : array, Series, DataFrame or sequence
-        The data, of which only the types are read. A sequence has none.
-    parameter : str
-        Name of the declaration.
-    declared : object
-        The declaration. "auto" declares no numbers.
-    """
-    if is_auto(declared):
-        return
-    types = [a.dtype] if hasattr(a, "dtype") else types_of(a)
-    for kind in map(kind_of, types):
-        if kind in TIME_KINDS:
-            raise ValueError(
-                f"{parameter} contains numbers, but a contains {kind}s, got {declared!r}: convert "
-                f"them to numbers first, such as days: {DAYS_OF[kind]} in pandas"
-            )
 
 
 def release(

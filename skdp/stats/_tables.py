@@ -21,7 +21,7 @@ from skdp._data._tables import target_array
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._moments import HistogramPlan, ModePlan
-from skdp.stats._release import check_declared_numbers, check_rows, release
+from skdp.stats._release import check_rows, release
 from skdp.stats._second_moment import CovariancePlan
 
 
@@ -175,7 +175,6 @@ def dp_correlation(
 
 def _release_covariance(name, a, *, bounds="auto", **params):
     """Release the covariances and return the correlations and the standard deviations."""
-    check_declared_numbers(a, "bounds", bounds)
     X, _ = check_rows(a, 0)
     correlation, std = release(name, X, CovariancePlan, bounds, **params)
     np.fill_diagonal(correlation, 1.0)
