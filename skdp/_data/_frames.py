@@ -418,8 +418,8 @@ def check_labels_match(estimator, X):
         must_be_equal = labels != [*range(len(labels))]
     fit_labels = list(fit_labels)
     positions = {label: j for j, label in enumerate(fit_labels)}
-    is_moved = any(positions.get(label, j) != j for j, label in enumerate(labels))
-    if is_moved or (must_be_equal and labels != fit_labels):
+    has_other_position = any(positions.get(label, j) != j for j, label in enumerate(labels))
+    if has_other_position or (must_be_equal and labels != fit_labels):
         raise ValueError(
             f"The labels of the columns must be those of the fit, in the same order: expected "
             f"{_shown_labels(fit_labels)}, got {_shown_labels(labels)}. Select the columns by "

@@ -97,7 +97,7 @@ def check_types_of_numbers(X, name="X", *, is_served=False):
     ----------
     X : array, Series, DataFrame, ChunkedArray, or object without types
     name : str, default="X"
-        Name of a table or vector whose columns have no types of their own.
+        Name of an array or a vector in messages, which has no names of columns.
     is_served : bool, default=False
         True for samples of a fitted estimator, which get other error messages.
     """
