@@ -88,10 +88,10 @@ def validate_meta(estimator, chunked, *, reset=True):
 
 
 def check_types_of_numbers(X, name="X", *, is_served=False):
-    """Raise `ValueError` if the type of a column is one of dates, durations, text or categories.
+    """Raise `ValueError` if a column's type is one of dates, durations, or text or its categories.
 
-    The type decides, so that a table is refused in every container or in none. A column of objects
-    has no such type, and its cells are read one by one.
+    The type decides, so that a table is refused in every container or in none. A column of objects,
+    or of categories that are numbers, has no such type, and its cells are read one by one.
 
     Parameters
     ----------
@@ -107,12 +107,20 @@ def check_types_of_numbers(X, name="X", *, is_served=False):
     types = _frames.types_of(meta)
     if len(types) == 0 and hasattr(type(meta), "to_pylist"):
         types = [meta.type]
-    for j, kind in enumerate(_frames.map_types(_frames.kind_of, types)):
+    for j, kind in enumerate(_frames.map_types(_non_numeric_kind, types)):
         described = name if names is None else column_name(j, names)
         if kind in _frames.TIME_KINDS:
             raise times_error(described, kind, is_served)
-        if kind == "label":
+        if kind is not None:
             raise non_numeric_error(described, is_served)
+
+
+def _non_numeric_kind(dtype):
+    """Return the kind of a type that has no numbers, or None for a type that may have some."""
+    kind = _frames.kind_of(dtype)
+    if kind in _frames.TIME_KINDS or (kind == "label" and _frames.label_kind_of(dtype) == "text"):
+        return kind
+    return None
 
 
 def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):

@@ -332,7 +332,7 @@ class DPSimpleImputer(PlannedTransformer):
         if self.strategy == "most_frequent":
             # `fit` and `transform` refuse values of another kind than the declared categories.
             for j, labels in enumerate(category_lists(self.categories, form)):
-                if _is_nonnumeric_text(labels):
+                if _are_text(labels):
                     kinds[j] = "text"
         return (*kinds, *["cells"] * (n_columns - form.n_columns))
 
@@ -468,15 +468,9 @@ def _check_fill_value(fill_value):
         raise ValueError(f"fill_value must be finite, got {fill_value!r}")
 
 
-def _is_nonnumeric_text(labels):
-    """Return True if labels are text and some of them cannot be parsed as numbers."""
-    if labels is None or label_kinds(labels) != {"text"}:
-        return False
-    try:
-        labels.astype(np.float64)
-    except ValueError:
-        return True
-    return False
+def _are_text(labels):
+    """Return True if labels are text, which is never read as numbers."""
+    return labels is not None and label_kinds(labels) == {"text"}
 
 
 def _statistics(values):

@@ -39,6 +39,11 @@ def make_rows(n=300, seed=0):
     return X, rng.integers(0, 3, n)
 
 
+def with_row(X, row):
+    """Return the rows and another one, whose cells stay the objects that they are."""
+    return np.vstack([X, np.array([row], dtype=object)])
+
+
 def plan_of(guarantee, n=301, categories=CATEGORIES, n_classes=3):
     columns = declared_columns(["object"] * 3, BOUNDS, categories, None)
     return HistogramNBPlan(columns=columns, n_rows=n, n_classes=n_classes, guarantee=guarantee)
@@ -76,7 +81,7 @@ def test_brute_force_sensitivity_of_the_counts(relation, delta, monkeypatch):
     plan, order = plan_of(meet(1.0, delta, relation)), 2 if delta else 1
     X, y = make_rows()
     found = [
-        exact_counts(plan, np.vstack([X, [row]]), np.append(y, label), monkeypatch)
+        exact_counts(plan, with_row(X, row), np.append(y, label), monkeypatch)
         for row, label in neighbors()
     ]
     others = found if relation == "replace_one" else [exact_counts(plan, X, y, monkeypatch)]
@@ -101,9 +106,7 @@ def test_brute_force_sensitivity_of_the_losses(relation):
                 known = values, moves, start
                 return sum_over(cells, _add_losses, np.zeros(5), *known, row_args=(y, None))
 
-            found = [
-                losses(np.vstack([X, [row]]), np.append(y, label)) for row, label in neighbors()
-            ]
+            found = [losses(with_row(X, row), np.append(y, label)) for row, label in neighbors()]
             others = found if relation == "replace_one" else [losses(X, y)]
             moves = [np.linalg.norm(a - b, order) for a in found for b in others]
             assert max(moves) <= claimed
@@ -127,7 +130,7 @@ def test_brute_force_sensitivity_of_the_counts_of_the_evidence(relation):
         return sum_over(cells, _count_evidence, np.zeros(8), *known, row_args=(y, None))
 
     found = [
-        counts(np.vstack([X, [row]]), np.append(y, label % 2 if label != 2 else 1))
+        counts(with_row(X, row), np.append(y, label % 2 if label != 2 else 1))
         for row, label in neighbors()
     ]
     others = found if relation == "replace_one" else [counts(X, y)]
