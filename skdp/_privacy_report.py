@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -325,7 +325,7 @@ def _conclusion(report):
     for total in report.totals:
         cost = format_rounded_up(total.epsilon, total.delta)
         unit = _unit_of_total(report, total)
-        subject = total.of[:1].upper() + total.of[1:] if names else total.of
+        subject = total.of[:1].upper() + total.of[1:]
         yield f"{subject} is ({cost})-differentially private for each {unit}."
         yield _plain_words(total, unit, "any result of that part" if names else "any result")
     if report.statements and not report.totals:
@@ -362,7 +362,10 @@ def _plain_words(total, unit, result):
 def _unit_of_total(report, total):
     """Return the word for the privacy unit of a total."""
     for budget in report.budgets:
-        if (budget.dataset, budget.head_hash) == (total.dataset, total.head_hash):
+        if total.head_hash and (budget.dataset, budget.head_hash) == (
+            total.dataset,
+            total.head_hash,
+        ):
             return UNIT_WORDS[budget.unit]
     relation = total.neighbors.partition(":")[0]
     units = {s.unit for s in report.statements if s.relation == relation}
@@ -383,11 +386,24 @@ def _facts(report):
         part = "private part" if report.without_statement else "model"
         yield f"total of the {part}", f"{cost}; {charges}, {place}"
     for budget in report.budgets:
-        n_charges = len(budget.charges)
+        n_charges = budget.n_charges
         charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
+        if budget.shown:
+            charges += f" (listed are those of {budget.shown})"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
         text = f"{_cost_in_words(*budget.spent)}; {charges}, of a limit of {limit}"
-        yield f"total of data set {budget.dataset!r}", text
+        if budget.reserved_from:
+            name = f"total of the budget {budget.dataset!r}"
+            yield name, f"{text}; all of it is among the charges of {budget.reserved_from!r}"
+        else:
+            yield f"total of data set {budget.dataset!r}", text
+    roots = {budget.identity for budget in report.budgets if not budget.reserved_from}
+    for name, identity in {(b.reserved_from, b.identity): None for b in report.budgets}:
+        if name and identity not in roots:
+            yield (
+                f"total of data set {name!r}",
+                "not known: only a budget that was reserved from it is in this report",
+            )
     if not report.budgets:
         yield (
             "total of the data set",
@@ -442,7 +458,7 @@ def _release_table(statements):
                 format_rounded_up(statement.epsilon),
                 format_rounded_up(statement.delta),
                 statement.mechanism,
-                repr(statement.dataset) if statement.dataset else "none",
+                ", ".join(map(repr, statement.datasets)) or "none",
             )
         )
     return tuple(rows)
@@ -452,7 +468,8 @@ def privacy_line(model):
     """Return one line on the privacy of a fitted pipeline or search; "" if nothing is fitted.
 
     No ledger is read, so the line holds what was charged for this model. Several charges are added
-    up, which bounds their cost under every rule.
+    up, which bounds their cost under every rule. Charges under different relations or for different
+    units do not add up: the line has the sum of each.
 
     Parameters
     ----------
@@ -470,23 +487,31 @@ def privacy_line(model):
         return ""
     if not contents.statements:
         return ""
-    charges = {c.hash: c for s in contents.statements for c in s.charges if c.hash}
-    # The charge of a plan costs what the plan does, not what one of its steps would alone.
-    costs = [
-        contents.plan_costs.get(hash_, (charge.epsilon, charge.delta))
-        for hash_, charge in charges.items()
-    ]
-    is_recorded = [any(c.hash for c in s.charges) for s in contents.statements]
-    contents.select_statements([not recorded for recorded in is_recorded])
-    costs += [(total.epsilon, total.delta) for total in contents.totals("")]
-    epsilon = math.fsum(cost[0] for cost in costs)
-    delta = math.fsum(cost[1] for cost in costs)
-    statements = contents.all_statements
-    units = " or ".join(dict.fromkeys(s.unit for s in statements))
-    datasets = dict.fromkeys(s.dataset for s in statements if s.dataset)
-    records = ", ".join(hash_[:12] for hash_ in charges)
-    ledger = f"data set {', '.join(map(repr, datasets))}, record {records}" if charges else "none"
-    cost = f"{_cost_in_words(epsilon, delta)} per {units}"
+    statements = contents.statements
+    costs = {(s.relation, s.unit): [] for s in statements}
+    records = {}
+    for statement in statements:
+        for charge in statement.charges:
+            if charge.hash and charge.hash not in records:
+                records[charge.hash] = charge
+                # The charge of a plan costs what the plan does, not what a step would alone.
+                cost = contents.plan_costs.get(charge.hash, (charge.epsilon, charge.delta))
+                costs[statement.relation, statement.unit].append(cost)
+    for key, key_costs in costs.items():
+        totals = contents.unrecorded_totals(key)
+        key_costs += [(total.epsilon, total.delta) for total in totals]
+    texts = []
+    for (relation, unit), key_costs in costs.items():
+        epsilon = math.fsum(cost[0] for cost in key_costs)
+        delta = math.fsum(cost[1] for cost in key_costs)
+        under = f" under {relation}" if len(costs) > 1 else ""
+        texts.append(f"{_cost_in_words(epsilon, delta)} per {unit}{under}")
+    if len(texts) > 1:
+        texts[-1] += " (costs under other relations or for other units do not add up)"
+    datasets = dict.fromkeys(name for s in statements for name in s.datasets)
+    hashes = ", ".join(hash_[:12] for hash_ in records)
+    ledger = f"data set {', '.join(map(repr, datasets))}, record {hashes}" if records else "none"
+    cost = ", and ".join(texts)
     line = f"Privacy: {cost}; ledger: {ledger}"
     if uncovered := contents.uncovered():
         names = ", ".join(uncovered)
@@ -595,9 +620,7 @@ def privacy_report(
     for audit in results:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
-    # A ledger is no release: it is named only where the report is about nothing else.
-    models = [source for source in sources if not hasattr(source, "charge")] or sources
-    description = " and ".join(type(source).__name__ for source in models)
+    description = _describe_sources(sources)
     uncovered = contents.uncovered()
     if uncovered:
         description = f"the private part of {description}"
@@ -610,6 +633,17 @@ def privacy_report(
         without_statement=tuple(uncovered),
         uncovered=tuple(f"{name} {text}." for name, text in uncovered.items()),
     )
+
+
+def _describe_sources(sources):
+    """Return a description of the models, for the headline; ledgers are no releases."""
+    names = []
+    for source in sources:
+        if isinstance(source, PrivacyStatement):
+            names.append(source.estimator)
+        elif not (hasattr(source, "charge") or isinstance(source, BudgetReport)):
+            names.append(type(source).__name__)
+    return names[0] if len(names) == 1 else f"the combination of {' and '.join(names)}"
 
 
 class _ReportContents:
@@ -644,13 +678,22 @@ class _ReportContents:
         self._judged = []
         # True within one of them.
         self._is_judged = False
+        # The estimators that the one that is being added is nested in.
+        self._outer = ()
 
-    def select_statements(self, is_selected):
-        """Select some statements, with their plans; `all_statements` still has all of them."""
-        self.all_statements = self.statements
-        for name in ("statements", "releases"):
-            pairs = zip(getattr(self, name), is_selected, strict=True)
-            setattr(self, name, [value for value, selected in pairs if selected])
+    def unrecorded_totals(self, unit_key):
+        """Return the totals of the statements in no ledger, for one (relation, unit).
+
+        Charges that are in a ledger are not counted here.
+        """
+        releases = []
+        for release in self.releases:
+            statement = release.statement
+            charges = tuple(charge for charge in statement.charges if not charge.hash)
+            if charges and (statement.relation, statement.unit) == unit_key:
+                statement = replace(statement, charges=charges)
+                releases.append(replace(release, statement=statement))
+        return total_costs(releases, {}, {}, "")
 
     def add(self, source, name, outer_charges=()):
         """Add a source and its nested estimators.
@@ -662,7 +705,7 @@ class _ReportContents:
         elif isinstance(source, BudgetReport):
             self._add_budget(source)
         elif hasattr(source, "report") and hasattr(source, "charge"):
-            self._add_budget(source.report(), source.config)
+            self._add_ledger(source)
         elif isinstance(source, FrozenEstimator):
             self.add(source.estimator, type(source.estimator).__name__, outer_charges)
         elif hasattr(source, "get_params"):
@@ -670,7 +713,7 @@ class _ReportContents:
         elif isinstance(getattr(source, "privacy_", None), PrivacyStatement):
             # Noisy scores, which are not an estimator.
             self._add_statement(source.privacy_, outer_charges)
-            self._add_ledger(getattr(source, "accountant", None))
+            self._add_ledger(getattr(source, "accountant", None), source.privacy_.charges)
         else:
             raise ValueError(
                 "sources must be fitted estimators, noisy scores, accountants, statements or "
@@ -682,19 +725,48 @@ class _ReportContents:
         self.releases.append(Release(statement, outer_charges, self._plan, self._wrapper, nominal))
 
     def _add_budget(self, report, config=None):
+        """Add the report of a data set, unless a more complete one was added before."""
         key = report.dataset, report.head_hash
+        for other_key, other in list(self.budgets.items()):
+            is_same = other.dataset == report.dataset and other.identity == report.identity
+            if not (other_key == key or (is_same and report.identity)):
+                continue
+            # Totals are counted with all charges: a selection never replaces them.
+            if (other.n_charges, not other.shown) > (report.n_charges, not report.shown):
+                return
+            config = config or self.configs.get(other_key)
+            if other_key != key:
+                del self.budgets[other_key]
         self.budgets[key] = report
         if config is not None:
             self.configs[key] = config
 
-    def _add_ledger(self, accountant):
+    def _add_ledger(self, accountant, charges=()):
+        """Add the ledger of an accountant, and the data set from which its budget was reserved.
+
+        `charges` are those of the model: earlier calls of partial_fit may have been charged to
+        other data sets of the same ledger.
+        """
         # A step of a plan is charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-        if self.reads_ledgers and hasattr(accountant, "report"):
-            self._add_budget(accountant.report(), accountant.config)
+        if not (self.reads_ledgers and hasattr(accountant, "report")):
+            return
+        handles = [accountant]
+        if isinstance(accountant, PrivacyAccountant):
+            known = {charge.hash for charge in accountant.charges}
+            hashes = {charge.hash for charge in charges if charge.hash} - known
+            handles += accountant._handles_of(hashes)
+            handles = [*dict.fromkeys(handle._root() for handle in handles), *handles]
+        for handle in dict.fromkeys(handles):
+            self._add_budget(handle.report(), handle.config)
 
     def _add_estimator(self, source, name, outer_charges):
-        nested_estimators = _nested_estimators(source)
+        if any(source is outer for outer in self._outer):
+            # It refers to an estimator around it.
+            return
+        outer_estimators = self._outer
+        self._outer = (*outer_estimators, source)
+        nested_estimators = _nested_estimators(source, outer_estimators)
         parameters = source.get_params(deep=False)
         begins_wrapper = False
         was_judged = self._is_judged
@@ -714,8 +786,11 @@ class _ReportContents:
                 self._judged.append((name, source))
                 self._is_judged = True
             is_wrapper = bool(_wrapped_estimators(source))
-            begins_wrapper = self._wrapper is None and is_wrapper
-        self._add_ledger(parameters.get("accountant"))
+            begins_wrapper = (
+                self._wrapper is None and is_wrapper and not PlainWrapper.stores_all_fits(source)
+            )
+        charges = source.privacy_.charges if hasattr(source, "privacy_") else ()
+        self._add_ledger(parameters.get("accountant"), charges)
         # The plan of the outermost container covers all steps within it.
         plan = getattr(source, "_budget_plan", None)
         begins_plan = self._plan is None and plan is not None
@@ -730,6 +805,7 @@ class _ReportContents:
             self._plan = None
         if begins_wrapper:
             self._wrapper = None
+        self._outer = outer_estimators
         self._is_judged = was_judged
 
     def uncovered(self):
@@ -755,29 +831,102 @@ class _ReportContents:
 
 
 # Attributes in which scikit-learn's wrappers, which may themselves learn from rows, store the
-# estimators that they fitted.
+# estimators that they fitted: all of these are reported. In other attributes private models are
+# found, but no other estimators, such as encoders of labels.
 BEST_ESTIMATOR = "best_estimator_"
 WRAPPED_ESTIMATORS = ("estimators_", "estimator_", "regressor_", "final_estimator_", BEST_ESTIMATOR)
+# Values of these packages, and of skdp itself, contain no fitted models.
+PACKAGES_WITHOUT_MODELS = {"builtins", "numpy", "scipy", "pandas", "polars", "pyarrow", "skdp"}
+# Depth to which containers and objects are searched for models.
+MAX_DEPTH = 6
 
 
-def _nested_estimators(estimator):
-    """Return the names and fitted estimators of a container's steps, or of a wrapper."""
+def _nested_estimators(estimator, outer=()):
+    """Return the names and fitted estimators of a container's steps, or of a wrapper.
+
+    `outer` are the estimators that it is nested in.
+    """
+    if steps := _steps_of(estimator):
+        return [(name, step) for name, step, *_ in steps if hasattr(step, "get_params")]
+    return _wrapped_estimators(estimator, outer)
+
+
+def _steps_of(estimator):
+    """Return the steps of a pipeline, column transformer or union; () for other estimators."""
     for attribute in ("steps", "transformers_", "transformer_list"):
         if entries := getattr(estimator, attribute, ()):
-            return [(name, step) for name, step, *_ in entries if hasattr(step, "get_params")]
-    return _wrapped_estimators(estimator)
+            return entries
+    return ()
 
 
-def _wrapped_estimators(estimator):
-    """Return the names and fitted estimators of a search or of another wrapper."""
+def _wrapped_estimators(estimator, outer=()):
+    """Return the names and fitted estimators of a search or of another wrapper.
+
+    `outer` are the estimators that it is nested in, which are not found again.
+    """
     # The statement of a private model covers its inner estimators. Only the model that a search
     # published has a separate statement.
-    attributes = (BEST_ESTIMATOR,) if hasattr(estimator, "privacy_") else WRAPPED_ESTIMATORS
+    is_private = hasattr(estimator, "privacy_")
     nested = []
-    for attribute in attributes:
+    for attribute in (BEST_ESTIMATOR,) if is_private else WRAPPED_ESTIMATORS:
         value = getattr(estimator, attribute, None)
         values = value if isinstance(value, list | tuple | np.ndarray) else [value]
         for index, item in enumerate(values):
             if hasattr(item, "get_params"):
                 nested.append((f"{attribute}{index}" if len(values) > 1 else attribute, item))
+    if is_private or _steps_of(estimator) or not hasattr(estimator, "__dict__"):
+        return nested
+    seen = {id(item) for _, item in nested} | {id(item) for item in outer} | {id(estimator)}
+    for attribute, value in list(vars(estimator).items()):
+        if attribute.endswith("_") and not attribute.startswith("_"):
+            nested += _models_within(value, attribute, seen, (*outer, estimator))
     return nested
+
+
+def _models_within(value, name, seen, outer, depth=0):
+    """Yield the names and the estimators with private models that an attribute contains.
+
+    Lists, tuples, dicts and other objects are searched.
+
+    Parameters
+    ----------
+    value : object
+    name : str
+        Name of the attribute.
+    seen : set of int
+        Ids of the objects that were searched, which is updated.
+    outer : tuple
+        The estimators that the value is nested in.
+    depth : int, default=0
+        Number of containers around the value.
+    """
+    if id(value) in seen or depth > MAX_DEPTH or isinstance(value, str | bytes | type):
+        return
+    seen.add(id(value))
+    if hasattr(value, "get_params"):
+        if _has_private_model(value, outer):
+            yield name, value
+        return
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.dtype == object):
+        entries = [(f"{name}{i}" if len(value) > 1 else name, v) for i, v in enumerate(value)]
+    elif isinstance(value, dict):
+        entries = [(f"{name}[{key!r}]", entry) for key, entry in value.items()]
+    elif type(value).__module__.partition(".")[0] in PACKAGES_WITHOUT_MODELS:
+        return
+    else:
+        entries = [(f"{name}.{key}", entry) for key, entry in getattr(value, "__dict__", {}).items()]
+    for entry_name, entry in entries:
+        yield from _models_within(entry, entry_name, seen, outer, depth + 1)
+
+
+def _has_private_model(estimator, outer):
+    """Return True if an estimator is a fitted private model or contains one."""
+    if hasattr(estimator, "privacy_"):
+        return True
+    if isinstance(estimator, FrozenEstimator):
+        return _has_private_model(estimator.estimator, outer)
+    if any(estimator is other for other in outer):
+        return False
+    outer = (*outer, estimator)
+    nested = _nested_estimators(estimator, outer)
+    return any(_has_private_model(item, outer) for _, item in nested)

@@ -18,7 +18,19 @@ NO_ACCOUNTANT = "none: no accountant"
 CHARGED_LATER = "none: the fit charged nothing; each release is charged when it is made"
 PLAN_NOT_CHARGED = "none: it is part of a plan that has no accountant"
 NO_LEDGER = "none: the release is in no ledger; the cost of other releases must be added"
-OF_ONE_ROW = " of one row; epsilon and delta are those of a group"
+COST_OF_GROUP = "epsilon and delta are those of a group"
+OF_ONE_ROW = f" of one row; {COST_OF_GROUP}"
+NOISE_OF_ONE_ROW = f"sensitivities and noise multipliers are those{OF_ONE_ROW}"
+# Names of the accountant's plan in `composition` begin with this.
+PART_OF_PLAN = "part of a plan"
+# Number of consecutive records that are listed one by one.
+MAX_RECORDS = 5
+# By relation.
+OF_ONE_RECORD = {
+    "add_remove": " to one record that is added to a batch or removed from it",
+    "replace_one": " to one record that is added to a batch or removed from it; a record that is "
+    "replaced changes a sum by at most twice as much, which the event's cost includes",
+}
 MORE = ("more", "to_dict() and skdp.privacy_report have the noise and the ledger's hash")
 
 
@@ -47,7 +59,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         Laplace distribution, sensitivity / epsilon for the Gamma-norm mechanism. After several
         calls, the scale of the call with the smallest noise relative to its sensitivity.
     sensitivity : float
-        The sensitivity to which that noise was calibrated, in the mechanism's norm.
+        The sensitivity to which that noise was calibrated, in the mechanism's norm. In batches that
+        are drawn at random it is that of adding or removing one record of the batch.
     composition : str
         How the costs of this and other fits add up, or "none" without an accountant.
     sampler : str
@@ -58,7 +71,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         True if the noise came from an integer seed. Anyone who knows the seed can remove the noise,
         so the guarantee holds against others only.
     record : str
-        The hash of the ledger's record of this fit, empty without an accountant.
+        The hash of the ledger's record of this fit, empty without an accountant. After several
+        calls that of the last call that was charged to a ledger; `charges` has all.
     version : str
         The version of skdp.
     trust_model : str
@@ -66,11 +80,12 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     neighbors : str
         Description of the difference between two neighboring data sets.
     dataset : str
-        The data set's name in the ledger, empty without an accountant.
+        The data set's name in the ledger, empty without an accountant. For a budget that was
+        reserved, the data set from which it was reserved. Of several calls the distinct names.
     noise_multiplier : float or None
-        For noisy gradients: the noise scale of one step divided by the sensitivity of its gradient
-        sum. If the number of steps is chosen during the fit, all steps count as one. None for other
-        mechanisms.
+        The noise scale of the main stage divided by its sensitivity: for noisy gradients those of
+        one step, or of all steps if their number is chosen during the fit. None for mechanisms that
+        do not state one.
     stages : tuple of Stage
         Every release, with its noise distribution, scale, sensitivity, event and rows.
     charges : tuple of Charge
@@ -122,6 +137,12 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     )
 
     @property
+    def datasets(self):
+        """Names of the data sets to which the calls were charged, without duplicates."""
+        names = [call.dataset for call in self.calls] if self.calls else [self.dataset]
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @property
     def covered(self):
         """Description of the values that the guarantee covers."""
         subject = "this fit"
@@ -144,7 +165,14 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         values["public"] = list(self.public)
         values["stages"] = [stage.to_dict() for stage in self.stages]
         values["charges"] = [_charge_values(charge) for charge in self.charges]
-        return values | {"covered": self.covered, "not_covered": self.not_covered}
+        notes = [NOISE_OF_ONE_ROW] if self._is_of_group() else []
+        if self._is_of_sampled_batches():
+            notes.append(f"the sensitivity is that{OF_ONE_RECORD[self.relation]}")
+        return values | {
+            "notes": notes,
+            "covered": self.covered,
+            "not_covered": self.not_covered,
+        }
 
     def to_tags(self):
         """Return the statement as a dictionary of short texts, for model registries.
@@ -185,13 +213,14 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             noise_multiplier = f"{self.noise_multiplier:g}"
         sensitivity = f"{self.sensitivity:g}"
         stages = "; ".join(f"({i}) {stage}" for i, stage in enumerate(self.stages, start=1))
-        if self.unit.startswith("group"):
+        is_of_records = self._is_of_sampled_batches()
+        if is_of_records:
+            sensitivity += OF_ONE_RECORD[self.relation]
+        if self._is_of_group():
             # The noise is calibrated to one row, with a smaller epsilon than that of the group.
-            sensitivity += OF_ONE_ROW
+            sensitivity += f"; {COST_OF_GROUP}" if is_of_records else OF_ONE_ROW
             noise_multiplier += OF_ONE_ROW if noise_multiplier else ""
-            stages += (
-                f"; sensitivities and noise multipliers are those{OF_ONE_ROW}" if stages else ""
-            )
+            stages += f"; {NOISE_OF_ONE_ROW}" if stages else ""
         texts = {
             "estimator": self.estimator,
             "epsilon": format_rounded_up(self.epsilon),
@@ -209,7 +238,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             "record": self._describe_record(),
             "version": f"skdp {self.version}",
             "trust_model": self.trust_model,
-            "data_set": self.dataset,
+            "data_set": self._describe_datasets(),
             "noise_multiplier": noise_multiplier,
             "stages": stages,
             "calls": self._describe_calls(),
@@ -218,22 +247,53 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         }
         return [(name.replace("_", " "), text) for name, text in texts.items() if text]
 
+    def _is_of_group(self):
+        """Return True if the unit is a group of rows and noise was added for one row."""
+        return self.unit.startswith("group") and bool(self.stages)
+
+    def _is_of_sampled_batches(self):
+        """Return True if the main stage reads batches of rows that are drawn at random."""
+        main = self.noise_scale, self.sensitivity
+        return any(s.is_sampled and (s.scale, s.sensitivity) == main for s in self.stages)
+
     def _describe_composition(self):
         if self.composition != "none":
             return self.composition
         return NO_LEDGER if self.stages else NOTHING_RELEASED
 
+    def _describe_datasets(self):
+        if len({call.dataset for call in self.calls}) < 2:
+            return self.dataset
+        places = [(call, repr(call.dataset) if call.dataset else "none") for call in self.calls]
+        return _label_calls(places)
+
     def _describe_record(self):
+        if self.calls:
+            return self._describe_records()
         if self.record:
-            n_missing = sum(not charge.hash for charge in self.charges)
-            if n_missing == 0:
-                return self.record
-            return f"{self.record}; {n_missing} of {len(self.charges)} calls: {NO_ACCOUNTANT}"
+            return self.record
         if not self.stages:
             return NOTHING_RELEASED
         if self.composition == "none":
             return NO_ACCOUNTANT
         return PLAN_NOT_CHARGED if self.charges else CHARGED_LATER
+
+    def _describe_records(self):
+        """Return the records of all calls: of consecutive calls with the same place in one text."""
+        texts = []
+        for range_of_calls in _consecutive(self.calls, _place_of):
+            first = range_of_calls[0]
+            text = first._describe_record()
+            if first.record:
+                records = [call.record for call in range_of_calls]
+                if len(records) > MAX_RECORDS:
+                    n_others = len(records) - 2
+                    records = [records[0], f"{n_others} others (see `charges`)", records[-1]]
+                place = f"data set {first.dataset!r}, " if first.dataset else ""
+                noun = "record" if len(range_of_calls) == 1 else "records"
+                text = f"{place}{noun} {', '.join(records)}"
+            texts.append(f"{_name_calls(range_of_calls)}: {text}")
+        return "; ".join(texts)
 
     def _describe_calls(self):
         if len(self.charges) < 2:
@@ -245,7 +305,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         )
 
 
-def joined_statement(calls, epsilon, delta, unit):
+def joined_statement(calls, epsilon, delta, unit, composition="basic"):
     """Return the statement of a model that was fitted by several consecutive calls.
 
     Parameters
@@ -256,12 +316,17 @@ def joined_statement(calls, epsilon, delta, unit):
         The guarantee of all calls together.
     unit : {"row", "group", "person"}
         The privacy unit.
+    composition : str, default="basic"
+        Description of the rule by which the costs of the calls were added.
 
     Returns
     -------
     PrivacyStatement
     """
     last = calls[-1]
+    if len(calls) == 1:
+        sampler = _sampler_of_calls(calls, last.stages, unit)
+        return replace(last, epsilon=epsilon, delta=delta, sampler=sampler)
     stages = ()
     for call in calls:
         stages = joined_calls(stages, call.stages)
@@ -279,12 +344,63 @@ def joined_statement(calls, epsilon, delta, unit):
         public=tuple(dict.fromkeys(text for call in calls for text in call.public)),
         seeded=any(call.seeded for call in calls),
         version=_join_distinct([call.version for call in calls]),
+        record=next((call.record for call in reversed(calls) if call.record), ""),
+        # One call may assume more, such as rows without an id that are of distinct persons.
+        unit=max((call.unit for call in calls), key=len),
+        trust_model=_join_distinct([call.trust_model for call in calls]),
+        composition=_composition_of_calls(calls, composition),
         dataset=_join_distinct([call.dataset for call in calls if call.dataset]),
-        part_of=_join_distinct([call.part_of for call in calls if call.part_of]),
+        part_of=_label_calls([(call, call.part_of) for call in calls if call.part_of]),
         stages=stages,
         charges=tuple(charge for call in calls for charge in call.charges),
-        calls=calls if len(calls) > 1 else (),
+        calls=calls,
     )
+
+
+def _composition_of_calls(calls, rule):
+    """Return a description of how the calls add to each other, and each of them to other fits."""
+    texts = list(dict.fromkeys(call.composition for call in calls))
+    # The cost that the text on a plan names is that of a single call.
+    if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
+        return texts[0]
+    places = [
+        (call, "in no ledger" if call.composition == "none" else call.composition)
+        for call in calls
+    ]
+    return f"{rule}, over the calls; {_label_calls(places)}"
+
+
+def _place_of(call):
+    """Return the data set of a call, and whether the call was charged to it."""
+    return call.dataset, bool(call.record)
+
+
+def _consecutive(calls, key_of):
+    """Return lists of consecutive calls with the same key; a call of `fit` is by itself."""
+    ranges = []
+    for call in calls:
+        if ranges and key_of(ranges[-1][-1]) == key_of(call) and ranges[-1][-1].call_number:
+            ranges[-1].append(call)
+        else:
+            ranges.append([call])
+    return ranges
+
+
+def _name_calls(calls):
+    """Return the name of consecutive calls: of `fit`, or the numbers of those of partial_fit."""
+    first = calls[0].call_number
+    last = calls[-1].call_number
+    if first == 0:
+        return "fit"
+    numbers = f"call {last}" if first == last else f"call {first} to call {last}"
+    return f"{numbers} of partial_fit"
+
+
+def _label_calls(places):
+    """Return the text of each call, with the name of the call or of the calls that share it."""
+    texts = {id(call): text for call, text in places}
+    ranges = _consecutive([call for call, _ in places], lambda call: texts[id(call)])
+    return "; ".join(f"{_name_calls(calls)}: {texts[id(calls[0])]}" for calls in ranges)
 
 
 def _noise_over_sensitivity(call):
@@ -309,21 +425,10 @@ def _join_with_counts(texts):
 
 def _sampler_of_calls(calls, stages, unit):
     """Return a description of the rows that all calls read, and of their overlap."""
-    texts = [for_unit(sampler_of(stages), unit)]
-    # (first call, last call, description) of consecutive calls with the same description.
-    ranges = []
-    for call in calls:
-        if ranges and ranges[-1][2] == call.call_rows:
-            ranges[-1][1] = call.call_number
-        else:
-            ranges.append([call.call_number, call.call_number, call.call_rows])
-    for first, last, description in ranges:
-        if first == 0:
-            # It was a call of `fit`.
-            continue
-        numbers = f"call {last}" if first == last else f"call {first} to call {last}"
-        texts.append(f"{numbers} of partial_fit: {description}")
-    return "; ".join(texts)
+    rows = for_unit(sampler_of(stages), unit)
+    # Calls of `fit` have no `call_rows`.
+    relations = _label_calls([(call, call.call_rows) for call in calls if call.call_rows])
+    return f"{rows}; {relations}" if relations else rows
 
 
 def _charge_values(charge):

@@ -2,6 +2,9 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
+
+from sklearn.frozen import FrozenEstimator
 
 from skdp.ledger._report import describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
@@ -26,6 +29,42 @@ class PlainWrapper(FrozenValue):
     name: str
     n_fits: int | None
     has_other_labels: bool
+
+    # Wrappers of scikit-learn that store the estimator of each fit that they made to the rows. Other
+    # wrappers, such as searches, may make fits that they do not store.
+    STORE_ALL_FITS: ClassVar[frozenset] = frozenset(
+        {
+            "ClassifierChain",
+            "FixedThresholdClassifier",
+            "IterativeImputer",
+            "MultiOutputClassifier",
+            "MultiOutputRegressor",
+            "OneVsOneClassifier",
+            "OneVsRestClassifier",
+            "OutputCodeClassifier",
+            "RegressorChain",
+            "SelectFromModel",
+            "TransformedTargetRegressor",
+            "VotingClassifier",
+            "VotingRegressor",
+        }
+    )
+
+    @classmethod
+    def stores_all_fits(cls, estimator):
+        """Return True if the estimators that a fitted wrapper stores are all that it has fitted."""
+        kind = type(estimator)
+        if kind.__module__.partition(".")[0] != "sklearn":
+            return False
+        if kind.__name__ == "CalibratedClassifierCV":
+            # Without an ensemble it fits the folds, too, and stores one estimator. A frozen
+            # estimator is not fitted again.
+            is_frozen = isinstance(estimator.estimator, FrozenEstimator)
+            return estimator.ensemble is not False or is_frozen
+        if kind.__name__ in ("ClassifierChain", "RegressorChain"):
+            # The fits of the folds are not stored.
+            return estimator.cv is None
+        return kind.__name__ in cls.STORE_ALL_FITS
 
     @classmethod
     def of(cls, estimator):
@@ -100,9 +139,12 @@ class _Part:
     unknown_fits : list of str
         Names of the wrappers whose further fits are in no ledger of the report.
     cost : TotalCost
+    has_unread_ledger : bool
+        True if the releases were charged to a ledger that is not in the report.
     """
 
     unit_key: tuple
+    has_unread_ledger: bool = False
     names: dict = field(default_factory=dict)
     neighbors: list = field(default_factory=list)
     unknown_fits: list = field(default_factory=list)
@@ -122,7 +164,9 @@ class _Part:
 
     def place(self):
         """Return a description of the place where the releases are recorded."""
-        return f"data set {self.cost.dataset!r}" if self.cost.dataset else "no ledger"
+        if self.cost.dataset:
+            return f"data set {self.cost.dataset!r}"
+        return "a ledger that is not in this report" if self.has_unread_ledger else "no ledger"
 
 
 def total_costs(releases, budgets, configs, description):
@@ -151,6 +195,7 @@ def total_costs(releases, budgets, configs, description):
         _recorded_part(key, entries, budgets[key], configs.get(key))
         for key, entries in recorded.items()
     ]
+    parts = _joined_by_root(parts, budgets)
     parts += [_unrecorded_part(key, entries) for key, entries in unrecorded.items()]
     return _headline(parts, description)
 
@@ -202,8 +247,44 @@ def _headline(parts, description):
 def _describe_places(parts):
     """Return the number of ledgers, and whether there are releases in no ledger, as text."""
     n_ledgers = sum(bool(part.cost.dataset) for part in parts)
-    text = f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"
-    return text if n_ledgers == len(parts) else f"{text} and releases in no ledger"
+    texts = [f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"] if n_ledgers else []
+    if any(part.has_unread_ledger for part in parts):
+        texts.append("releases in a ledger that is not in this report")
+    if any(not part.cost.dataset and not part.has_unread_ledger for part in parts):
+        texts.append("releases in no ledger")
+    return " and ".join(texts)
+
+
+def _joined_by_root(parts, budgets):
+    """Join the parts of budgets that were reserved from one data set, or are that data set.
+
+    All of them have basic composition, and the charges of a reserved budget never add up to more
+    than the data set was charged for it.
+    """
+    joined = {}
+    for part in parts:
+        budget = budgets[part.cost.dataset, part.cost.head_hash]
+        joined.setdefault(budget.identity or id(part), []).append((part, budget))
+    heads = {b.identity: b.head_hash for b in budgets.values() if not b.reserved_from}
+    result = []
+    for members in joined.values():
+        part, budget = members[0]
+        for other, _ in members[1:]:
+            part.names |= other.names
+            part.neighbors += other.neighbors
+            part.unknown_fits += other.unknown_fits
+        costs = [member.cost for member, _ in members]
+        part.cost = _renamed(
+            part.cost,
+            "",
+            epsilon=math.fsum(cost.epsilon for cost in costs),
+            delta=math.fsum(cost.delta for cost in costs),
+            n_charges=sum(cost.n_charges for cost in costs),
+            dataset=budget.reserved_from or budget.dataset,
+            head_hash=heads.get(budget.identity, budget.head_hash),
+        )
+        result.append(part)
+    return result
 
 
 def _renamed(cost, of, **changes):
@@ -216,7 +297,8 @@ def _split_by_ledger(releases, budgets):
     Returns
     -------
     recorded : dict of key to list of (Release, list of Charge)
-    unrecorded : dict of (relation, unit) to list of (Release, list of Charge)
+    unrecorded : dict of (relation, unit, is_in_ledger) to list of (Release, list of Charge)
+        `is_in_ledger` is True for charges in a ledger that is not in the report.
     """
     records = {}
     # A longer report of the same ledger has all charges of a shorter one.
@@ -246,9 +328,11 @@ def _split_by_ledger(releases, budgets):
             seen.add(id(charge))
         for key, charges in charges_by_key.items():
             recorded.setdefault(key, []).append((release, charges))
-        if new_charges or is_counted_elsewhere:
-            unit_key = statement.relation, statement.unit
-            unrecorded.setdefault(unit_key, []).append((release, new_charges))
+        for is_in_ledger in (False, True):
+            charges = [charge for charge in new_charges if bool(charge.hash) == is_in_ledger]
+            if charges or (is_counted_elsewhere and not is_in_ledger):
+                unit_key = statement.relation, statement.unit, is_in_ledger
+                unrecorded.setdefault(unit_key, []).append((release, charges))
     unrecorded = {
         key: entries
         for key, entries in unrecorded.items()
@@ -293,9 +377,9 @@ def _recorded_part(key, entries, budget, config):
 
 
 def _unrecorded_part(unit_key, entries):
-    """Return the part of the charges in no ledger, for one relation and unit."""
+    """Return the part of the charges in no ledger of the report, for one relation and unit."""
     relation = unit_key[0]
-    part = _Part(unit_key)
+    part = _Part(unit_key[:2], has_unread_ledger=unit_key[2])
     groups = {}
     for release, charges in entries:
         part.add(release.statement)

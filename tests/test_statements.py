@@ -237,9 +237,15 @@ def test_calls_with_several_ledgers_name_all_of_them():
     for dataset in ("north", "south"):
         calls(model.set_params(accountant=ledger(dataset=dataset)), 1)
     words = dict(model.privacy_.rows())
-    assert words["data set"] == "north; south"
-    assert words["record"].startswith(model.privacy_.record)
-    assert "1 of 3 calls: none: no accountant" in words["record"]
+    assert words["data set"] == (
+        "call 1 of partial_fit: none; call 2 of partial_fit: 'north'; "
+        "call 3 of partial_fit: 'south'"
+    )
+    assert model.privacy_.datasets == ("north", "south")
+    for charge, place in zip(model.privacy_.charges, ("none", "north", "south"), strict=True):
+        text = f"data set {place!r}, record {charge.hash}" if charge.hash else "none: no accountant"
+        assert text in words["record"]
+    assert "in no ledger" in words["composition"]
     assert model.privacy_.epsilon == 3.0
 
 
@@ -557,7 +563,7 @@ def test_calls_within_a_reserved_part_and_within_a_plan(relation, reserved):
     accountant = whole.reserve(50.0, 0.1) if reserved else whole
     model = calls(skdp.DPSGDClassifier(classes=[0, 1], max_iter=1, accountant=accountant), 3)
     assert (model.privacy_.epsilon, model.privacy_.delta) == accountant.report().spent
-    assert model.privacy_.dataset == accountant.dataset
+    assert model.privacy_.dataset == whole.dataset
     (total,) = privacy_report(model).totals
     assert (total.epsilon, total.delta) == accountant.report().spent
     # Each call of a step of a plan is a round of the whole plan.
@@ -577,7 +583,7 @@ def test_a_report_without_a_ledger_adds_up():
     assert "in no ledger" in " ".join(report.to_text().split())
 
 
-def check_sentences(statement, spends, accountant, *, unit, relation, composition):
+def check_sentences(statement, spends, accountant, dataset, *, unit, relation, composition):
     """Check each sentence of a statement against the charges that are behind it."""
     words = dict(statement.rows())
     last = spends[-1]
@@ -585,8 +591,15 @@ def check_sentences(statement, spends, accountant, *, unit, relation, compositio
     assert [charge.label for charge in statement.charges][-1] == statement.estimator
     seeded = any(charge.seeded for charge in statement.charges)
     assert statement.seeded is seeded and ("YES" in words["seeded"]) is seeded
-    assert (statement.record, statement.dataset) == (last.hash, accountant.dataset)
-    assert (words["record"], words["data set"]) == (last.hash, accountant.dataset)
+    assert (statement.record, statement.dataset) == (last.hash, dataset)
+    assert words["data set"] == dataset and statement.datasets == (dataset,)
+    if len(spends) == 1:
+        assert words["record"] == last.hash
+    else:
+        assert words["record"].count(f"data set {dataset!r}") <= 2
+        assert all(spend.hash in words["record"] for spend in spends)
+    is_reserved = dataset != accountant.dataset
+    assert (f"{accountant.dataset!r} was reserved" in words["composition"]) is is_reserved
     assert statement.relation == relation and words["relation"].startswith(f"{relation}: ")
     protected = {"person": "person", "row": "row", "group": "at most 2"}[unit]
     assert protected in words["relation"] and words["unit"].startswith(unit)
@@ -724,12 +737,20 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     spends, report = accountant.charges, privacy_report(*models)
     known = {"unit": unit, "relation": relation, "composition": composition}
     # The total is what the ledger says, in which nothing else was charged.
-    (total,), (budget,) = report.totals, report.budgets
-    assert budget.spent == accountant.report().spent
+    (total,), budgets = report.totals, {budget.dataset: budget for budget in report.budgets}
+    assert set(budgets) == {whole.dataset, accountant.dataset}
+    for handle in (whole, accountant):
+        assert budgets[handle.dataset].spent == handle.report().spent
+    budget = budgets[accountant.dataset]
+    facts = dict(report.summary.facts)
+    spent = rounded_up(whole.epsilon_spent)
+    assert facts[f"total of data set {whole.dataset!r}"].startswith(f"epsilon = {spent}, ")
+    assert (f"total of the budget {accountant.dataset!r}" in facts) is reserved
+    assert all(statement.dataset == whole.dataset for statement in report.statements)
     # A single charge has its own price, whatever delta the ledger states its total at.
     alone = (spends[0].epsilon, spends[0].delta)
     assert (total.epsilon, total.delta) == (budget.spent if len(spends) > 1 else alone)
-    assert total.n_charges == len(spends) and total.dataset == accountant.dataset
+    assert total.n_charges == len(spends) and total.dataset == whole.dataset
     assert total.head_hash == budget.head_hash and total.composition.startswith(composition)
     assert total.neighbors.startswith(f"{relation}: ")
     text = report.to_text()
@@ -746,7 +767,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
             assert amounts in statement.composition
             assert statement.epsilon <= spend.epsilon and statement.record == spend.hash
             check_stages_of_calls(statement, relation)
-            check_sentences(statement, spends, accountant, **known)
+            check_sentences(statement, spends, accountant, whole.dataset, **known)
         events = Composed(tuple(s.charges[0].event for s in report.statements))
         paid = get_epsilon(spend.event, 1e-6, relation=relation)
         assert get_epsilon(events, 1e-6, relation=relation) <= paid * (1.0 + 1e-6)
@@ -763,7 +784,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     if way in ("scores", "curve"):
         (spend,), (statement,) = spends, report.statements
         assert (statement.epsilon, statement.delta) == (spend.epsilon, spend.delta)
-        check_sentences(statement, spends, accountant, **known)
+        check_sentences(statement, spends, accountant, whole.dataset, **known)
         *training, scores = statement.stages
         assert training and all(stage.name.startswith("fits that") for stage in training)
         assert scores.name == "noisy scores" and scores.scale == statement.noise_scale
@@ -772,7 +793,7 @@ def test_every_way_of_fitting(way, unit, relation, seeded, reserved, composition
     left = list(spends)
     for statement in report.statements:
         own, left = left[: len(statement.charges)], left[len(statement.charges) :]
-        check_sentences(statement, own, accountant, **known)
+        check_sentences(statement, own, accountant, whole.dataset, **known)
         check_stages_of_calls(statement, relation)
         events = [charge.event for charge in statement.charges]
         assert events == [spend.event for spend in own]

@@ -331,7 +331,7 @@ class PrivateFit(PrivateRelease):
         price = charges[0] if charges else self.cost_of(mechanism)
         part = charges[0].part if charges else None
         if part is not None:
-            public = (*public, describe_part(part))
+            public = (*public, describe_part(part, config))
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)
@@ -401,9 +401,19 @@ class PrivateFit(PrivateRelease):
         forget_fitted(self._estimator)
 
 
+def root_of(accountant):
+    """Return the accountant of the data set that pays; another one only for a reserved budget."""
+    # A step of a plan is charged to the ledger of the whole plan.
+    accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+    return accountant._root() if hasattr(accountant, "_root") else accountant
+
+
 def dataset_of(accountant):
-    """Return the name of the data set that an accountant charges for, "" without an accountant."""
-    return getattr(accountant, "dataset", "") or ""
+    """Return the name of the data set that pays for a charge, "" without an accountant.
+
+    A budget that was reserved from a data set belongs to that data set.
+    """
+    return getattr(root_of(accountant), "dataset", "") or ""
 
 
 def _describe_composition_of(accountant, config):
@@ -412,4 +422,12 @@ def _describe_composition_of(accountant, config):
         return "none"
     plan = getattr(accountant, "plan", None)
     description = describe_composition(config.composition)
+    charged = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+    dataset = getattr(charged, "dataset", "")
+    root = dataset_of(charged)
+    if dataset != root:
+        description += (
+            f"; the budget {dataset!r} was reserved from data set {root!r}, whose charges include "
+            "all of it"
+        )
     return description if plan is None else f"{plan}; {description}"

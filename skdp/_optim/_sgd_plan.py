@@ -43,7 +43,9 @@ class SGDPlan(PlanValue):
     step : accounting.Event
         Event of one step.
     sensitivity : float
-        Sensitivity of a sum, in the norm of the clip, that the noise is calibrated to.
+        Sensitivity of a sum, in the norm of the clip, to which the event's noise multiplier is
+        relative: of all rows that of a change between neighboring tables, of sampled batches that
+        of adding or removing one record.
     """
 
     problem: SGDProblem
@@ -81,7 +83,7 @@ class SGDPlan(PlanValue):
 
     @property
     def noise_multiplier(self):
-        """The scale of a step's noise over the sensitivity of its sum to one row or person."""
+        """The scale of a step's noise divided by `sensitivity`."""
         return noise_multiplier(self.step)
 
     @property
@@ -248,7 +250,7 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
         batches=batches,
         noise=noise,
         step=step(multiplier),
-        sensitivity=guarantee.neighbors.sensitivity_factor * one_record,
+        sensitivity=one_record,
     )
 
 
@@ -269,7 +271,8 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     batch_epsilon = (batch_epsilon + (step_epsilon - bounded)) / SLACK
     sensitivity = sum_sensitivity(problem, clip, 2, batches.max_size)
     noise = LaplaceNoise(sensitivity / batch_epsilon * SLACK, problem.size, sensitivity)
-    # The event's Laplace mechanism is relative to one added or removed record.
+    # The event's Laplace mechanism is relative to one added or removed record, and so is the
+    # sensitivity that is stated: half of that of a replaced record.
     inner = accounting.Laplace(0.5 * batch_epsilon)
     return SGDPlan(
         problem=problem,
@@ -278,7 +281,7 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
         batches=batches,
         noise=noise,
         step=accounting.SampledWithoutReplacement(n_rows, batch_size, inner),
-        sensitivity=sensitivity,
+        sensitivity=0.5 * sensitivity,
     )
 
 

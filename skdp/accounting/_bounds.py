@@ -26,6 +26,9 @@ from skdp.utils._validation import check_choice, check_positive, check_within
 # The tolerance of bounds for one record in the general bound for a group.
 _GROUP_TOLERANCE = 1e-3
 
+# Number of distinct events in the general bound for a group; more are rounded to common ones.
+MAX_DISTINCT_IN_SEARCH = 32
+
 # The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
 _MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
@@ -282,6 +285,10 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
     grouped = group_event(event, k)
     if grouped is not None:
         bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
+    if delta_ == 0.0:
+        # k records cost k times as much as one (Dwork and Roth 2014, theorem 2.2).
+        single = _epsilon(counts, 0.0, relation, method, tolerance)
+        bounds.append(sum_up([(k, single)]) if single < math.inf else math.inf)
     if method in ("auto", "zcdp"):
         bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
     # The search for a good delta of one record computes many bounds, so each is less accurate.
@@ -294,6 +301,9 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
             min(bounds), counts, delta_, relation, method, tolerance, k
         )
     if use_general:
+        # Each of about 30 bounds for one record computes every distinct event.
+        fewer = with_fewer_events(dict(counts), MAX_DISTINCT_IN_SEARCH)
+        counts = tuple(fewer.items())
         bounds.append(_general_group_epsilon(counts, delta_, relation, method, tolerance, k))
     return min(bounds)
 

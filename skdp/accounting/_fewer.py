@@ -12,6 +12,8 @@ from skdp.accounting import _events as ev
 
 # Compositions of more distinct events are reduced.
 MAX_DISTINCT = 200
+# The same for events of groups under sampling, whose mixtures take about 0.3 s each.
+MAX_DISTINCT_GROUPS = 12
 # Logarithms of the ratio of neighboring common values, finest first.
 _LOG_RATIOS = [2.0**n for n in range(-20, 3)]
 # Relative error of a common value, by exp and log.
@@ -19,8 +21,12 @@ _SLACK = 1e-12
 _EPSILON_EVENTS = (ev.Laplace, ev.PureDP, ev.RandomizedResponse, ev.ExponentialMechanism)
 
 
-def with_fewer_events(counts: dict[ev.Event, int]) -> dict[ev.Event, int]:
-    """Return a composition of at most `MAX_DISTINCT` distinct events, if rounding can reach it.
+def with_fewer_events(
+    counts: dict[ev.Event, int], max_distinct: int = MAX_DISTINCT
+) -> dict[ev.Event, int]:
+    """Return a composition of at most `max_distinct` events, if rounding can reach it.
+
+    Of the events of groups under sampling there are at most `MAX_DISTINCT_GROUPS`.
 
     The result costs no less. An event with less noise or a larger epsilon costs no less, because
     the other event is a post-processing of it. For the sampling rate, (1 - r) Q + r P is a mixture
@@ -30,10 +36,13 @@ def with_fewer_events(counts: dict[ev.Event, int]) -> dict[ev.Event, int]:
     ----------
     counts : dict
         From events to their numbers, as `leaves` returns it.
+    max_distinct : int, default=MAX_DISTINCT
+        Largest number of distinct events.
     """
     fewer = counts
     for log_ratio in _LOG_RATIOS:
-        if len(fewer) <= MAX_DISTINCT:
+        n_groups = sum(map(_contains_group, fewer))
+        if len(fewer) <= max_distinct and n_groups <= MAX_DISTINCT_GROUPS:
             break
         fewer = {}
         for event, count in counts.items():
@@ -42,8 +51,19 @@ def with_fewer_events(counts: dict[ev.Event, int]) -> dict[ev.Event, int]:
     return fewer
 
 
+def _contains_group(event):
+    """Return True for a `SampledGroup`, and for a random number of runs of one."""
+    if isinstance(event, ev.SampledGroup):
+        return True
+    return isinstance(event, ev.RandomStopping) and any(map(_contains_group, ev.leaves(event.event)))
+
+
 def _rounded(event, log_ratio):
     """Return an event that costs no less, with parameters from the common values."""
+    if isinstance(event, ev.SampledGroup):
+        # The records of a group that a smaller sample draws are a random part of those that a
+        # larger one draws, so that the argument for the sampling rate holds for each part.
+        return replace(event, event=_rounded(event.event, log_ratio))
     if isinstance(event, ev.Gaussian):
         return ev.Gaussian(_down(event.noise_multiplier, log_ratio))
     if isinstance(event, _EPSILON_EVENTS):

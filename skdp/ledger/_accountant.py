@@ -731,6 +731,19 @@ class PrivacyAccountant(LedgerView):
             )
         return shared.parent
 
+    def _root(self):
+        """Return the handle of the data set that pays for this one; itself unless reserved."""
+        handle = self
+        while (parent := handle._parent()) is not None:
+            handle = parent
+        return handle
+
+    def _handles_of(self, hashes):
+        """Return a handle for each other data set of the ledger that has one of these records."""
+        records = self._ledger.records() if hashes else ()
+        names = dict.fromkeys(record.dataset for record in records if record.hash in hashes)
+        return [attach(self._address, name) for name in names if name != self._dataset]
+
     @property
     def _ledger(self):
         """The ledger, created at the first use."""

@@ -42,6 +42,8 @@ SUB_LIMITS = (
     "A limit inside the data set's limit bounds what its users release themselves, and nothing if "
     "they see the results of others: the data set's limit alone is a guarantee."
 )
+# Above it the number of parts stands for any number, as that of calls in no ledger does.
+MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
 
@@ -77,13 +79,38 @@ def describe_unit(unit, max_rows, missing_ids="error"):
     return description
 
 
-def describe_part(part):
-    """Return a description of the declaration about the rows of a part; see `Part`."""
+def describe_part(part, config):
+    """Return a description of the declaration about the rows of a part, and of the total.
+
+    Parameters
+    ----------
+    part : Part
+    config : LedgerConfig
+        Its unit and relation determine which parts add up.
+
+    Returns
+    -------
+    str
+    """
     basis = "their index" if part.by_index else "any public rule"
+    n_parts = "" if part.parts > MAX_COUNTED_PARTS else f"{part.parts} "
+    declared = (
+        f"the rows were declared to be part {part.index} of {n_parts}disjoint parts "
+        f"{part.partition!r}, chosen by {basis}"
+    )
+    n_affected = config.n_affected_parts(part, part.parts)
+    if n_affected == 1:
+        return f"{declared}: the total is the cost of the most expensive part"
+    if config.unit == "person":
+        reason = "a person may have rows in several parts"
+    elif config.unit == "group":
+        reason = "the rows of a group may be in several parts"
+    else:
+        reason = "a row with other values may be in another part"
+    if n_affected >= part.parts:
+        return f"{declared}: the costs of all parts add up, because {reason}"
     return (
-        f"the rows were declared to be part {part.index} of {part.parts} disjoint parts "
-        f"{part.partition!r}, chosen by {basis}: costs of different parts do not add up, unless a "
-        "row may move from one part to another"
+        f"{declared}: the costs of the {n_affected} most expensive parts add up, because {reason}"
     )
 
 
@@ -135,6 +162,13 @@ class BudgetReport(PrintedDocument, FrozenValue):
         The reason why the data set was closed, None if it is open.
     shown : str
         Description of the selected charges, "" if all are shown; see `select`.
+    n_all_charges : int or None
+        The number of all charges, of which `charges` are the selected ones; None if all are shown.
+    reserved_from : str
+        The data set from which this budget was reserved, "" for a data set of its own.
+    identity : str
+        The hash of the data set's opening record; that of the data set in `reserved_from` for a
+        reserved budget.
     """
 
     dataset: str
@@ -151,6 +185,9 @@ class BudgetReport(PrintedDocument, FrozenValue):
     breakdown: tuple = ()
     closed: str | None = None
     shown: str = ""
+    n_all_charges: int | None = None
+    reserved_from: str = ""
+    identity: str = ""
 
     notes = (ROWS_BY_INDEX, SCORES)
     columns = ("no.", "charged at", "release", "epsilon", "delta")
@@ -206,7 +243,13 @@ class BudgetReport(PrintedDocument, FrozenValue):
         charges = tuple(charge for charge in self.charges if is_selected(charge))
         reuses = tuple(reuse for reuse in self.reuses if is_selected(reuse))
         shown = ", ".join(f"{name} {value}" for name, value in filters.items() if value is not None)
-        return replace(self, charges=charges, reuses=reuses, shown=shown)
+        n_all = self.n_charges
+        return replace(self, charges=charges, reuses=reuses, shown=shown, n_all_charges=n_all)
+
+    @property
+    def n_charges(self) -> int:
+        """The number of all charges, whether or not they are selected."""
+        return len(self.charges) if self.n_all_charges is None else self.n_all_charges
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and a description, without the charges.
@@ -223,6 +266,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
             ("unit", describe_unit(self.unit, self.max_rows, self.missing_ids)),
             ("composition", describe_composition(self.composition)),
         ]
+        if self.reserved_from:
+            pairs.insert(1, ("reserved from", f"data set {self.reserved_from!r}"))
         if self.closed is not None:
             pairs.append(("closed", self.closed))
         if self.shown:

@@ -206,9 +206,11 @@ class SQLiteLedger(_sql.TableLedger):
         try:
             status = os.lstat(self.path)
         except OSError as error:
+            lock = self.path.name + LOCK_SUFFIX
+            also = f"remove {lock} too, and " if os.path.lexists(self.path.with_name(lock)) else ""
             raise LedgerError(
-                f"there is no ledger at {self.path}; if its file was removed on purpose, a new "
-                "process can create another one there"
+                f"there is no ledger at {self.path}: put its file back. If it was removed on "
+                f"purpose, {also}use an accountant of a new process, which creates another ledger"
             ) from error
         if stat.S_ISDIR(status.st_mode):
             raise LedgerError(

@@ -61,6 +61,28 @@ class LedgerConfig(PrivacyParams, Neighbors):
         row = Guarantee(epsilon=epsilon, delta=delta, neighbors=self.neighbors).per_row
         return is_proved(event, row.epsilon, row.delta, row.relation)
 
+    def n_affected_parts(self, part, n_parts):
+        """Return the number of parts of a partition that a change of one unit can affect.
+
+        Parameters
+        ----------
+        part : Part
+            Any part of the partition.
+        n_parts : int
+            The number of parts that were charged, or of all parts.
+
+        Returns
+        -------
+        int
+        """
+        if self.unit == "person":
+            # A person can have rows in all parts.
+            return n_parts
+        if self.relation == "replace_one" and not part.by_index:
+            # A replaced row can leave one part and enter another one.
+            return 2 * self.max_rows
+        return self.max_rows
+
     @property
     def rule(self):
         """The rule by which charges add up."""
@@ -461,15 +483,7 @@ class State:
             return all_rows
         partition_totals = []
         for totals in partitions.values():
-            # The number of parts of a partition that a change of one unit can affect.
-            if self.config.unit == "person":
-                # A person can have rows in all parts.
-                n_affected = len(totals)
-            elif self.config.relation == "replace_one" and not next(iter(totals)).by_index:
-                # A replaced row can leave one part and enter another one.
-                n_affected = 2 * self.config.max_rows
-            else:
-                n_affected = self.config.max_rows
+            n_affected = self.config.n_affected_parts(next(iter(totals)), len(totals))
             partition_totals.append(rule.worst(list(totals.values()), n_affected))
         return rule.add(all_rows, *partition_totals)
 

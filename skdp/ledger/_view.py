@@ -69,6 +69,10 @@ class LedgerView(NotCopied):
         """Return the state, closed if the data set from which it was reserved is closed."""
         raise NotImplementedError
 
+    def _root(self) -> "LedgerView":
+        """Return the handle of the data set that pays for this one; itself unless reserved."""
+        raise NotImplementedError
+
     @property
     def dataset(self) -> str:
         """Name of the data set within the ledger."""
@@ -210,6 +214,7 @@ class LedgerView(NotCopied):
         records = self._records()
         state = self._with_parent(self._check_opened(State().with_records(records)))
         config = state.config
+        root = self._root()
         return BudgetReport(
             dataset=self._dataset,
             limit=config.limit,
@@ -224,6 +229,8 @@ class LedgerView(NotCopied):
             charges=read_entries(records, "charge"),
             reuses=read_entries(records, "reuse"),
             head_hash=self.verify(),
+            reserved_from="" if root is self else root.dataset,
+            identity=root.identity,
         )
 
     def _records(self):

@@ -13,7 +13,7 @@ from skdp._optim._noisy_gradients import LEARNING_RATES, OPTIMIZERS
 from skdp._optim._sgd_plan import SAMPLINGS
 from skdp._privacy_statement import joined_statement
 from skdp.base import PrivateFit, fitted_names, plans_for_groups
-from skdp.ledger._report import describe_relation
+from skdp.ledger._report import describe_composition, describe_relation
 from skdp.ledger._state import Part, composed_price
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
@@ -103,21 +103,22 @@ class PartialFit(PrivateFit):
         rows = CALL_DESCRIPTIONS[self._estimator.partial_fit_rows]
         calls = (*earlier_calls, replace(statement, call_number=self.call_number, call_rows=rows))
         charges = [charge for call in calls for charge in call.charges]
-        epsilon, delta = self._composed_cost(charges)
-        return joined_statement(calls, epsilon, delta, self.terms.unit)
+        terms = self._composing_terms(charges)
+        epsilon, delta = composed_price(charges, terms)
+        rule = describe_composition(terms.composition)
+        return joined_statement(calls, epsilon, delta, terms.unit, rule)
 
-    def _composed_cost(self, charges):
-        """Return the (epsilon, delta) of all charges of the model together."""
+    def _composing_terms(self, charges):
+        """Return the terms by whose composition rule the charges of the model have a cost."""
         try:
-            epsilon, delta = composed_price(charges, self.terms)
+            epsilon, _ = composed_price(charges, self.terms)
         except ValueError:
             epsilon = math.inf
-            delta = math.inf
         if epsilon < math.inf:
-            return epsilon, delta
+            return self.terms
         # An earlier charge of another accountant may have no finite cost under the composition rule
         # and the limit of delta of this one. Basic composition is always possible.
-        return composed_price(charges, replace(self.terms, composition="basic", rdp_order=None))
+        return replace(self.terms, composition="basic", rdp_order=None)
 
     def _forget(self):
         super()._forget()

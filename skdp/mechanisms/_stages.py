@@ -27,6 +27,7 @@ class Stage(FrozenValue):
         noise. None for fits whose releases are described by their event alone.
     sensitivity : float or None
         The sensitivity to which the noise was calibrated, in the mechanism's norm. None as `scale`.
+        In batches that are drawn at random it is that of adding or removing one record.
     event : Event
         Privacy event of one release.
     reads : str, default="all rows, once"
@@ -50,6 +51,11 @@ class Stage(FrozenValue):
     def noise_multiplier(self):
         """Noise scale divided by the sensitivity; None if the noise is not Gaussian or Laplace."""
         return noise_multiplier(self.event)
+
+    @property
+    def is_sampled(self):
+        """True if a release reads a batch of rows that was drawn at random."""
+        return isinstance(self.event, PoissonSampled | SampledWithoutReplacement)
 
     @property
     def total_event(self):
@@ -80,6 +86,7 @@ class Stage(FrozenValue):
         text = f"{self.name}: {self.law}"
         if self.scale is not None and self.sensitivity is not None:
             text += f", scale {self.scale:g}, sensitivity {self.sensitivity:g}"
+            text += " to one record of a batch" if self.is_sampled else ""
         if self.noise_multiplier is not None:
             text += f", noise multiplier {self.noise_multiplier:g}"
         if self.n_releases > 1:

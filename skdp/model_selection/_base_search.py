@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.accounting import Guarantee
+from skdp._fitting._fit_context import dataset_of
 from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method
+from skdp.mechanisms._stages import sampler_of
 from skdp.model_selection._candidates import Rows, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
@@ -22,7 +24,7 @@ from skdp.model_selection._scores import default_score
 from skdp.model_selection._strategies import STRATEGIES, plan_search
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
-from skdp.utils._units import UnitText
+from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
 # Description of each strategy, for the printed line and the privacy statement.
@@ -33,11 +35,34 @@ STRATEGY_TEXTS = {
     "holdout": UnitText(
         lambda unit: f"all candidates on the training {unit}s, compared on held-out {unit}s"
     ),
-    "cv": UnitText(
-        lambda unit: f"all candidates on all folds, each {unit} in every fold but its own"
+    "cv": "all candidates on all splits",
+    "random_stopping": UnitText(
+        lambda unit: "a secret random number of runs, each of a candidate drawn at random, on the "
+        f"training {unit}s, compared on held-out {unit}s"
     ),
-    "random_stopping": "a secret random number of runs, each of a candidate drawn at random",
 }
+
+
+def describe_rows_of_search(plan):
+    """Return a description of the rows that the stages of a search read, from its splits.
+
+    Parameters
+    ----------
+    plan : SearchPlan
+
+    Returns
+    -------
+    UnitText
+    """
+    memberships = plan.layout.splits.describe(is_part=plan.strategy == "disjoint")
+
+    def write(unit):
+        texts = [for_unit(STRATEGY_TEXTS[plan.strategy], unit), for_unit(memberships, unit)]
+        if plan.refits:
+            texts.append(f"then the chosen candidate on all {unit}s")
+        return "; ".join(texts)
+
+    return UnitText(write)
 
 
 def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **fields):
@@ -275,6 +300,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             "strategy_": plan.strategy,
         }
         charged = plan.mechanism
+        public = plan.task.public("the candidates")
         stages = (*plan.training_stages, *plan.stages)
         if outcome.model is not None:
             fitted_steps = []
@@ -284,6 +310,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                 if not hasattr(fitted_step, "privacy_"):
                     continue
                 fitted_steps.append(fitted_step)
+                if not plan.refits:
+                    fitted_step.privacy_ = _statement_of_training_part(fitted_step.privacy_, fit)
                 for stage in fitted_step.privacy_.stages:
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)
             if fitted_steps:
@@ -293,6 +321,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             # The published fit is one of many fits with a joint charge, and the model also reveals
             # the choice. So the statement of every step has the charge of the whole search.
             charge = fit.public_charge(charged)
+            searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
                 fitted_step.privacy_ = replace(
                     fitted_step.privacy_,
@@ -301,11 +330,12 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     part_of=f"{type(self).__name__}: epsilon and delta are those of the search, "
                     "whose one charge covers all fits, the choice and the scores",
                     seeded=fitted_step.privacy_.seeded or charge.seeded,
+                    dataset=dataset_of(self.accountant),
+                    public=tuple(dict.fromkeys((*fitted_step.privacy_.public, *searched))),
                     charges=(charge,),
                     calls=(),
                 )
-        public = plan.task.public("the candidates")
-        sampler = STRATEGY_TEXTS[plan.strategy]
+        sampler = describe_rows_of_search(plan)
         fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
 
     def _check_published(self, method):
@@ -316,6 +346,16 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                 "none: set refit=True"
             )
         return self.best_estimator_
+
+
+def _statement_of_training_part(statement, fit):
+    """Return the statement of a fit to the training part of a search, not to all rows."""
+    stages = tuple(
+        replace(stage, reads=f"{stage.reads}, within its training part")
+        for stage in statement.stages
+    )
+    sampler = for_unit(sampler_of(stages), fit.terms.unit) if stages else statement.sampler
+    return replace(statement, stages=stages, sampler=sampler)
 
 
 def _results(candidates, scores, noise_std, best):

@@ -19,7 +19,6 @@ from skdp.model_selection._splits import Layout, Splits, make_splits, take_fract
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._types import TableLike
-from skdp.utils._units import UnitText
 
 
 class DPScores(PrintedDocument):
@@ -322,9 +321,7 @@ def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True,
             public=task.public("the parameters"),
             # The scores depend on the unpublished fits, so their stages are part of the release.
             stages=(*plan.training_stages, *plan.stages),
-            sampler=UnitText(
-                lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
-            ),
+            sampler=nested.describe(n_candidates=len(grid)),
             scores_=noisy,
             noise_=float(noise_std),
             mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),

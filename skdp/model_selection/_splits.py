@@ -14,6 +14,7 @@ from sklearn.utils import shuffle
 from skdp._data._labels import label_hashes
 from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._instances import sklearn_name
+from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -91,6 +92,45 @@ class Splits(FrozenValue):
             scored = tuple(np.flatnonzero(row[n_splits:]))
             patterns.append(Pattern(trained, scored))
         return patterns
+
+    def describe(self, *, is_part=False, n_candidates=1):
+        """Return a description of the training and test sets that a row is in.
+
+        Parameters
+        ----------
+        is_part : bool, default=False
+            True if the training sets are disjoint parts with one test set.
+        n_candidates : int, default=1
+            Number of candidates that are each fitted on every split.
+
+        Returns
+        -------
+        UnitText
+        """
+        n_trained = {len(pattern.trained) for pattern in self.memberships}
+        n_scored = {len(pattern.scored) for pattern in self.memberships}
+        n_fits = len(self.train)
+        unused = any(not (p.trained or p.scored) for p in self.memberships)
+
+        def write(unit):
+            if is_part or n_fits == 1:
+                places = "one of the parts" if is_part and n_fits > 1 else "the training set"
+                neither = ", or in neither" if unused else ""
+                return f"each {unit} in {places} or in the test set{neither}"
+            of_each = " of each candidate" if n_candidates > 1 else ""
+            return (
+                f"of the {n_fits} fits{of_each}, each {unit} is trained on in "
+                f"{_count_range(n_trained)} and scored in {_count_range(n_scored)}"
+            )
+
+        return UnitText(write)
+
+
+def _count_range(counts):
+    """Return the smallest and the largest of some counts as text."""
+    first = min(counts)
+    last = max(counts)
+    return f"{first}" if first == last else f"{first} to {last}"
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,6 @@ class DPTargetEncoder(PlannedTransformer):
     _accepts = ("categorical", "string", "allow_nan")
     _shape_dependent_if_auto = ()
     _public = ("categories", "target_bounds")
-    _also_public = ("the label set",)
 
     def __init__(
         self,
@@ -254,6 +253,11 @@ class DPTargetEncoder(PlannedTransformer):
 
     def _check_rows(self, rows, plan):
         check_declared(rows.X, plan.discovery)
+
+    def _assumptions(self):
+        # A continuous target has no labels.
+        labels = ("the label set",) if self.target_bounds is None else ()
+        return (*super()._assumptions(), *labels)
 
     _planned_classes = PrivateClassifierMixin._planned_classes
 
