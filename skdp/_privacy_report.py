@@ -914,7 +914,9 @@ def _models_within(value, name, seen, outer, depth=0):
     elif type(value).__module__.partition(".")[0] in PACKAGES_WITHOUT_MODELS:
         return
     else:
-        entries = [(f"{name}.{key}", entry) for key, entry in getattr(value, "__dict__", {}).items()]
+        entries = [
+            (f"{name}.{key}", entry) for key, entry in getattr(value, "__dict__", {}).items()
+        ]
     for entry_name, entry in entries:
         yield from _models_within(entry, entry_name, seen, outer, depth + 1)
 

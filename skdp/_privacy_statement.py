@@ -168,11 +168,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         notes = [NOISE_OF_ONE_ROW] if self._is_of_group() else []
         if self._is_of_sampled_batches():
             notes.append(f"the sensitivity is that{OF_ONE_RECORD[self.relation]}")
-        return values | {
-            "notes": notes,
-            "covered": self.covered,
-            "not_covered": self.not_covered,
-        }
+        return values | {"notes": notes, "covered": self.covered, "not_covered": self.not_covered}
 
     def to_tags(self):
         """Return the statement as a dictionary of short texts, for model registries.
@@ -364,8 +360,7 @@ def _composition_of_calls(calls, rule):
     if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
         return texts[0]
     places = [
-        (call, "in no ledger" if call.composition == "none" else call.composition)
-        for call in calls
+        (call, "in no ledger" if call.composition == "none" else call.composition) for call in calls
     ]
     return f"{rule}, over the calls; {_label_calls(places)}"
 

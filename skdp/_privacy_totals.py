@@ -24,14 +24,18 @@ class PlainWrapper(FrozenValue):
         Number of fits of its estimator; None if it is unknown, or if their costs may differ.
     has_other_labels : bool
         True if candidates may be estimators of other classes than the published model.
+    publishes_last : bool
+        True if no fit follows that of the published model, as in a search; stacking makes others
+        later.
     """
 
     name: str
     n_fits: int | None
     has_other_labels: bool
+    publishes_last: bool = True
 
-    # Wrappers of scikit-learn that store the estimator of each fit that they made to the rows. Other
-    # wrappers, such as searches, may make fits that they do not store.
+    # Wrappers of scikit-learn that store the estimator of each fit that they made. Others, such as
+    # searches, may make fits that they do not store.
     STORE_ALL_FITS: ClassVar[frozenset] = frozenset(
         {
             "ClassifierChain",
@@ -73,7 +77,7 @@ class PlainWrapper(FrozenValue):
         params = results["params"] if isinstance(results, dict) and "params" in results else None
         name = type(estimator).__name__
         if params is None:
-            return cls(name, None, True)
+            return cls(name, None, True, publishes_last=False)
         keys = {key.rpartition("__")[2] for candidate in params for key in candidate}
         values = [value for candidate in params for value in candidate.values()]
         changes_steps = any(hasattr(value, "get_params") for value in values)
@@ -352,10 +356,12 @@ def _recorded_part(key, entries, budget, config):
         part.add(release.statement)
         charges |= {charge.hash: charge for charge in release_charges}
         if release.wrapper is not None:
-            # The ledger does not say which fit made a charge. So all charges of the same label up
-            # to the published model's are counted, which include those of all fits.
+            # The ledger does not say which fit made a charge. So all charges of the same label are
+            # counted, up to the published model's if it is the last. They include all fits.
             labels = {charge.label for charge in release_charges}
-            last = max(charge.sequence for charge in release_charges)
+            last = math.inf
+            if release.wrapper.publishes_last:
+                last = max(charge.sequence for charge in release_charges)
             charges |= {
                 charge.hash: charge
                 for charge in budget.charges

@@ -99,9 +99,14 @@ def check_stages(statement, spend, relation):
         assert stage.law and stage.name not in ("", "the release")
         assert re.search("Gauss|Lapl|Geometric|Gamma|Exponential", stage.law), stage.law
         if isinstance(stage.event, Gaussian):
-            multiplier = stage.scale / stage.sensitivity
             assert stage.noise_multiplier == stage.event.noise_multiplier
+        if stage.noise_multiplier is not None:
+            multiplier = stage.scale / stage.sensitivity
             assert multiplier == pytest.approx(stage.noise_multiplier, rel=1e-9)
+        assert ("to one record of a batch" in str(stage)) is stage.is_sampled
+    if statement.noise_multiplier is not None:
+        multiplier = statement.noise_scale / statement.sensitivity
+        assert multiplier == pytest.approx(statement.noise_multiplier, rel=1e-9)
 
 
 def check_statement(statement, accountant, *, unit, relation, composition, seeded):

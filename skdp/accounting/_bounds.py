@@ -8,7 +8,7 @@ from scipy.optimize import brentq, minimize_scalar
 
 from skdp.accounting import _advanced, _conversions, _gaussian, _pld
 from skdp.accounting import _events as ev
-from skdp.accounting._fewer import with_fewer_events
+from skdp.accounting._fewer import contains_group, with_fewer_events
 from skdp.accounting._gaussian import round_to_safe
 from skdp.accounting._laws import (
     check_neighbors,
@@ -27,7 +27,7 @@ from skdp.utils._validation import check_choice, check_positive, check_within
 _GROUP_TOLERANCE = 1e-3
 
 # Number of distinct events in the general bound for a group; more are rounded to common ones.
-MAX_DISTINCT_IN_SEARCH = 32
+MAX_DISTINCT_IN_SEARCH = 64
 
 # The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
 _MIN_INVERTED_DELTA = 1e-300
@@ -193,6 +193,9 @@ def _epsilon(counts, delta_, relation, method, tolerance):
         return math.inf
     parts = _without_full_samples(counts, relation)
     fewer = with_fewer_events(parts)
+    if delta_ > 0.0 and any(map(contains_group, parts)):
+        # The price of a single event takes long, too.
+        parts = fewer
     if method == "pld":
         _require_loss_distribution(parts, relation)
         return _pld_bound(parts if delta_ == 0.0 else fewer, delta_, relation, tolerance)
@@ -296,7 +299,7 @@ def _group_epsilon(counts, delta_, relation, method, tolerance, k):
     use_general = delta_ > 0.0
     if grouped is not None and use_general:
         # The general bound can be smaller only for mixtures.
-        use_general = any(map(_is_sampled_group, ev.leaves(grouped)))
+        use_general = any(map(contains_group, ev.leaves(grouped)))
         use_general = use_general and not _is_general_bound_above(
             min(bounds), counts, delta_, relation, method, tolerance, k
         )
@@ -329,13 +332,6 @@ def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, 
         if record_delta < MIN_DELTA:
             return False
     return False
-
-
-def _is_sampled_group(part):
-    """Return True for a `SampledGroup`, and for a random number of runs of a `SampledGroup`."""
-    return isinstance(part, ev.SampledGroup) or (
-        isinstance(part, ev.RandomStopping) and any(map(_is_sampled_group, ev.leaves(part.event)))
-    )
 
 
 def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
@@ -431,6 +427,8 @@ def _delta(counts, target, relation, method, tolerance):
             return exact
     best = 1.0
     fewer = with_fewer_events(parts)
+    if any(map(contains_group, parts)):
+        parts = fewer
     if method in ("auto", "zcdp"):
         rho, rho_delta = composed_zcdp(parts, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))

@@ -41,7 +41,7 @@ def with_fewer_events(
     """
     fewer = counts
     for log_ratio in _LOG_RATIOS:
-        n_groups = sum(map(_contains_group, fewer))
+        n_groups = sum(map(contains_group, fewer))
         if len(fewer) <= max_distinct and n_groups <= MAX_DISTINCT_GROUPS:
             break
         fewer = {}
@@ -51,11 +51,11 @@ def with_fewer_events(
     return fewer
 
 
-def _contains_group(event):
+def contains_group(event):
     """Return True for a `SampledGroup`, and for a random number of runs of one."""
     if isinstance(event, ev.SampledGroup):
         return True
-    return isinstance(event, ev.RandomStopping) and any(map(_contains_group, ev.leaves(event.event)))
+    return isinstance(event, ev.RandomStopping) and any(map(contains_group, ev.leaves(event.event)))
 
 
 def _rounded(event, log_ratio):

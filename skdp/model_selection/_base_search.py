@@ -12,9 +12,9 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._fitting._fit_context import dataset_of
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.accounting import Guarantee
-from skdp._fitting._fit_context import dataset_of
 from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method
 from skdp.mechanisms._stages import sampler_of
 from skdp.model_selection._candidates import Rows, make_candidate
@@ -37,8 +37,10 @@ STRATEGY_TEXTS = {
     ),
     "cv": "all candidates on all splits",
     "random_stopping": UnitText(
-        lambda unit: "a secret random number of runs, each of a candidate drawn at random, on the "
-        f"training {unit}s, compared on held-out {unit}s"
+        lambda unit: (
+            "a secret random number of runs, each of a candidate drawn at random, on the "
+            f"training {unit}s, compared on held-out {unit}s"
+        )
     ),
 }
 

@@ -98,8 +98,9 @@ def check_relation(case):
     is_large_enough = replaced > removed
     if case.releases_in_transform or is_sampled:
         is_large_enough = replaced >= removed
+    name = "noise scale of sampled batches" if is_sampled else "sensitivity"
     assert is_large_enough, (
-        f"the {'noise scale' if is_sampled else 'sensitivity'} is {removed:g} under add/remove and {replaced:g} under replace-one"
+        f"the {name} is {removed:g} under add/remove and {replaced:g} under replace-one"
     )
 
 

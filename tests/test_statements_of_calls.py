@@ -1,0 +1,192 @@
+"""A statement of several calls names the place and cost of each of them, as reports do."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import skdp
+from skdp import PrivacyAccountant, privacy_report
+from skdp._privacy_report import privacy_line
+from skdp.accounting import PureDP
+from skdp.pipeline import split_budget
+
+N = 60
+X = np.random.default_rng(0).uniform(size=(N, 3))
+Y = np.arange(N) % 2
+
+
+def ledger(dataset, **config):
+    return PrivacyAccountant(1e3, 0.5, dataset=dataset, **config)
+
+
+def sgd(epsilon=0.5):
+    return skdp.DPSGDClassifier(epsilon, delta=0.0, classes=[0, 1], max_iter=1)
+
+
+def begin(kind, accountant):
+    """Return a model after a first fit, and the text that says what the fit is part of."""
+    if kind == "call":
+        return sgd().set_params(accountant=accountant).partial_fit(X, Y), ""
+    if kind == "fit":
+        return sgd().set_params(accountant=accountant).fit(X, Y), ""
+    if kind == "search":
+        search = skdp.DPGridSearchCV(
+            sgd(), {"alpha": [0.1, 1.0]}, epsilon=2.0, delta=0.0, strategy="holdout"
+        )
+        best = search.set_params(accountant=accountant).fit(X, Y).best_estimator_
+        return best.set_params(epsilon=0.5), "epsilon and delta are those of the search"
+    pipe = make_pipeline(skdp.DPStandardScaler(bounds=(0, 1)), sgd())
+    return split_budget(pipe, 1.0, 0.0, accountant).fit(X, Y)[-1], "part of a plan of 2 releases"
+
+
+PLACES = ("none", "north", "south", "reserved of north", "user of south")
+SEQUENCES = [*itertools.product(("call", "fit", "search", "split"), PLACES, PLACES)]
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize(("kind", "first", "second"), SEQUENCES)
+def test_each_call_is_named_with_its_place(kind, first, second):
+    north, south = ledger("north"), ledger("south")
+    handles = {"none": None, "north": north, "south": south, "user of south": south.as_user("amy")}
+    handles["reserved of north"] = north.reserve(20.0)
+    names = {place: place.rpartition(" ")[2] for place in PLACES}
+    if kind == "split" and first == "none":
+        # A step of a plan without an accountant is refused with another one.
+        first = "north"
+    model, part = begin(kind, handles[first])
+    charged = [model.privacy_.charges[0]]
+    n_releases = len(model.privacy_.charges)
+    calls = ([] if kind == "split" else [handles[first]]) + [handles[second]]
+    for accountant in calls:
+        model.set_params(accountant=accountant).partial_fit(X, Y)
+        charged.append(model.privacy_.charges[-1])
+    statement = model.privacy_
+    words = dict(statement.rows())
+    assert n_releases == 1 and len(statement.charges) == len(charged)
+    assert statement.epsilon == pytest.approx(math.fsum(c.epsilon for c in charged))
+    # Each call's place, record and plan.
+    places = [names[first]] * (len(charged) - 1) + [names[second]]
+    for charge, place, call in zip(charged, places, statement.calls, strict=True):
+        assert call.dataset == ("" if place == "none" else place)
+        assert call.record == charge.hash and bool(charge.hash) == (place != "none")
+        assert charge.hash in words["record"]
+    assert ("none: no accountant" in words["record"]) is ("none" in places)
+    named = tuple(dict.fromkeys(place for place in places if place != "none"))
+    assert statement.datasets == named
+    for name in named:
+        assert name in words["data set"]
+    if len(set(places)) > 1:
+        assert words["data set"].count("of partial_fit: ") >= 1
+    # What one call is part of is not said of the model.
+    text = words["composition"] + words.get("part of", "")
+    if part:
+        assert part in text
+        assert f"fit: {part}" in words["composition"] or words["part of"].startswith("fit: ")
+    # The report counts each charge once, wherever it was made.
+    report = privacy_report(model)
+    (total,) = report.totals
+    cost = math.fsum(c.epsilon for c in charged)
+    listed = {c.hash for budget in report.budgets for c in budget.charges}
+    if kind == "split" and charged[0].hash in listed:
+        # The whole plan was charged for the step.
+        cost += 1.0 - charged[0].epsilon
+    assert total.epsilon == pytest.approx(cost) and total.n_charges == len(charged)
+    # The ledger of the last accountant is read, with all data sets in it.
+    unread = [c for c in charged if c.hash and c.hash not in listed]
+    expected = "in a ledger that is not in this report"
+    assert any(expected in text for text in total.parts) is bool(unread and total.parts)
+    if second in ("north", "reserved of north"):
+        assert all(call.dataset != "north" for call in statement.calls if call.record not in listed)
+
+
+def test_calls_of_a_plan_say_that_each_is_part_of_it():
+    accountant = ledger("north")
+    pipe = make_pipeline(skdp.DPStandardScaler(bounds=(0, 1)), sgd())
+    step = split_budget(pipe, 1.0, 0.0, accountant).fit(X, Y)[-1].partial_fit(X, Y)
+    composition = dict(step.privacy_.rows())["composition"]
+    assert composition.count("charged as one, (epsilon=1, delta=0) together") == 2
+    assert (
+        "; fit: part of a plan" in composition and "call 1 of partial_fit: part of" in composition
+    )
+
+
+@pytest.mark.parametrize("n_reserved", [1, 2, 3])
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_reserved_budgets_are_reported_as_their_data_set(n_reserved, is_nested):
+    clinic = PrivacyAccountant(1.0, 0.0, dataset="clinic")
+    models = []
+    for _ in range(n_reserved):
+        reserved = clinic.reserve(0.125)
+        reserved = reserved.reserve(0.125) if is_nested else reserved
+        model = skdp.DPMeanTransformer(0.0625, bounds=(0, 1), accountant=reserved).fit(X)
+        assert (
+            model.privacy_.dataset == "clinic"
+            and dict(model.privacy_.rows())["data set"] == "clinic"
+        )
+        assert (
+            f"{reserved.dataset!r} was reserved from data set 'clinic'"
+            in model.privacy_.composition
+        )
+        models.append(model)
+    clinic.charge(PureDP(0.5))
+    spent = 0.5 + 0.125 * n_reserved
+    report = privacy_report(*models)
+    (total,) = report.totals
+    assert (total.epsilon, total.dataset) == (0.0625 * n_reserved, "clinic")
+    assert total.n_charges == n_reserved and total.composition == "basic" and not total.parts
+    assert total.head_hash == clinic.report().head_hash
+    facts = dict(report.summary.facts)
+    assert facts["total of the model"].endswith("data set 'clinic'")
+    assert facts["total of data set 'clinic'"].startswith(f"epsilon = {spent:g}, delta = 0; ")
+    assert "of a limit of epsilon = 1," in facts["total of data set 'clinic'"]
+    budgets = {budget.dataset for budget in report.budgets if budget.reserved_from}
+    for name in budgets:
+        assert facts[f"total of the budget {name!r}"].endswith("among the charges of 'clinic'")
+    assert len(budgets) == n_reserved
+    # Without its data set the report says that the total is missing.
+    alone = dict(privacy_report(reserved.report()).summary.facts)
+    assert alone["total of data set 'clinic'"].startswith("not known")
+
+
+@pytest.mark.parametrize("unit", ["row", "person", "group"])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_costs_of_other_relations_and_units_are_not_added_in_one_line(relation, unit):
+    config = {"max_rows": 2} if unit == "group" else {}
+    other = ledger("b", relation=relation, unit=unit, **config)
+    groups = {"groups": Y} if unit == "person" else {}
+    first = skdp.DPStandardScaler(0.5, bounds=(0, 1), accountant=ledger("a")).fit(X)
+    second = skdp.DPStandardScaler(0.25, bounds=(0, 1), accountant=other).fit(X, **groups)
+    line = privacy_line(make_pipeline(first, second))
+    is_same = (relation, unit) == ("add_remove", "row")
+    assert ("epsilon = 0.75" in line) is is_same
+    assert ("epsilon = 0.5, delta = 0 per row under add_remove" in line) is not is_same
+    assert (f"under {relation} (costs under other relations" in line) is not is_same
+
+
+def test_a_selection_of_charges_never_replaces_all_of_them():
+    amy = ledger("clinic").as_user("amy")
+    model = skdp.DPMeanTransformer(0.5, bounds=(0, 1), accountant=amy).fit(X)
+    amy.as_user("bob").charge(PureDP(2.0))
+    for user, sources in itertools.product(("amy", "bob"), ("alone", "first", "last")):
+        selected = amy.report().select(user=user)
+        assert selected.n_charges == 2 and len(selected.charges) == 1
+        given = {"alone": (selected,), "first": (selected, model), "last": (model, selected)}
+        report = privacy_report(*given[sources])
+        facts = dict(report.summary.facts)
+        text = facts["total of data set 'clinic'"]
+        assert text.startswith("epsilon = 2.5, delta = 0; 2 charges")
+        assert (f"listed are those of user {user}" in text) is (sources == "alone")
+        (budget,) = report.budgets
+        assert len(budget.charges) == (1 if sources == "alone" else 2)
+        if sources != "alone":
+            assert report.summary.conclusion[0].startswith("DPMeanTransformer is (0.5, 0)-")
+    # Neither a ledger nor the class of a statement is the subject of a headline.
+    for sources in ((model.privacy_,), (model.privacy_, amy), (amy.report(), model.privacy_)):
+        assert privacy_report(*sources).summary.conclusion[0].startswith("DPMeanTransformer is ")
+    both = privacy_report(model, model.privacy_).summary.conclusion[0]
+    assert both.startswith(
+        "The combination of DPMeanTransformer and DPMeanTransformer is (0.5, 0)-"
+    )

@@ -1,0 +1,306 @@
+"""Statements of searches, cross-validations, wrappers, parts and sampled batches, from values."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
+
+import skdp
+from skdp import PrivacyAccountant, privacy_report
+from skdp.accounting import PureDP
+from skdp.exceptions import LedgerError
+from skdp.ledger._report import describe_part
+from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
+from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
+
+N = 60
+X = np.random.default_rng(0).uniform(size=(N, 3))
+Y = np.arange(N) % 2
+IDS = np.arange(N) // 2
+MODEL = skdp.DPLogisticRegression(data_norm=2.0, mechanism="output", C=1.0)
+
+
+def logistic(accountant=None, epsilon=0.5):
+    return skdp.DPLogisticRegression(
+        epsilon, delta=0.0, data_norm=2.0, mechanism="output", C=1.0, accountant=accountant
+    )
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("unit", ["row", "person", "group"])
+@pytest.mark.parametrize("sampling", ["full", "poisson", "without_replacement"])
+def test_the_multiplier_is_the_scale_over_the_sensitivity(sampling, unit, relation):
+    config = {"max_rows": 2} if unit == "group" else {}
+    accountant = PrivacyAccountant(1e3, 0.5, unit=unit, relation=relation, **config)
+    model = skdp.DPSGDClassifier(
+        1.0,
+        delta=1e-6 if sampling == "poisson" else 0.0,
+        classes=[0, 1],
+        max_iter=2,
+        max_grad_norm=1.5,
+        sampling=sampling,
+        batch_size="auto" if sampling == "full" else 10,
+        accountant=accountant,
+    )
+    groups = {"groups": IDS} if unit == "person" else {}
+    statement = model.fit(X, Y, **groups).privacy_
+    weights = statement.stages[-1]
+    is_sampled = sampling != "full"
+    for noise in (statement, weights):
+        scale, sensitivity = (
+            (noise.noise_scale, noise.sensitivity)
+            if noise is statement
+            else (noise.scale, noise.sensitivity)
+        )
+        assert noise.noise_multiplier == pytest.approx(scale / sensitivity, rel=1e-9)
+        # Of one record in a batch, and of the change between two tables otherwise.
+        factor = 2.0 if relation == "replace_one" and not is_sampled else 1.0
+        assert sensitivity == pytest.approx(1.5 * factor, rel=1e-6)
+    assert model.noise_multiplier_ == statement.noise_multiplier
+    words = dict(statement.rows())["sensitivity"]
+    assert ("to one record that is added to a batch" in words) is is_sampled
+    assert ("replaced changes a sum by at most twice" in words) is (
+        is_sampled and relation == "replace_one"
+    )
+    assert ("those of a group" in words) is (unit == "group")
+    notes = " ".join(statement.to_dict()["notes"])
+    assert ("one record that is added to a batch" in notes) is is_sampled
+    assert ("those of one row; epsilon and delta are those of a group" in notes) is (
+        unit == "group"
+    )
+
+
+@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("refit", [True, False])
+@pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
+@pytest.mark.parametrize("place", ["none", "clinic", "reserved"])
+def test_the_statement_of_a_published_model(place, strategy, refit, unit):
+    clinic = PrivacyAccountant(1e3, 0.5, dataset="clinic", unit=unit)
+    accountant = {"none": None, "clinic": clinic, "reserved": clinic}[place]
+    if place == "reserved":
+        accountant = clinic.reserve(10.0, 0.1)
+    search = skdp.DPGridSearchCV(MODEL, {"C": [0.1, 1.0]}, strategy=strategy, refit=refit)
+    groups = {"groups": IDS} if unit == "person" else {}
+    search.set_params(accountant=accountant, mean_runs=2, cv=2 if strategy == "cv" else None)
+    search.fit(X, Y, **groups)
+    dataset = "" if place == "none" else "clinic"
+    assert search.privacy_.dataset == dataset
+    assert f"all candidates on the training {unit}s" in search.privacy_.sampler or (
+        strategy != "holdout"
+    )
+    assert (f"then the chosen candidate on all {unit}s" in search.privacy_.sampler) is refit
+    if strategy == "cv":
+        assert f"of the 2 fits, each {unit} is trained on in 1 and scored in 1" in (
+            search.privacy_.sampler
+        )
+    if not hasattr(search, "best_estimator_"):
+        assert strategy == "cv" and not refit
+        return
+    statement = search.best_estimator_.privacy_
+    assert statement.dataset == dataset
+    assert dict(statement.rows()).get("data set", "") == dataset
+    assert set(search.privacy_.public) <= set(statement.public)
+    assert {"the candidates", f"which {unit}s go where"} <= set(statement.public)
+    is_part = not refit
+    assert statement.stages
+    for stage in statement.stages:
+        assert ("within its training part" in stage.reads) is is_part
+        assert any(stage.reads == other.reads for other in search.privacy_.stages)
+    assert ("within its training part" in statement.sampler) is is_part
+    table = privacy_report(search).to_text()
+    assert table.count(f"'{dataset}'") >= 2 if dataset else "none" in table
+
+
+SPLITTERS = {
+    "folds": 3,
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "shuffled": ShuffleSplit(4, test_size=0.3, random_state=0),
+    "time": TimeSeriesSplit(3),
+    "left out": LeaveOneOut(),
+    "predefined": PredefinedSplit(np.arange(N) % 4 - 1),
+    "listed": [(np.arange(20), np.arange(30, 50)), (np.arange(10, 40), np.arange(50, 60))],
+    "one": [(np.arange(40), np.arange(40, N))],
+    "one and none": [(np.arange(40), np.arange(50, N))],
+}
+
+
+@pytest.mark.parametrize("fractions", [(1.0,), (0.5, 1.0)])
+@pytest.mark.parametrize("name", SPLITTERS)
+def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
+    splits = make_splits(SPLITTERS[name], N)
+    train = [take_fraction(rows, share) for share in fractions for rows in splits.train]
+    nested = Splits(tuple(train), splits.test * len(fractions), N)
+    trained = np.zeros(N, dtype=int)
+    scored = np.zeros(N, dtype=int)
+    for rows in nested.train:
+        trained[rows] += 1
+    for rows in nested.test:
+        scored[rows] += 1
+    text = str(nested.describe())
+    if len(train) == 1:
+        expected = "each row in the training set or in the test set"
+        expected += ", or in neither" if np.any(trained + scored == 0) else ""
+    else:
+        ranges = [
+            f"{counts.min()}" if np.ptp(counts) == 0 else f"{counts.min()} to {counts.max()}"
+            for counts in (trained, scored)
+        ]
+        expected = (
+            f"of the {len(train)} fits, each row is trained on in {ranges[0]} and scored in "
+            f"{ranges[1]}"
+        )
+    assert text == expected
+    assert nested.describe().of_persons == expected.replace("row", "person")
+    assert Layout.all_on_all(nested).splits.describe() == text
+
+
+def test_scores_and_curves_say_how_rows_were_split():
+    given = {"epsilon": 1.0, "delta": 1e-5}
+    scores = dp_cross_val_score(MODEL, X, Y, cv=SPLITTERS["time"], **given).privacy_
+    assert scores.sampler == str(make_splits(SPLITTERS["time"], N).describe())
+    curve = dp_learning_curve(MODEL, X, Y, cv=3, train_sizes=[0.5, 1.0], **given).privacy_
+    assert curve.sampler.startswith("of the 6 fits, each row is trained on in ")
+    values = dp_validation_curve(
+        MODEL, X, Y, param_name="C", param_range=[0.1, 1.0], cv=3, **given
+    ).privacy_
+    assert values.sampler.startswith("of the 3 fits of each candidate, each row is trained on in 2")
+    persons = dp_cross_val_score(MODEL, X, Y, cv=3, groups=IDS, **given).privacy_
+    assert persons.sampler == "of the 3 fits, each person is trained on in 2 and scored in 1"
+
+
+class Holder:
+    """Not an estimator, and it holds one."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+
+class Wrapper(BaseEstimator):
+    """A wrapper that stores its models as it likes."""
+
+    def __init__(self, kind="list", accountant=None):
+        self.kind = kind
+        self.accountant = accountant
+
+    def fit(self, X, y):
+        model = logistic(self.accountant).fit(X, y)
+        stored = {
+            "list": [model],
+            "tuple": (0, model),
+            "dict": {"a": model},
+            "object": Holder(model),
+            "nested": [{"a": (Holder([model]),)}],
+            "array": np.array([None, model], dtype=object),
+            "frozen": FrozenEstimator(model),
+            "twice": [model, model],
+            "itself": [self, model],
+        }
+        self.stored_ = stored[self.kind]
+        return self
+
+
+KINDS = ("list", "tuple", "dict", "object", "nested", "array", "frozen", "twice", "itself")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_are_found_wherever_a_wrapper_stores_them(kind):
+    accountant = PrivacyAccountant(10.0, 0.1, dataset="clinic")
+    report = privacy_report(Wrapper(kind, accountant).fit(X, Y))
+    (statement,) = report.statements
+    assert statement.estimator == "DPLogisticRegression"
+    assert dict(report.summary.facts)["total of data set 'clinic'"].startswith("epsilon = 0.5,")
+    assert "not about a model" not in " ".join(report.summary.conclusion)
+
+
+WRAPPERS = {
+    "vote": (lambda m: VotingClassifier([("a", m), ("b", m)]), 2),
+    "calibrated": (lambda m: CalibratedClassifierCV(m, cv=KFold(3)), 3),
+    "frozen": (lambda m: CalibratedClassifierCV(FrozenEstimator(m.fit(X, Y)), cv=KFold(3)), 1),
+    "outputs": (MultiOutputClassifier, 2),
+    "chain": (ClassifierChain, 2),
+    "vote of a search": (
+        lambda m: VotingClassifier([("a", GridSearchCV(m, {"C": [0.1, 1.0]}, cv=KFold(3)))]),
+        7,
+    ),
+    "calibrated once": (lambda m: CalibratedClassifierCV(m, cv=KFold(3), ensemble=False), None),
+    "stack": (lambda m: StackingClassifier([("a", m)], cv=KFold(3)), None),
+}
+
+
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
+@pytest.mark.parametrize("has_ledger", [False, True])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_the_fits_of_a_wrapper_are_counted(name, has_ledger):
+    make, n_fits = WRAPPERS[name]
+    accountant = PrivacyAccountant(50.0, 0.1)
+    y = np.column_stack([Y, Y]) if name in ("outputs", "chain") else Y
+    make(logistic(accountant)).fit(X, y)
+    spent = accountant.epsilon_spent
+    accountant = PrivacyAccountant(50.0, 0.1) if has_ledger else None
+    (total,) = privacy_report(make(logistic(accountant)).fit(X, y)).totals
+    if n_fits is not None or has_ledger:
+        assert total.epsilon == pytest.approx(spent)
+        assert "which cost more" not in total.of
+    else:
+        assert total.epsilon < spent and "which cost more" in total.of
+    assert n_fits is None or spent == 0.5 * n_fits
+
+
+@pytest.mark.parametrize("by_index", [True, False])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize(("unit", "max_rows"), [("row", 1), ("person", 1), ("group", 2)])
+@pytest.mark.parametrize("n_parts", [2, 3, 5])
+def test_what_a_part_says_is_what_the_ledger_adds(n_parts, unit, max_rows, relation, by_index):
+    accountant = PrivacyAccountant(99.0, 0.0, unit=unit, max_rows=max_rows, relation=relation)
+    parts = accountant.disjoint("clinic", n_parts, by_index=by_index)
+    for part in parts:
+        part.charge(PureDP(1.0), epsilon=1.0, delta=0.0)
+    text = describe_part(parts[0].part, accountant.config)
+    one = parts[0].charges[0].epsilon
+    n_added = round(accountant.epsilon_spent / one)
+    if "all parts add up" in text:
+        assert n_added == n_parts
+    elif "most expensive part" in text and " parts add up" not in text:
+        assert n_added == 1
+    else:
+        (number,) = re.findall("costs of the ([0-9]+) most expensive parts", text)
+        assert n_added == int(number) < n_parts
+    assert "do not add up" not in text
+
+
+def test_a_regression_has_no_label_set():
+    words = np.array([["a"], ["b"]])[np.arange(N) % 2]
+    encoder = skdp.DPTargetEncoder(categories=["a", "b"], target_bounds=(0, 1))
+    assert "the label set" not in encoder.fit(words, X[:, 0]).privacy_.public
+    encoder = skdp.DPTargetEncoder(categories=["a", "b"])
+    assert "the label set" in encoder.fit(words, Y).privacy_.public
+
+
+@pytest.mark.parametrize("removed", ["ledger", "ledger and lock"])
+def test_a_missing_ledger_says_what_creates_another(tmp_path, removed):
+    path = tmp_path / "budget.db"
+    accountant = PrivacyAccountant(1.0, 0.0, ledger=path)
+    accountant.charge(PureDP(0.5))
+    path.unlink()
+    lock = tmp_path / "budget.db.skdp-lock"
+    assert lock.exists()
+    if removed == "ledger and lock":
+        lock.unlink()
+    with pytest.raises(LedgerError, match="there is no ledger") as error:
+        accountant.charge(PureDP(0.25))
+    assert (f"remove {lock.name} too" in str(error.value)) is (removed == "ledger")
