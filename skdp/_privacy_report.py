@@ -381,6 +381,8 @@ def _facts(report):
         yield "not covered", "; ".join(report.without_statement)
     for total in report.totals:
         place = f"data set {total.dataset!r}" if total.dataset else "in no ledger of this report"
+        if total.parts:
+            place = f"the sum of {'; '.join(total.parts)}"
         cost = _cost_in_words(total.epsilon, total.delta)
         charges = "1 charge" if total.n_charges == 1 else f"{total.n_charges} charges"
         part = "private part" if report.without_statement else "model"
@@ -837,6 +839,8 @@ BEST_ESTIMATOR = "best_estimator_"
 WRAPPED_ESTIMATORS = ("estimators_", "estimator_", "regressor_", "final_estimator_", BEST_ESTIMATOR)
 # Values of these packages, and of skdp itself, contain no fitted models.
 PACKAGES_WITHOUT_MODELS = {"builtins", "numpy", "scipy", "pandas", "polars", "pyarrow", "skdp"}
+# Larger containers hold a vocabulary or labels, and no models.
+MAX_ENTRIES = 10_000
 # Depth to which containers and objects are searched for models.
 MAX_DEPTH = 6
 
@@ -901,6 +905,8 @@ def _models_within(value, name, seen, outer, depth=0):
         Number of containers around the value.
     """
     if id(value) in seen or depth > MAX_DEPTH or isinstance(value, str | bytes | type):
+        return
+    if isinstance(value, list | tuple | dict | np.ndarray) and len(value) > MAX_ENTRIES:
         return
     seen.add(id(value))
     if hasattr(value, "get_params"):

@@ -295,9 +295,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         if len(self.charges) < 2:
             return ""
         last = self.charges[-1]
+        cost = format_rounded_up(last.epsilon, last.delta)
         return (
-            f"{len(self.charges)} calls, each of which starts from the released weights; the last "
-            f"call alone is ({format_rounded_up(last.epsilon, last.delta)})-differentially private"
+            f"{len(self.charges)} calls, each but the first starts from the released weights; the "
+            f"last call alone is ({cost})-differentially private"
         )
 
 

@@ -27,7 +27,7 @@ from skdp.utils._validation import check_choice, check_positive, check_within
 _GROUP_TOLERANCE = 1e-3
 
 # Number of distinct events in the general bound for a group; more are rounded to common ones.
-MAX_DISTINCT_IN_SEARCH = 64
+MAX_DISTINCT_IN_SEARCH = 48
 
 # The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
 _MIN_INVERTED_DELTA = 1e-300

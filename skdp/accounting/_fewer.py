@@ -13,7 +13,7 @@ from skdp.accounting import _events as ev
 # Compositions of more distinct events are reduced.
 MAX_DISTINCT = 200
 # The same for events of groups under sampling, whose mixtures take about 0.3 s each.
-MAX_DISTINCT_GROUPS = 12
+MAX_DISTINCT_GROUPS = 10
 # Logarithms of the ratio of neighboring common values, finest first.
 _LOG_RATIOS = [2.0**n for n in range(-20, 3)]
 # Relative error of a common value, by exp and log.
@@ -22,7 +22,7 @@ _EPSILON_EVENTS = (ev.Laplace, ev.PureDP, ev.RandomizedResponse, ev.ExponentialM
 
 
 def with_fewer_events(
-    counts: dict[ev.Event, int], max_distinct: int = MAX_DISTINCT
+    counts: dict[ev.Event, int], max_distinct: int | None = None
 ) -> dict[ev.Event, int]:
     """Return a composition of at most `max_distinct` events, if rounding can reach it.
 
@@ -36,9 +36,11 @@ def with_fewer_events(
     ----------
     counts : dict
         From events to their numbers, as `leaves` returns it.
-    max_distinct : int, default=MAX_DISTINCT
-        Largest number of distinct events.
+    max_distinct : int, default=None
+        Largest number of distinct events; None means `MAX_DISTINCT`.
     """
+    if max_distinct is None:
+        max_distinct = MAX_DISTINCT
     fewer = counts
     for log_ratio in _LOG_RATIOS:
         n_groups = sum(map(contains_group, fewer))

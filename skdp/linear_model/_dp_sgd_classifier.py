@@ -114,7 +114,8 @@ class DPSGDClassifier(
         Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
         costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
         charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones).
+        two most expensive ones, and for groups of rows as many more as a group may have rows).
+        With persons as the unit, costs add up all the same: a person may have rows in any call.
     class_weight : dict, default=None
         Public weights of classes, between 1e-50 and 1e50; classes that are not in the dict have
         weight 1. The loss of a row is multiplied by the weight of its class. "balanced" is refused,

@@ -89,7 +89,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
         costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
         charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones).
+        two most expensive ones, and for groups of rows as many more as a group may have rows).
+        With persons as the unit, costs add up all the same: a person may have rows in any call.
     huber_threshold : float or "auto", default="auto"
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
         range. Ignored unless `loss` is "huber".

@@ -19,7 +19,7 @@ from skdp.accounting import (
     _pld,
     get_epsilon,
 )
-from skdp.accounting._events import leaves
+from skdp.accounting._events import SampledGroup, leaves
 
 # About 5 and 10 seconds of one core: cells of grids, and products of masses.
 MOST_CELLS, MOST_PRODUCTS = 1 << 26, 1 << 35
@@ -106,6 +106,57 @@ def test_thousands_of_different_events_become_few(make):
         assert len(fewer) <= _fewer.MAX_DISTINCT
     few = leaves(many(make, 20))
     assert _fewer.with_fewer_events(few) is few
+
+
+@pytest.mark.parametrize("noise", [Laplace, Gaussian])
+def test_many_groups_under_sampling_become_few(noise):
+    """Their mixtures take long, so that only a few different ones are computed."""
+    parts = leaves(many(lambda i: PoissonSampled(1e-4 * (i + 1), noise(0.8 + 0.001 * i)), 300))
+    groups = {SampledGroup(part, 10): count for part, count in parts.items()}
+    fewer = _fewer.with_fewer_events(groups)
+    assert len(fewer) <= _fewer.MAX_DISTINCT_GROUPS
+    assert sum(fewer.values()) == sum(groups.values())
+    few = dict(list(groups.items())[: _fewer.MAX_DISTINCT_GROUPS])
+    assert _fewer.with_fewer_events(few) is few
+    # Each costs no less than what it stands for: there is as much of a larger rate and less noise.
+    for kept in groups:
+        assert any(
+            other.event.sampling_rate >= kept.event.sampling_rate
+            and _cost(other.event.event) >= _cost(kept.event.event)
+            for other in fewer
+        )
+
+
+def _cost(noise):
+    return noise.epsilon if isinstance(noise, Laplace) else 1.0 / noise.noise_multiplier
+
+
+@pytest.mark.thorough
+def test_prices_of_many_groups_grow_with_their_number_and_method():
+    prices = []
+    for n in (8, 24):
+        event = many(lambda i: PoissonSampled(1e-4 * (i + 1), Laplace(0.8 + 0.001 * i)), n)
+        prices.append(get_epsilon(event, 1e-9, group_size=10, method="rdp"))
+    assert prices[0] < prices[1] < 24 * prices[0]
+    assert get_epsilon(event, 1e-9, group_size=10, method="pld") <= prices[1]
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("method", ["auto", "basic", "pld"])
+@pytest.mark.parametrize("size", [2, 5])
+def test_pure_events_of_groups_have_pure_prices(size, method, relation):
+    """The price of a group is at most that of one record times its size, at delta = 0 as well."""
+    events = (
+        Laplace(0.1),
+        SampledWithoutReplacement(300, 50, Laplace(0.1)),
+        PoissonSampled(0.2, Laplace(0.1)),
+        SampledWithoutReplacement(300, 50, Laplace(0.1)) + ExponentialMechanism(0.2),
+    )
+    for event in events:
+        one = get_epsilon(event, 0.0, relation=relation, method=method)
+        group = get_epsilon(event, 0.0, relation=relation, method=method, group_size=size)
+        assert one < group <= size * one * (1.0 + 1e-12)
+    assert get_epsilon(Gaussian(1.0), 0.0, relation=relation, group_size=size) == math.inf
 
 
 @pytest.mark.quick_cases(cover="values")
