@@ -800,7 +800,7 @@ class _ReportContents:
             self._plan = self._n_plans, plan
             self._n_plans += 1
         if begins_wrapper:
-            self._wrapper = PlainWrapper.of(source)
+            self._wrapper = _with_inner_wrappers(PlainWrapper.of(source), nested_estimators)
         for nested_name, nested in nested_estimators:
             self.add(nested, f"{name}: {nested_name} ({type(nested).__name__})", outer_charges)
         if begins_plan:
@@ -885,6 +885,23 @@ def _wrapped_estimators(estimator, outer=()):
         if attribute.endswith("_") and not attribute.startswith("_"):
             nested += _models_within(value, attribute, seen, (*outer, estimator))
     return nested
+
+
+def _with_inner_wrappers(wrapper, nested_estimators):
+    """Return the description of a wrapper after that of the wrappers in it.
+
+    The number of fits is unknown if one of these makes fits that it does not store.
+    """
+    for _, estimator in nested_estimators:
+        if hasattr(estimator, "privacy_"):
+            continue
+        if _wrapped_estimators(estimator) and not PlainWrapper.stores_all_fits(estimator):
+            publishes_last = PlainWrapper.of(estimator).publishes_last
+            wrapper = replace(
+                wrapper, n_fits=None, publishes_last=wrapper.publishes_last and publishes_last
+            )
+        wrapper = _with_inner_wrappers(wrapper, _nested_estimators(estimator))
+    return wrapper
 
 
 def _models_within(value, name, seen, outer, depth=0):

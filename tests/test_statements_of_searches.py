@@ -239,6 +239,24 @@ WRAPPERS = {
     ),
     "calibrated once": (lambda m: CalibratedClassifierCV(m, cv=KFold(3), ensemble=False), None),
     "stack": (lambda m: StackingClassifier([("a", m)], cv=KFold(3)), None),
+    "search of votes": (
+        lambda m: GridSearchCV(
+            VotingClassifier([("a", m)]), {"voting": ["hard", "soft"]}, cv=KFold(2)
+        ),
+        5,
+    ),
+    "search of stacks": (
+        lambda m: GridSearchCV(
+            StackingClassifier([("a", m)], cv=KFold(2)), {"passthrough": [False]}, cv=KFold(2)
+        ),
+        None,
+    ),
+    "search of searches": (
+        lambda m: GridSearchCV(
+            GridSearchCV(m, {"C": [0.1, 1.0]}, cv=KFold(2)), {"refit": [True]}, cv=KFold(2)
+        ),
+        None,
+    ),
 }
 
 
