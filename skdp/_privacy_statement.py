@@ -372,7 +372,7 @@ def _place_of(call):
 
 
 def _consecutive(calls, key_of):
-    """Return lists of consecutive calls with the same key; a call of `fit` is by itself."""
+    """Return lists of consecutive calls with the same key; a call of `fit` is alone."""
     ranges = []
     for call in calls:
         if ranges and key_of(ranges[-1][-1]) == key_of(call) and ranges[-1][-1].call_number:

@@ -38,6 +38,7 @@ from skdp._optim._newton import _accelerated_descent, minimize
 from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp._optim._regression_losses import ClippedPoissonLoss, HuberLoss
 from skdp._optim._sgd_plan import plan_sgd
+from skdp._privacy_report import privacy_line
 from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
@@ -45,10 +46,12 @@ from skdp.gam._blocks import append_pairs, joint_design, main_design
 from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
+from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
@@ -101,6 +104,7 @@ __all__ = [
     "Run",
     "SecondMoment",
     "ShrinkageRule",
+    "Splits",
     "SquaredHingeLoss",
     "Term",
     "TreePlan",
@@ -121,6 +125,7 @@ __all__ = [
     "collect_findings",
     "column_values",
     "declared_columns",
+    "describe_part",
     "find_class",
     "find_raw_steps",
     "format_rounded_up",
@@ -132,6 +137,7 @@ __all__ = [
     "leaves",
     "loss_gradient",
     "main_design",
+    "make_splits",
     "make_table",
     "max_additions",
     "max_bounded_additions",
@@ -140,6 +146,7 @@ __all__ = [
     "plan_cell_weights",
     "plan_output_perturbation",
     "plan_sgd",
+    "privacy_line",
     "read_block",
     "read_columns",
     "read_kinds",
@@ -155,5 +162,6 @@ __all__ = [
     "sum_over",
     "sum_rounding",
     "summed_hessian",
+    "take_fraction",
     "take_rows",
 ]

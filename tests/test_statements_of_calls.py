@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import PrivacyAccountant, privacy_report
-from skdp._privacy_report import privacy_line
 from skdp.accounting import PureDP
 from skdp.pipeline import split_budget
+from tests._private import privacy_line
 
 N = 60
 X = np.random.default_rng(0).uniform(size=(N, 3))

@@ -23,9 +23,8 @@ import skdp
 from skdp import PrivacyAccountant, privacy_report
 from skdp.accounting import PureDP
 from skdp.exceptions import LedgerError
-from skdp.ledger._report import describe_part
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
+from tests._private import Splits, describe_part, make_splits, take_fraction
 
 N = 60
 X = np.random.default_rng(0).uniform(size=(N, 3))
@@ -166,7 +165,6 @@ def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
         )
     assert text == expected
     assert nested.describe().of_persons == expected.replace("row", "person")
-    assert Layout.all_on_all(nested).splits.describe() == text
 
 
 def test_scores_and_curves_say_how_rows_were_split():

@@ -42,7 +42,7 @@ SUB_LIMITS = (
     "A limit inside the data set's limit bounds what its users release themselves, and nothing if "
     "they see the results of others: the data set's limit alone is a guarantee."
 )
-# Above it the number of parts stands for any number, as that of calls in no ledger does.
+# A larger number of parts means any number, as that of calls in no ledger does.
 MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
@@ -165,7 +165,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
     n_all_charges : int or None
         The number of all charges, of which `charges` are the selected ones; None if all are shown.
     reserved_from : str
-        The data set from which this budget was reserved, "" for a data set of its own.
+        The data set from which this budget was reserved, "" if it was not reserved.
     identity : str
         The hash of the data set's opening record; that of the data set in `reserved_from` for a
         reserved budget.
