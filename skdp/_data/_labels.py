@@ -49,6 +49,9 @@ def is_missing(value):
         return False
 
 
+# Types, by library and name, whose text is the same in every process and differs between labels.
+TYPES_WITH_TEXT = {("uuid", "UUID"), ("pandas", "Period"), ("pandas", "Interval")}
+
 # The key of None, which is a label only if it is declared as a category.
 MISSING_KEY = ("nothing",)
 
@@ -423,10 +426,16 @@ def _hashed_bytes(key):
         # Python's hash of a number is the same for equal numbers of all types, in each process.
         key = hash(key)
     elif isinstance(key, tuple) and isinstance(key[0], type):
-        name = key[0].__name__
-        raise ValueError(
-            f"groups: an id is of type {name}: convert it to a number, a string, bytes or a date"
-        )
+        kind, value = key
+        if kind is tuple:
+            return b"(" + b",".join(_hashed_bytes(label_key(cell)) for cell in value) + b")"
+        library = kind.__module__.partition(".")[0]
+        if (library, kind.__name__) not in TYPES_WITH_TEXT:
+            raise ValueError(
+                f"groups: an id is of type {kind.__name__}: convert it to a number, a string, "
+                "bytes or a date"
+            )
+        key = kind.__name__, repr(value)
     return ascii(key).encode()
 
 

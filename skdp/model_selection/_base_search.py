@@ -12,21 +12,27 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._limit_rows import id_column
+from skdp._data._persons import read_persons
+from skdp._data._tables import target_array
 from skdp._fitting._fit_context import dataset_of
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.accounting import Guarantee
-from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method
+from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method, terms_of
 from skdp.mechanisms._stages import sampler_of
-from skdp.model_selection._candidates import Rows, make_candidate
+from skdp.model_selection._candidates import Rows, labels_of_candidate, make_candidate
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
-from skdp.model_selection._strategies import STRATEGIES, plan_search
+from skdp.model_selection._splits import check_cv
+from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_search
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
+# Widths of a table that are tried for a strategy that depends on it, if it is unknown.
+POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
 # Description of each strategy, for the printed line and the privacy statement.
 STRATEGY_TEXTS = {
     "disjoint": UnitText(
@@ -181,6 +187,50 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         check_n_jobs(self.n_jobs)
         if not is_estimator(self.estimator):
             raise ValueError(f"estimator must be an estimator, got {self.estimator!r}")
+
+    def _check_score_and_splits(self, candidates, table, n_columns):
+        """Raise `ValueError` if candidates cannot be scored, or the rows cannot be split.
+
+        A pipeline calls it before its first charge, with what it knows of the rows of the search.
+
+        Parameters
+        ----------
+        candidates : list of estimator
+        table : PublicTable
+        n_columns : int or None
+        """
+        if not candidates:
+            raise ValueError("param_grid is empty: give at least one combination of parameters")
+        score = default_score(self.scoring, candidates[0])
+        terms = terms_of(self.accountant)
+        ids = persons = None
+        n_units = table.form.n_rows
+        if table.groups is not None:
+            column = id_column(table.groups)
+            persons = read_persons(column, len(column), terms.missing_ids)
+            n_units = persons.n_persons
+            ids = persons.first_entries(column)
+        for candidate in candidates:
+            if table.has_target and table.y is not None:
+                classes = labels_of_candidate(candidate, target_array(table.y))
+                score.check(candidate, classes, persons)
+            else:
+                score.check_methods(candidate, persons)
+        by_person = terms.unit == "person"
+        if n_units is None or by_person != (ids is not None):
+            check_cv(self.cv, by_person)
+            return
+        guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
+        # If the number of columns is unknown, so may be the strategy.
+        for width in POSSIBLE_WIDTHS if n_columns is None else (n_columns,):
+            task = SearchTask(
+                candidates=tuple(candidates),
+                shape=(n_units, width),
+                score=score,
+                guarantee=guarantee,
+                refit=self.refit,
+            )
+            plan_layout(task, self.strategy, self.cv, ids, terms.composition)
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
         """Return the charged `SearchRun`: do everything that precedes the first fit."""

@@ -1,5 +1,6 @@
 """Candidates of a search, the rows that they are fitted on, and the plan of one fit."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -136,14 +137,22 @@ class Rows(FrozenValue):
             self, X=take_rows(self.X, rows), y=self.y[rows], params=params, persons=persons
         )
 
+    @property
+    def fit_params(self):
+        """Keyword arguments of a candidate's fit, with `groups` if persons are the unit."""
+        return self.params if self.persons is None else {"groups": self.persons.codes} | self.params
+
+    def routing(self):
+        """Return the context of a candidate's fit."""
+        # Steps of a pipeline receive groups by metadata routing only.
+        if self.persons is None:
+            return nullcontext()
+        return config_context(enable_metadata_routing=True)
+
     def fit(self, model):
         """Return a model after fitting it to the rows."""
-        if self.persons is None:
-            with no_columns_named():
-                return model.fit(self.X, self.y, **self.params)
-        # Steps of a pipeline receive groups by metadata routing only.
-        with config_context(enable_metadata_routing=True), no_columns_named():
-            return model.fit(self.X, self.y, groups=self.persons.codes, **self.params)
+        with self.routing(), no_columns_named():
+            return model.fit(self.X, self.y, **self.fit_params)
 
 
 @dataclass(frozen=True)
@@ -192,6 +201,16 @@ class FitPlan(FrozenValue):
         estimator
         """
         return rows.fit(self.model(allow).set_params(**seeds))
+
+
+def labels_of_candidate(model, y):
+    """Return the label set of a classifier, declared or that of y, and None for other models."""
+    if not is_classifier(model):
+        return None
+    declared = [
+        classes for classes in fitted_params(model, "classes").values() if classes is not None
+    ]
+    return check_classes(declared[-1] if declared else None, y)[0]
 
 
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):

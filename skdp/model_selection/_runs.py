@@ -14,6 +14,7 @@ from skdp._data._dask import Run
 from skdp.ledger import Allowance
 from skdp.model_selection._candidates import Rows
 from skdp.noise import uniform_integers
+from skdp.pipeline._fit_params import check_fit_params, params_of_steps
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp
 from skdp.pipeline._parameters import PublicTable, check_parameters
@@ -48,10 +49,24 @@ def dry_run(plan, rows):
     for candidate, splits in enumerate(plan.layout.candidate_splits):
         smallest = min(splits, key=lambda s: len(train[s]))
         _dry_run_candidate(plan.runs[candidate, smallest], rows, len(train[smallest]))
+        # A search inside of a candidate splits the rows that it is fitted to.
+        if _holds_search(plan.runs[candidate, smallest]):
+            for split in splits:
+                units = train[split]
+                check_candidate(plan.runs[candidate, split], rows.take(units), len(units))
+    for fit in filter(_holds_search, plan.refits):
+        check_candidate(fit, rows, rows.n_units)
+
+
+def _holds_search(fit):
+    """Return True if a fit runs a search inside of it."""
+    pipe = fit.pipeline.pipe
+    parts = (pipe, *pipe.get_params().values())
+    return any(is_estimator(part) and hasattr(part, "_candidate_params") for part in parts)
 
 
 def check_candidate(fit, rows, n_units):
-    """Check the parameters of every step, and y, against public information on the table.
+    """Check the parameters of every step and of its fit, and y, against public information.
 
     Parameters
     ----------
@@ -68,7 +83,18 @@ def check_candidate(fit, rows, n_units):
     """
     model = fit.model(partial(Allowance, config=rows.terms, plan_charge=None))
     form = replace(form_of_table(rows.X), n_rows=n_units, n_columns=rows.n_columns)
-    check_parameters(model, PublicTable(form=form, has_target=True, y=rows.y))
+    with rows.routing():
+        groups = rows.fit_params.get("groups")
+        steps = params_of_steps(model, rows.fit_params)
+        check_fit_params(steps, ids=groups, n_rows=len(rows.y), terms=rows.terms)
+        table = PublicTable(
+            form=form,
+            has_target=True,
+            y=rows.y,
+            groups=groups,
+            step_params={step.name: step.params for step in steps},
+        )
+        check_parameters(model, table)
 
 
 def _dry_run_candidate(fit, rows, n_units):

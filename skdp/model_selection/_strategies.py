@@ -64,6 +64,18 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
     ValueError
         If cv does not suit the strategy, or there are too few rows.
     """
+    strategy, layout = plan_layout(task, strategy, cv, ids, composition)
+    if strategy == "random_stopping":
+        mean_runs = mean_runs or default_mean_runs(len(task.candidates))
+        return plan_random_stopping(task, layout, mean_runs)
+    return plan_runs(task, strategy, layout)
+
+
+def plan_layout(task, strategy, cv, ids, composition="basic"):
+    """Return the strategy of a search and the `Layout` of its candidates and splits.
+
+    The candidates of the task are only counted. Parameters and errors are those of `plan_search`.
+    """
     n_samples = task.shape[0]
     m = len(task.candidates)
     splits = None
@@ -86,9 +98,7 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
     if strategy == "disjoint":
         train = tuple(make_disjoint_subsets(splits.train[0], m, ids))
         layout = Layout(Splits(train, splits.test * m, n_samples), tuple((i,) for i in range(m)))
-    if strategy == "random_stopping":
-        return plan_random_stopping(task, layout, mean_runs or default_mean_runs(m))
-    return plan_runs(task, strategy, layout)
+    return strategy, layout
 
 
 def default_mean_runs(m):

@@ -17,7 +17,7 @@ from skdp._fitting._callers import register_step_reader
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.pipeline._fit_params import check_fit_params, groups_of_steps
+from skdp.pipeline._fit_params import groups_of_steps, params_of_steps
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
@@ -97,9 +97,9 @@ class CheckedFitsMixin(PrivacyLineMixin):
             table = opened_table(X)
             y = computed_column(y)
             self._check_labels(y)
-            params = _with_computed_groups(params)
-            check_fit_params(self, params)
-            check_parameters(self, PublicTable.of_fit(self, table, y, params))
+            params = {name: computed_column(value) for name, value in params.items()}
+            step_params = params_of_steps(self, params, fit.__name__)
+            check_parameters(self, PublicTable.of_fit(self, table, y, step_params))
             read_raw_cells(self, table, y, params)
         except Exception:
             # Like any refused fit, it must not leave the model of an earlier fit.
@@ -171,15 +171,6 @@ class CheckedFitsMixin(PrivacyLineMixin):
 
     def fit_transform(self, X, y=None, **params):
         return self._fit_checked(super().fit_transform, X, y, params)
-
-
-def _with_computed_groups(params):
-    """Return the parameters of a fit with the person ids in memory."""
-    computed = {}
-    for name, value in params.items():
-        is_groups = name.rpartition("__")[2] == "groups"
-        computed[name] = computed_column(value) if is_groups else value
-    return computed
 
 
 def _close_opened(table, X):

@@ -1,66 +1,284 @@
 """The check of the fit parameters of all steps, before the first step of a pipeline is charged."""
 
-import inspect
+from dataclasses import dataclass
+from inspect import signature
 
 import numpy as np
 from sklearn import get_config
-from sklearn.pipeline import Pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils.metadata_routing import process_routing
 
+from skdp._data._lengths import n_rows_of
+from skdp._data._persons import read_persons
 from skdp._fitting._arguments import NO_WEIGHTS
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
-from skdp.pipeline._instances import of_skdp, step_message
+from skdp.pipeline._instances import is_estimator, of_skdp, step_message
+from skdp.pipeline._kinds import is_private
+from skdp.pipeline._known import join_names
+from skdp.utils._values import FrozenValue
+
+# What the values of these names would replace are the arguments X and y of a fit.
+OWN_ARGUMENTS = ("self", "X", "y")
 
 
-def check_fit_params(container, params):
-    """Raise the errors that a later step of a pipeline would raise for its fit parameters.
-
-    With ``unit="person"`` every private step must receive the same person ids. Otherwise steps
-    would protect different persons with one charge.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepParams(FrozenValue):
+    """The parameters that the fit of one step receives.
 
     Parameters
     ----------
-    container : estimator
-        Only the steps of a `Pipeline` receive parameters by name.
+    name : str
+        Name of the step, as in `set_params`; "" for a single estimator.
+    estimator : estimator
     params : dict
-        Parameters of the container's fit, such as ``{"dplogisticregression__groups": ids}``.
+        Keyword arguments besides X and y.
+    method : {"fit", "fit_transform", "fit_predict"}
+        The method that receives them.
+    """
+
+    name: str
+    estimator: object
+    params: dict
+    method: str
+
+    @property
+    def title(self):
+        """The name of the step, or the class name of a single estimator."""
+        return self.name or type(self.estimator).__name__
+
+    @property
+    def groups(self):
+        """The person ids that a private step receives, or None."""
+        return self.params.get("groups") if self.is_private else None
+
+    @property
+    def is_private(self):
+        """True if the step charges an accountant."""
+        return is_private(self.estimator) and hasattr(self.estimator, "accountant")
+
+
+def params_of_steps(estimator, params, method="fit", name=""):
+    """Return the parameters that the fit of each step receives, however the steps are nested.
+
+    With metadata routing, scikit-learn decides by the requests of the steps. Otherwise a `Pipeline`
+    divides parameters by the names before the two underscores, a `FeatureUnion` passes all on to
+    each part, and a `ColumnTransformer` accepts none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A container, or one estimator.
+    params : dict
+        Keyword arguments of its method.
+    method : {"fit", "fit_transform", "fit_predict"}, default="fit"
+    name : str, default=""
+        Name of the estimator, as in `set_params`.
+
+    Returns
+    -------
+    list of StepParams
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a container does not accept a parameter.
+    """
+    if isinstance(estimator, Pipeline):
+        parts = [(part[0], part[1]) for part in estimator.steps]
+        divided = _divide_by_name
+    elif isinstance(estimator, FeatureUnion):
+        parts = [(part[0], part[1]) for part in estimator.transformer_list]
+        divided = _pass_on
+    elif isinstance(estimator, ColumnTransformer):
+        parts = [(part[0], part[1]) for part in estimator.transformers]
+        parts.append(("remainder", estimator.remainder))
+        divided = _refuse_all
+    else:
+        return [StepParams(name=name, estimator=estimator, params=params, method=method)]
+    if get_config()["enable_metadata_routing"]:
+        divided = _route
+    title = name or type(estimator).__name__
+    received = divided(estimator, parts, params, method, title)
+    steps = []
+    for part, inner in parts:
+        if is_estimator(inner):
+            is_last = isinstance(estimator, Pipeline) and part == parts[-1][0]
+            inner_method = _method_of(inner, method if is_last else "fit_transform")
+            inner_name = join_names(name, part)
+            steps += params_of_steps(inner, received.get(part, {}), inner_method, inner_name)
+        elif received.get(part):
+            parameter = next(iter(received[part]))
+            raise TypeError(
+                step_message(
+                    join_names(name, part),
+                    f"{inner!r} has no fit, which could accept the parameter {parameter!r}",
+                )
+            )
+    return steps
+
+
+def _method_of(estimator, method):
+    """Return the method by which a container fits a step."""
+    return method if hasattr(estimator, method) else "fit"
+
+
+def _divide_by_name(pipe, parts, params, method, title):
+    """Return the parameters of each step of a `Pipeline` without metadata routing."""
+    received = {name: {} for name, _ in parts}
+    for name, value in params.items():
+        step_name, _, argument = name.partition("__")
+        if not argument:
+            raise ValueError(
+                f"{title} does not accept the parameter {name!r} of fit: write step__{name}, where "
+                f"step is one of {', '.join(received)}"
+            )
+        if step_name not in received:
+            raise ValueError(
+                f"the parameter {name!r} of fit names no step; the steps of {title} are "
+                f"{', '.join(received)}"
+            )
+        received[step_name][argument] = value
+    return received
+
+
+def _pass_on(union, parts, params, method, title):
+    """Return the parameters of each part of a `FeatureUnion` without metadata routing."""
+    return {name: params for name, part in parts if is_estimator(part)}
+
+
+def _refuse_all(container, parts, params, method, title):
+    """Raise `ValueError` if a `ColumnTransformer` is given a parameter without metadata routing."""
+    if params:
+        raise ValueError(
+            f"{title} passes parameters of fit, here {', '.join(map(repr, params))}, only with "
+            "metadata routing: call sklearn.set_config(enable_metadata_routing=True)"
+        )
+    return {}
+
+
+def _route(container, parts, params, method, title):
+    """Return the parameters of each step of a container with metadata routing."""
+    # Without parameters `process_routing` returns an object that has every attribute.
+    if not params:
+        return {}
+    routed = process_routing(container, method, **params)
+    received = {}
+    for name, inner in parts:
+        if is_estimator(inner) and name in routed:
+            is_last = isinstance(container, Pipeline) and name == parts[-1][0]
+            inner_method = _method_of(inner, method if is_last else "fit_transform")
+            received[name] = dict(routed[name].get(inner_method, {}))
+    for name in getattr(container, "transform_input", None) or ():
+        if any(step.get("groups") is params.get(name, step) for step in received.values()):
+            raise ValueError(
+                f"{title}: transform_input contains {name!r}, which is the person id of each row "
+                "and no table: remove it"
+            )
+    return received
+
+
+def check_fit_params(steps, ids=None, n_rows=None, terms=None):
+    """Raise the errors that the steps of one charge would raise for their fit parameters.
+
+    All private steps of one charge must receive the same person ids. Otherwise they would protect
+    different persons with one charge.
+
+    Parameters
+    ----------
+    steps : list of StepParams
+    ids : array-like, default=None
+        The person ids of the charge, if the caller knows them.
+    n_rows : int, default=None
+        Number of rows of the table, if it is known.
+    terms : LedgerConfig, default=None
+        Configuration of the accountant that is charged; None means that of each step.
+
+    Returns
+    -------
+    array-like or None
+        The person ids that all private steps receive.
 
     Raises
     ------
     TypeError
-        If a step does not accept the parameter, or row weights are given.
+        If a step does not accept a parameter, or row weights are given.
     ValueError
-        If only some private steps receive `groups`, if the ids differ between steps, or the unit
-        does not allow them.
+        If only some private steps receive `groups`, if the persons differ between steps, or the
+        unit does not allow them.
     """
-    if not isinstance(container, Pipeline):
-        return
-    steps = {name: step for name, step in container.steps if _takes_groups(step)}
-    groups = {}
-    for name, value in params.items():
-        step_name, _, argument = name.partition("__")
-        if argument and step_name not in container.named_steps:
-            raise ValueError(
-                f"the parameter {name!r} of fit names no step; the steps are "
-                f"{', '.join(container.named_steps)}"
-            )
-        if step_name not in steps or not argument:
+    for step in steps:
+        _check_accepted(step)
+    return _check_groups(steps, ids, n_rows, terms)
+
+
+def _check_accepted(step):
+    """Raise `TypeError` for parameters that the fit of a step does not accept."""
+    kind = type(step.estimator)
+    accepted = signature(kind.fit).parameters
+    own_method = signature(getattr(kind, step.method)).parameters
+    # `fit_transform` of scikit-learn's mixin passes all parameters to `fit`.
+    if not _takes_any(own_method):
+        accepted = own_method
+    for argument, value in step.params.items():
+        if argument == "sample_weight" and of_skdp(step.estimator):
+            if value is not None:
+                raise TypeError(step_message(step.title, NO_WEIGHTS))
             continue
-        step = steps[step_name]
-        if argument == "sample_weight" and value is not None:
-            raise TypeError(step_message(step_name, NO_WEIGHTS))
-        fit_parameters = inspect.signature(type(step).fit).parameters
-        # A search passes other parameters to its candidates, and checks them before its charge.
-        takes_any = any(
-            parameter.kind is parameter.VAR_KEYWORD for parameter in fit_parameters.values()
-        )
-        if argument not in fit_parameters and argument != "sample_weight" and not takes_any:
+        is_named = argument in accepted and argument not in OWN_ARGUMENTS
+        # A search passes other parameters to its candidates, which `check_parameters` checks.
+        if not (is_named or _takes_any(accepted)):
             raise TypeError(
-                step_message(step_name, f"its fit does not accept the parameter {argument!r}")
+                step_message(step.title, f"its fit does not accept the parameter {argument!r}")
             )
-        if argument == "groups" and value is not None:
-            groups[step_name] = value
-    if groups:
-        _check_groups(steps, groups)
+
+
+def _takes_any(parameters):
+    return any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+
+
+def _check_groups(steps, ids, n_rows, terms):
+    """Return the person ids of all private steps, or raise `ValueError` if they differ."""
+    private = [step for step in steps if step.is_private]
+    receivers = [step for step in private if step.groups is not None]
+    if not receivers and ids is None:
+        return None
+    for step in receivers:
+        unit = (terms or terms_of(step.estimator.accountant)).unit
+        if unit != "person":
+            raise ValueError(step_message(step.title, GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit)))
+    for step in private:
+        if step.groups is None:
+            other = f"step {receivers[0].title!r}" if receivers else "the search"
+            remedy = f"pass the same ids to all private steps, here as {step.title}__groups"
+            if get_config()["enable_metadata_routing"]:
+                remedy = (
+                    "call set_fit_request(groups=True) on it, and pass the same ids to all private "
+                    "steps"
+                )
+            raise ValueError(f"step {step.title!r} receives no groups, but {other} does: {remedy}")
+    first = "the search" if ids is not None else f"step {receivers[0].title!r}"
+    ids = receivers[0].groups if ids is None else ids
+    n_rows = n_rows_of(ids) if n_rows is None else n_rows
+    for step in receivers:
+        missing_ids = (terms or terms_of(step.estimator.accountant)).missing_ids
+        if not _are_same_persons(ids, step.groups, n_rows, missing_ids):
+            raise ValueError(
+                f"{first} and step {step.title!r} receive different groups, so they would protect "
+                "different persons with one charge: pass the same ids to both"
+            )
+    return ids
+
+
+def _are_same_persons(ids, others, n_rows, missing_ids):
+    """Return True if two lists of ids divide the rows into the same persons."""
+    if others is ids:
+        return True
+    if n_rows_of(others) != n_rows:
+        return False
+    # Persons are numbered in the order of their first rows.
+    codes = [read_persons(values, n_rows, missing_ids).codes for values in (ids, others)]
+    return np.array_equal(*codes)
 
 
 def groups_of_steps(pipe, params):
@@ -72,33 +290,15 @@ def groups_of_steps(pipe, params):
     if "groups" not in params or get_config()["enable_metadata_routing"]:
         return params
     others = {name: value for name, value in params.items() if name != "groups"}
-    groups = {
-        f"{name}__groups": params["groups"] for name, step in pipe.steps if _takes_groups(step)
-    }
-    return groups | others
+    return _groups_by_name(pipe, params["groups"], "") | others
 
 
-def _takes_groups(step):
-    """Return True if a step is a private estimator of skdp whose fit accepts person ids."""
-    return of_skdp(step) and hasattr(step, "accountant") and hasattr(step, "fit")
-
-
-def _check_groups(steps, groups):
-    """Raise `ValueError` if person ids do not fit the privacy unit or differ between steps."""
-    (first, ids), *others = groups.items()
-    for name in groups:
-        unit = terms_of(steps[name].accountant).unit
-        if unit != "person":
-            raise ValueError(step_message(name, GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit)))
-    missing = [name for name in steps if name not in groups]
-    if missing:
-        raise ValueError(
-            f"step {missing[0]!r} receives no groups, but step {first!r} does: pass the same ids "
-            f"to all private steps, here as {missing[0]}__groups"
-        )
-    for name, other in others:
-        if other is not ids and not np.array_equal(np.asarray(ids), np.asarray(other)):
-            raise ValueError(
-                f"steps {first!r} and {name!r} receive different groups, so they would protect "
-                "different persons"
-            )
+def _groups_by_name(estimator, ids, prefix):
+    """Return `groups` for the private steps of a pipeline, and of pipelines inside of it."""
+    groups = {}
+    for name, step in estimator.steps:
+        if isinstance(step, Pipeline):
+            groups |= _groups_by_name(step, ids, f"{prefix}{name}__")
+        elif of_skdp(step) and hasattr(step, "accountant") and hasattr(step, "fit"):
+            groups[f"{prefix}{name}__groups"] = ids
+    return groups

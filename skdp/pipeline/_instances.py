@@ -48,6 +48,9 @@ def step_message(title, error, params=None):
     """
     text = str(error) or type(error).__name__
     is_named = text.startswith("step ")
+    if title and text.startswith(f"step '{title}"):
+        # An error of a step inside of this one names both.
+        return text
     if (
         params
         and not is_named

@@ -1,10 +1,11 @@
 """The check of every step's parameters, before the first step of a pipeline is charged."""
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 
 import numpy as np
+from sklearn import config_context, get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +28,7 @@ from skdp.mechanisms._unknown_shape import (
 )
 from skdp.noise._source import check_seed
 from skdp.pipeline._containers import check_unique_names
+from skdp.pipeline._fit_params import check_fit_params, params_of_steps
 from skdp.pipeline._forms import form_of_table, output_form, refuses_sparse, repeated_names
 from skdp.pipeline._instances import (
     changed_params,
@@ -64,32 +66,54 @@ class PublicTable(FrozenValue):
     y : array-like, default=None
         The target. Its labels are public for estimators that assume so; other values are only
         checked for errors.
+    groups : array-like, default=None
+        The person id of each row, which all private steps receive.
+    step_params : dict of str to dict, default={}
+        Other parameters of the fit of each step, by the step's name.
     """
 
     form: TableForm = UNKNOWN_FORM
     has_target: bool = False
     y: object = None
+    groups: object = None
+    step_params: dict = field(default_factory=dict)
 
     @classmethod
-    def of_fit(cls, pipe, X, y, params):
-        """Return the public information in the arguments of a pipeline's fit."""
+    def of_fit(cls, pipe, X, y, steps):
+        """Return the public information in the arguments of a pipeline's fit.
+
+        Parameters
+        ----------
+        pipe : estimator
+        X, y
+            Table and target of the fit.
+        steps : list of StepParams
+            The parameters of the fit of each step, which are checked.
+        """
         n_rows = n_rows_of(X)
         if n_rows is not None:
             check_lengths(n_rows, y=y)
-            for ids in _groups_in(params):
-                check_lengths(n_rows, groups=ids)
+            for step in steps:
+                check_lengths(n_rows, groups=step.groups)
+        groups = check_fit_params(steps, n_rows=n_rows)
+        facts = {
+            "has_target": True,
+            "y": y,
+            "groups": groups,
+            "step_params": {step.name: step.params for step in steps},
+        }
         shape = shape_of(X)
         if len(shape) != 2:
-            return cls(has_target=True, y=y)
+            return cls(**facts)
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
         by_person = [config for config in terms if config.unit == "person"]
         if by_person:
-            n_rows = _number_of_persons(params, n_rows, by_person[0].missing_ids)
+            n_rows = _number_of_persons(groups, n_rows, by_person[0].missing_ids)
         form = form_of_table(X if hasattr(X, "shape") else np.empty((0, shape[1])))
         if not hasattr(X, "shape"):
             form = replace(form, kinds=None, holds_numbers=False)
         form = replace(form, n_rows=n_rows, n_columns=shape[1] or None)
-        return cls(form=form, has_target=True, y=y)
+        return cls(form=form, **facts)
 
     def form_with_labels(self, pipe):
         """Return the form with the labels of the target, if a transformer encodes them."""
@@ -103,22 +127,11 @@ class PublicTable(FrozenValue):
         return replace(self.form, classes=labels)
 
 
-def _groups_in(params):
-    """Return the person ids among the parameters of a fit, once per step that receives them."""
-    return [
-        value
-        for name, value in params.items()
-        if name.rpartition("__")[2] == "groups" and value is not None
-    ]
-
-
-def _number_of_persons(params, n_rows, missing_ids):
-    """Return the number of persons in the parameters of a fit, None without `groups`."""
-    # All private steps are given the same ids.
-    ids = _groups_in(params)
-    if not ids or n_rows is None:
+def _number_of_persons(groups, n_rows, missing_ids):
+    """Return the number of persons of a fit, None without `groups`."""
+    if groups is None or n_rows is None:
         return None
-    return read_persons(ids[0], n_rows, missing_ids).n_persons
+    return read_persons(groups, n_rows, missing_ids).n_persons
 
 
 def _encodes_target(part):
@@ -278,15 +291,33 @@ def _check_frozen_words(fitted, form):
 
 
 def _check_search(step, table):
-    """Check the parameters of a search and of its candidates."""
+    """Check the parameters of a search and of its fit, its candidates, its score and its splits."""
     search = step.estimator
     search._check_parameters()
     # The fits of a search use parts of the rows.
     inner = replace(table, form=replace(step.form, n_rows=None))
     name = f"{step.name}__estimator" if step.name else "estimator"
-    for params in search._candidate_params():
-        candidate = with_params(search.estimator, params)
-        check_parameters(candidate, inner, prefix=name, before=step.before)
+    candidates = [with_params(search.estimator, params) for params in search._candidate_params()]
+    params = search._routed(
+        {
+            key: value
+            for key, value in table.step_params.get(step.name, {}).items()
+            if key != "groups"
+        }
+    )
+    # With persons as the unit, a search passes their ids by metadata routing.
+    is_routed = get_config()["enable_metadata_routing"]
+    if table.groups is not None:
+        params = {"groups": table.groups} | params
+        is_routed = True
+    terms = terms_of(search.accountant)
+    with config_context(enable_metadata_routing=is_routed):
+        for candidate in candidates:
+            steps = params_of_steps(candidate, params, name=name)
+            check_fit_params(steps, ids=table.groups, terms=terms)
+            inner = replace(inner, step_params={inside.name: inside.params for inside in steps})
+            check_parameters(candidate, inner, prefix=name, before=step.before)
+    search._check_score_and_splits(candidates, table, step.n_features)
 
 
 def _check_of_sklearn(step, table):
