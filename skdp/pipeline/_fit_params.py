@@ -214,6 +214,8 @@ def check_fit_params(steps, ids=None, n_rows=None, terms=None):
 
 def _check_accepted(step):
     """Raise `TypeError` for parameters that the fit of a step does not accept."""
+    if not step.params:
+        return
     kind = type(step.estimator)
     accepted = signature(kind.fit).parameters
     own_method = signature(getattr(kind, step.method)).parameters

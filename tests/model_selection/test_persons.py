@@ -120,7 +120,7 @@ def test_a_split_by_persons():
         ([[0, 1]] * 6, "one column|another type"),
         ([0, 1, 2, 3, 4, None], "is missing, .*: leave such rows out$"),
         ([0, 1, 2], "inconsistent"),
-        ([(0, 1), 1, 2, 3, 4, 5], "convert it to a number"),
+        ([frozenset({0}), 1, 2, 3, 4, 5], "convert it to a number"),
         ([0, 0, 0, 0, 0, 0], "fewer folds"),
     ],
 )

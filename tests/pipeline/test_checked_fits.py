@@ -500,10 +500,12 @@ def test_a_search_behind_a_step_takes_parameters_for_its_candidates():
     last = DPLogisticRegression(data_norm=2.0)
     search = DPGridSearchCV(last, {"C": [0.1, 1.0]}, strategy="cv", cv=2)
     params = {"dpgridsearchcv__nope": 1}
-    split = split_budget(make_pipeline(scaler(), search), 1.0, 1e-4, PrivacyAccountant(9.0, 1e-3))
-    # What is wrong is for the search to say: no step's signature tells it.
-    with pytest.raises(TypeError, match="nope"):
+    accountant = PrivacyAccountant(9.0, 1e-3)
+    split = split_budget(make_pipeline(scaler(), search), 1.0, 1e-4, accountant)
+    # No signature of a step tells it: the candidates of the search do.
+    with pytest.raises(ValueError, match="dpgridsearchcv.*does not accept the parameter 'nope'"):
         split.fit(frame[["age", "income"]], y, **params)
+    assert accountant.epsilon_spent == 0.0
 
 
 @pytest.mark.parametrize("n_samples", [N // 4, N // 4 - 1, N])
