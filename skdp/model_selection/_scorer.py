@@ -11,6 +11,7 @@ from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
+from skdp.model_selection._scored_tables import check_scored_labels, check_scored_table
 from skdp.model_selection._scores import BoundedScore, bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
@@ -88,9 +89,10 @@ class DPScorer:
         Raises
         ------
         ValueError
-            If the estimator lacks the methods of the score, X has another number of columns
-            than in `fit`, or y has no valid labels or numbers; nothing was charged. Errors of
-            `predict` on these rows are raised after the charge.
+            If the estimator is not fitted or does not suit the score, X has other columns than in
+            `fit` or a container that the estimator refuses, or y has no valid labels or numbers;
+            nothing was charged. Errors of `predict` for cells of these rows are raised after the
+            charge.
         BudgetExceededError
             If the accountant has too little left; nothing was scored.
 
@@ -113,6 +115,7 @@ class DPScorer:
             y = read_target(estimator, y, X.shape[0])
         else:
             y = read_numeric_target(estimator, y, X.shape[0])
+        check_scored_labels(self.score, estimator, y)
         n_features = getattr(estimator, "n_features_in_", None)
         if n_features is not None and X.shape[1:] != (n_features,):
             name = type(estimator).__name__
@@ -120,6 +123,7 @@ class DPScorer:
                 f"X has shape {X.shape}, but {name} was fitted to {n_features} features: pass the "
                 "columns of its fit"
             )
+        check_scored_table(estimator, X)
         with private_release(
             label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
         ) as release:

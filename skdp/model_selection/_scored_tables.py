@@ -1,0 +1,134 @@
+"""The check of a scored table's public properties against a fitted model, before the charge."""
+
+import warnings
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdp._data._chunked import meta_of
+from skdp._data._columns import check_label_kinds
+from skdp._data._errors import column_name, non_numeric_error
+from skdp.mechanisms._randomized_response import categories_array
+from skdp.pipeline._forms import form_of_table, refuses_sparse
+from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
+
+
+def check_scored_table(estimator, X):
+    """Raise the error that a model would raise for the names or the container of a table.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The model. One of another library is checked only in what it has in common with
+        scikit-learn's: the names of its columns.
+    X : table that can be indexed by row number
+
+    Raises
+    ------
+    ValueError
+        If a model of skdp or scikit-learn is not fitted, was fitted to other columns, selects by
+        name from a table without names, or refuses sparse tables or strings.
+    """
+    if of_skdp(estimator) or sklearn_name(estimator):
+        check_is_fitted(estimator)
+    if len(X.shape) == 2:
+        form = form_of_table(X)
+        for reader in _readers(estimator):
+            _check_reader(reader, X, form)
+
+
+def _readers(estimator):
+    """Yield the fitted estimators inside a model that receive the table itself."""
+    if isinstance(estimator, Pipeline):
+        for _, step in estimator.steps:
+            # A step that is "passthrough" passes the table on.
+            if is_estimator(step):
+                yield from _readers(step)
+                return
+    elif isinstance(estimator, FeatureUnion):
+        for _, part in estimator.transformer_list:
+            if is_estimator(part):
+                yield from _readers(part)
+    elif isinstance(estimator, FrozenEstimator):
+        yield from _readers(estimator.estimator)
+    elif is_estimator(getattr(estimator, "best_estimator_", None)):
+        yield from _readers(estimator.best_estimator_)
+    else:
+        yield estimator
+
+
+def _check_reader(reader, X, form):
+    """Raise `ValueError` if a fitted estimator cannot read the container or the names of a table."""
+    name = type(reader).__name__
+    if isinstance(reader, ColumnTransformer):
+        _check_selection(reader, form)
+        return
+    if form.is_sparse and refuses_sparse(reader):
+        raise ValueError(f"{name} does not accept sparse tables, and X is one: pass X.toarray()")
+    with warnings.catch_warnings():
+        # Only one of the two has names, which `predict` warns of.
+        warnings.simplefilter("ignore")
+        validate_data(reader, meta_of(X), reset=False, skip_check_array=True)
+    tags = get_tags(reader).input_tags
+    if of_skdp(reader) and not (tags.string or tags.categorical):
+        for j in form.examples:
+            raise non_numeric_error(column_name(j, form.names))
+
+
+def _check_selection(transformer, form):
+    """Raise `ValueError` if a fitted `ColumnTransformer` selects names that a table lacks."""
+    fitted_names = getattr(transformer, "feature_names_in_", None)
+    if fitted_names is None:
+        return
+    parts = [part for part in transformer.transformers_ if part[1] != "drop"]
+    if form.names is None:
+        if any(_selects_by_name(columns) for *_, columns in parts):
+            raise ValueError(
+                "ColumnTransformer selects columns by name, and X has no column names: pass a data "
+                "frame with the columns of its fit"
+            )
+        return
+    selected = {
+        fitted_names[j]
+        for name, *_ in parts
+        for j in transformer._transformer_to_input_indices[name]
+    }
+    missing = [name for name in fitted_names if name in selected and name not in form.names]
+    if missing:
+        raise ValueError(
+            f"X has no column {', '.join(map(repr, missing))}, which ColumnTransformer selects: "
+            "pass the columns of its fit"
+        )
+
+
+def _selects_by_name(columns):
+    if isinstance(columns, slice):
+        return isinstance(columns.start, str) or isinstance(columns.stop, str)
+    return any(
+        isinstance(column, str) for column in np.atleast_1d(np.asarray(columns, dtype=object))
+    )
+
+
+def check_scored_labels(score, estimator, y):
+    """Raise `ValueError` if a score does not suit a model, or labels never equal its classes.
+
+    Parameters
+    ----------
+    score : BoundedScore
+    estimator : estimator
+    y : ndarray of shape (n_rows,)
+        Labels or targets. Each label is checked independently of others.
+    """
+    is_other = is_regressor(estimator) if score.of_labels else is_classifier(estimator)
+    if is_other:
+        expected = "a classifier" if score.of_labels else "a regressor"
+        name = getattr(score, "name", type(score).__name__)
+        raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")
+    classes = getattr(estimator, "classes_", None) if score.of_labels else None
+    if isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes):
+        check_label_kinds(y, "y", categories_array(classes))
