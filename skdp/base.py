@@ -43,6 +43,7 @@ from skdp._fitting._callers import (
     is_sent_to_workers,
 )
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
+from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
     DEFAULT_CONFIG,
     EMPTY_EVENT,
@@ -407,7 +408,11 @@ def _check_callers_of(estimator, occasion):
             # accountant.
             return "warn"
 
-    return check_callers(estimator, policy, occasion)
+    is_planned = check_callers(estimator, policy, occasion)
+    if occasion == "clone":
+        # Workers, to which tools send copies, do not see the tool.
+        check_members_around()
+    return is_planned
 
 
 def _holds_dates(value):

@@ -16,6 +16,7 @@ from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import report_declared_identifiers
 from skdp._fitting._fit_progress import FitProgress
+from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
@@ -173,6 +174,7 @@ class PrivateFit(PrivateRelease):
         # The tools around an outer release were checked when that release began.
         if not (is_inside_release() or isinstance(self._accountant, Allowance)):
             check_callers(self._estimator, partial(raw_data_policy, self._config))
+            check_members_around()
 
     def read(self, X, y=None, *, groups=None, **options):
         """Validate the data and return them with their public shape.

@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import meta_of
-from skdp._data._columns import check_label_kinds
 from skdp._data._errors import column_name, non_numeric_error
+from skdp._data._labels import kind_of_others, label_kinds
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._forms import form_of_table, refuses_sparse
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
@@ -63,7 +63,7 @@ def _readers(estimator):
 
 
 def _check_reader(reader, X, form):
-    """Raise `ValueError` if a fitted estimator cannot read the container or the names of a table."""
+    """Raise `ValueError` if a fitted estimator cannot read a table's container or names."""
     name = type(reader).__name__
     if isinstance(reader, ColumnTransformer):
         _check_selection(reader, form)
@@ -93,11 +93,8 @@ def _check_selection(transformer, form):
                 "frame with the columns of its fit"
             )
         return
-    selected = {
-        fitted_names[j]
-        for name, *_ in parts
-        for j in transformer._transformer_to_input_indices[name]
-    }
+    positions = transformer._transformer_to_input_indices
+    selected = {fitted_names[j] for name, *_ in parts for j in positions[name]}
     missing = [name for name in fitted_names if name in selected and name not in form.names]
     if missing:
         raise ValueError(
@@ -109,9 +106,8 @@ def _check_selection(transformer, form):
 def _selects_by_name(columns):
     if isinstance(columns, slice):
         return isinstance(columns.start, str) or isinstance(columns.stop, str)
-    return any(
-        isinstance(column, str) for column in np.atleast_1d(np.asarray(columns, dtype=object))
-    )
+    columns = np.atleast_1d(np.asarray(columns, dtype=object))
+    return any(isinstance(column, str) for column in columns)
 
 
 def check_scored_labels(score, estimator, y):
@@ -131,4 +127,11 @@ def check_scored_labels(score, estimator, y):
         raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")
     classes = getattr(estimator, "classes_", None) if score.of_labels else None
     if isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes):
-        check_label_kinds(y, "y", categories_array(classes))
+        kinds = label_kinds(categories_array(classes))
+        other_kind = kind_of_others(y, kinds)
+        if other_kind is not None:
+            raise ValueError(
+                f"y holds {other_kind}, but the classes {classes[:3].tolist()} of the model are "
+                f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: pass labels of "
+                "the type that the model was fitted to"
+            )

@@ -1,0 +1,64 @@
+"""The check of all private members of scikit-learn's tools, before the first member is charged.
+
+An ensemble, a pipeline or a search of scikit-learn fits one private estimator after the other, and
+each charges by itself. Without this check a wrong parameter of a later member raises only after the
+charges of the earlier ones.
+"""
+
+import sys
+from collections.abc import Callable
+from contextvars import ContextVar
+
+# Methods of tools that fit their members.
+FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
+# Name of the local variable, in the frame of a tool's fit, that says that its members were checked.
+# It ends with the call.
+CHECKED_VARIABLE = "__skdp_checked_members__"
+# Function that checks the members of a tool; at most one.
+_checks: list[Callable] = []
+# True while members are checked, which copies them.
+_is_checking = ContextVar("_is_checking", default=False)
+
+
+def register_member_check(check_members):
+    """Set the function that raises the errors of a tool's members for their parameters.
+
+    The modules of pipelines import this one, so they register their function here.
+    """
+    _checks[:] = [check_members]
+
+
+def check_members_around():
+    """Raise `ValueError` if a tool around this call fits a member with a wrong parameter.
+
+    It is called before a charge, and before a copy is sent to workers. Each fit of a tool is
+    checked once.
+
+    Raises
+    ------
+    ValueError
+        The message names the member.
+    """
+    if _is_checking.get():
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__") or ""
+        if frame.f_code.co_name in FIT_METHODS and name.startswith("sklearn."):
+            tool = frame.f_locals.get("self")
+            is_tool = hasattr(tool, "get_params") and not isinstance(tool, type)
+            if is_tool and CHECKED_VARIABLE not in frame.f_locals:
+                # A function that uses `locals()` would see the variable.
+                if "locals" not in frame.f_code.co_names:
+                    frame.f_locals[CHECKED_VARIABLE] = True
+                _check(tool, frame.f_locals.get("y"))
+        frame = frame.f_back
+
+
+def _check(tool, y):
+    token = _is_checking.set(True)
+    try:
+        for check in _checks:
+            check(tool, y)
+    finally:
+        _is_checking.reset(token)
