@@ -32,6 +32,11 @@ class TableForm(TableShape):
         True for a sparse matrix.
     holds_numbers : bool, default=False
         True if all columns are numeric, even if their number is unknown.
+    name_prefixes : tuple of str or None, default=None
+        If `names` is None: the texts with one of which every other name begins than those in
+        `known_names`. None means that nothing is known of the names.
+    known_names : tuple of str, default=()
+        Names of some columns, if `name_prefixes` is not None.
     empty : DataFrame, default=None
         A pandas frame without rows, with whose types a column selector chooses columns.
     """
@@ -43,6 +48,8 @@ class TableForm(TableShape):
     examples: dict = field(default_factory=dict)
     is_sparse: bool | None = None
     holds_numbers: bool = False
+    name_prefixes: tuple | None = None
+    known_names: tuple = ()
     empty: object = None
 
     def __post_init__(self):
@@ -115,7 +122,17 @@ class TableForm(TableShape):
             kinds=None if kinds is None else tuple(kinds),
             empty=empty,
             examples=examples or {},
+            name_prefixes=None,
+            known_names=(),
         )
+
+    def lacks(self, name):
+        """Return True if it is known that no column has a name."""
+        if self.names is not None:
+            return name not in self.names
+        if self.name_prefixes is None:
+            return False
+        return name not in self.known_names and not name.startswith(self.name_prefixes)
 
 
 UNKNOWN_FORM = TableForm()

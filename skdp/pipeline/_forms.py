@@ -85,6 +85,8 @@ def output_form(estimator, form):
     """
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
         return form
+    # A step may rename columns of which only a part of the name is known.
+    form = replace(form, name_prefixes=None, known_names=())
     if not is_estimator(estimator):
         return replace(form.with_columns(0, names=(), kinds=()), is_sparse=False)
     if form.n_columns == 0:
@@ -173,6 +175,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     TableForm
     """
     library = frame_library(container)
+    name_prefixes = None
+    known_names = ()
     sparse = [form.is_sparse for form in forms]
     if not any(is_sparse is not False for is_sparse in sparse):
         is_sparse = False
@@ -202,6 +206,9 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         # A format that cannot be used is refused by `check_joined_names`.
         with suppress(Exception):
             names = joined_names(container, parts, [form.names for form in forms])
+    elif library:
+        with suppress(Exception):
+            known_names, name_prefixes = _partial_names(container, parts, forms)
     return replace(
         form,
         n_columns=None if None in widths else sum(widths),
@@ -211,9 +218,36 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         has_names=None,
         examples=examples,
         is_sparse=is_sparse,
+        name_prefixes=name_prefixes,
+        known_names=known_names,
         empty=None,
         holds_numbers=all(form.holds_numbers for form in forms),
     )
+
+
+def _partial_names(container, parts, forms):
+    """Return the known names of a container's frame, and the prefixes of all others or None.
+
+    The names of found categories are unknown, but those of their part and of other parts are not.
+    """
+    known = [form.known_names if form.names is None else form.names for form in forms]
+    beginnings = []
+    for form in forms:
+        if form.names is not None:
+            beginnings.append(())
+        else:
+            beginnings.append(("",) if form.name_prefixes is None else form.name_prefixes)
+    known_names = tuple(joined_names(container, parts, known))
+    # The text that follows is cut off with this mark.
+    mark = "\0"
+    marked = [[f"{beginning}{mark}" for beginning in begins] for begins in beginnings]
+    names = (
+        []
+        if callable(container.verbose_feature_names_out)
+        else joined_names(container, parts, marked)
+    )
+    prefixes = tuple(name.partition(mark)[0] for name in names)
+    return known_names, prefixes if prefixes and all(prefixes) else None
 
 
 def _kinds_in_array(kinds):

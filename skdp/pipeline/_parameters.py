@@ -41,7 +41,7 @@ from skdp.pipeline._instances import (
 )
 from skdp.pipeline._kinds import plans_its_fit
 from skdp.pipeline._planning import labels_of
-from skdp.pipeline._steps import walk_through
+from skdp.pipeline._steps import possible_names, walk_through
 from skdp.pipeline._templates import (
     REFUSALS,
     check_on_synthetic_rows,
@@ -384,10 +384,16 @@ def _check_columns(step):
 
 
 def _check_has_names(step):
-    """Raise `ValueError` if a parameter names a column but the step receives an array.
+    """Raise `ValueError` if a parameter names a column that the step's table cannot have.
 
-    This covers arrays of unknown width; a plan with a known width raises the error itself.
+    This covers arrays of unknown width, and frames some of whose names are found. If the width and
+    the names are known, a plan raises the error itself.
     """
+    for parameter, column in columns_named(step.params):
+        if step.form.names is None and isinstance(column, str) and step.form.lacks(column):
+            raise ValueError(
+                f"{parameter} names column {column!r}, but {possible_names(step.form)}"
+            )
     if step.form.library != "" or step.n_features is not None:
         return
     for parameter, column in columns_named(step.params):

@@ -567,12 +567,14 @@ def _places_by_rules(columns, width, form):
                 f"scikit-learn reads by position: write slice(0, None, {columns.step})"
             )
         if are_names(columns):
+            _check_possible([columns.start, columns.stop], form)
             return None if form.names is None else _named_slice(columns, form.names)
         return None if width is None else list(range(*columns.indices(width)))
     values = _values_of(columns)
     wrong = [v for v in values if not isinstance(v, str | Integral | np.bool_)]
     if wrong:
         raise ValueError(f"a column must be a name or a position, got {wrong[0]!r}")
+    _check_possible(values, form)
     if values and all(isinstance(value, bool | np.bool_) for value in values):
         if width is not None and len(values) != width:
             raise ValueError(f"{len(values)} entries select columns, but there are {width} columns")
@@ -585,6 +587,23 @@ def _places_by_rules(columns, width, form):
     if out_of_range:
         raise ValueError(f"column {out_of_range[0]} is selected, but there are {width} columns")
     return [value if isinstance(value, str) else value % width for value in values]
+
+
+def _check_possible(columns, form):
+    """Raise `ValueError` for a name that no column of a table can have, although some are found."""
+    for name in columns:
+        if form.names is None and isinstance(name, str) and form.lacks(name):
+            raise ValueError(f"column {name!r} is selected, but {possible_names(form)}")
+
+
+def possible_names(form):
+    """Return a description of the possible names of columns, some of which are found."""
+    starts = " or ".join(map(repr, form.name_prefixes))
+    if not form.known_names:
+        return f"all names begin with {starts}"
+    known = ", ".join(map(repr, form.known_names[:8]))
+    more = ", ..." if len(form.known_names) > 8 else ""
+    return f"the names are {known}{more}, and others that begin with {starts}"
 
 
 def _check_resolved(columns, form):
