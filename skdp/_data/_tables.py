@@ -1,5 +1,6 @@
 """Reading and checking of tables of numbers and of targets."""
 
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -424,10 +425,22 @@ def target_array(y):
 
     Raises
     ------
+    TypeError
+        If y is sparse.
     ValueError
-        If a list contains labels of several kinds.
+        If a list contains labels of several kinds, or y is no list, array or column.
     """
     y = _frames.in_memory(y)
+    if issparse(y):
+        raise TypeError(
+            "Sparse data was passed for y, but dense data is required. Use '.toarray()' to convert "
+            "to a dense numpy array."
+        )
+    if isinstance(y, Iterator | Set | Mapping):
+        raise ValueError(
+            f"y must be a list, an array or a column, got a {type(y).__name__}: pass list(y) with "
+            "one label or target per row"
+        )
     if _containers.is_sequence(y):
         cells = _containers.as_cells(y)
         if cells.ndim == 2 and cells.shape[1] == 1:

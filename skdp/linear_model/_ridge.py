@@ -15,6 +15,8 @@ from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
+# Maximum number of features of sufficient statistics, whose matrix then takes 20 GB.
+MAX_FEATURES_OF_STATISTICS = 50_000
 
 # Squared loss of targets in [-1, 1], with residuals bounded by 1. Tuned on synthetic tables and
 # California housing (train); see `LossSpec` for the meaning of the constants.
@@ -73,7 +75,15 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         descent = descent_candidate(
             rows_with_baseline, shape, LOSS_SPEC, min_alpha=alpha / shape.n_rows
         )
-        if mechanism != "gradient":
+        n_features = rows.n_features(shape.n_columns)
+        is_too_wide = n_features > MAX_FEATURES_OF_STATISTICS
+        if mechanism == "sufficient_statistics" and is_too_wide:
+            raise ValueError(
+                f"mechanism='sufficient_statistics' needs a matrix of {n_features} rows and "
+                f"columns, and supports at most {MAX_FEATURES_OF_STATISTICS} features: use "
+                "mechanism='gradient'"
+            )
+        if mechanism != "gradient" and not is_too_wide:
             problem = rows.problem(LOSS_SPEC, shape)
             weights = plan_adassp(rows, shape, alpha)
             weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm

@@ -153,6 +153,8 @@ def expected_shortfall(strategy, task):
     float
     """
     n, d = task.shape
+    # Rows of one value, such as texts, have no number of columns.
+    d = 1 if d is None else d
     m = len(task.candidates)
     epsilon = task.guarantee.epsilon
     published, compared = EPSILON_FRACTIONS[strategy][task.refit]

@@ -10,8 +10,8 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from skdp._data._chunked import ChunkedArray
 from skdp._data._frames import check_names_differ
 from skdp._data._labels import category_codes
-from skdp._data._lengths import computed_column, opened_table
-from skdp._data._tables import target_array
+from skdp._data._lengths import computed_column, opened_table, shape_of
+from skdp._data._tables import check_not_empty, target_array
 from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._callers import register_step_reader
 from skdp._fitting._members import register_member_check
@@ -98,6 +98,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
             # Lazy data are computed once for all steps: a plan that samples or shuffles yields
             # other rows each time, and lengths must be known before the first charge.
             table = opened_table(X)
+            if len(shape_of(table)) == 2:
+                check_not_empty(shape_of(table), X)
             y = computed_column(y)
             self._check_labels(y)
             params = {name: computed_column(value) for name, value in params.items()}

@@ -242,8 +242,8 @@ def _check_step(step, table):
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} does not accept the sparse table that it receives; make "
-            "the output of the step before dense (sparse_output=False), or use a step that "
-            "accepts sparse tables"
+            "the output of the step before dense, by sparse_output=False if it has this parameter "
+            "and by set_output(transform='pandas') if not, or use a step that accepts sparse tables"
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)

@@ -103,7 +103,8 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         try:
             return self._read(X, y, **params)
         except ValueError as error:
-            raise ValueError(step_message(self.name, error)) from error
+            title = self.name or type(self.estimator).__name__
+            raise ValueError(step_message(title, error)) from error
 
     def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))

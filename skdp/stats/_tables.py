@@ -14,7 +14,7 @@ from sklearn.utils import check_consistent_length, column_or_1d
 from skdp._data._columns import check_distinct_labels, check_label_kinds, check_type_of_labels
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._dask import in_one_run
-from skdp._data._frames import float_type_of, types_of
+from skdp._data._frames import columns_of, float_type_of, is_frame, types_of
 from skdp._data._labels import category_codes, rounded_labels
 from skdp._data._sums import project_on_simplex
 from skdp._data._tables import target_array
@@ -181,8 +181,20 @@ def _release_covariance(name, a, *, bounds="auto", **params):
     return np.clip(correlation, -1.0, 1.0), std
 
 
+def _one_column(labels, name):
+    """Return the column of a data frame of one column; other labels unchanged."""
+    if not is_frame(labels):
+        return labels
+    if labels.shape[1] != 1:
+        raise ValueError(
+            f"{name} must be one column of labels, got a data frame of {labels.shape[1]} columns"
+        )
+    return columns_of(labels)[0]
+
+
 def _codes(labels, categories, name):
     """Return the code of each label, -1 for undeclared and missing ones, and the categories."""
+    labels = _one_column(labels, name)
     categories = categories_array(categories)
     check_type_of_labels(labels, name, categories)
     # A column of Arrow has an attribute `type` instead of `dtype`.
@@ -267,6 +279,8 @@ def dp_crosstab(
             "categories must be a pair of sequences, the labels of index and those of columns, got "
             f"{categories!r}"
         )
+    index = _one_column(index, "index")
+    columns = _one_column(columns, "columns")
     check_consistent_length(index, columns)
     row_index = _index_of(index)
     column_index = _index_of(columns)

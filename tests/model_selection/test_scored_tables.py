@@ -1,0 +1,82 @@
+"""A private score costs nothing if public facts of the table do not fit the model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.compose import make_column_transformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline, make_union
+
+from skdp import DPGridSearchCV, DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp.model_selection import make_dp_scorer
+
+N = 80
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame(RNG.uniform(size=(N, 2)), columns=["p", "q"])
+Y = (FRAME.p > 0.5).astype(int).to_numpy()
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def scaler():
+    return DPStandardScaler(bounds=(0, 1))
+
+
+def model(**params):
+    return DPLogisticRegression(data_norm=2.0, **params)
+
+
+MODELS = {
+    "model": lambda: model(),
+    "pipeline": lambda: make_pipeline(scaler(), model()),
+    "union": lambda: make_pipeline(make_union(scaler(), scaler()), model()),
+    "columns": lambda: make_pipeline(make_column_transformer((scaler(), ["p"])), model()),
+    "search": lambda: DPGridSearchCV(model(), {}),
+}
+FITTED = {name: make().fit(FRAME, Y) for name, make in MODELS.items()}
+FITTED["frozen"] = FrozenEstimator(FITTED["pipeline"])
+
+
+def spent(estimator, X, y, name="accuracy", is_refused=True, **params):
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    scorer = make_dp_scorer(name, accountant=accountant, **params)
+    if is_refused:
+        with pytest.raises(ValueError):
+            scorer(estimator, X, y)
+    else:
+        scorer(estimator, X, y)
+    return accountant.epsilon_spent
+
+
+@pytest.mark.parametrize("name", sorted(FITTED))
+def test_a_table_with_other_columns_is_not_charged(name):
+    fitted = FITTED[name]
+    assert spent(fitted, FRAME.rename(columns=str.upper), Y) == 0.0
+    assert spent(fitted, FRAME.astype(str).replace(r".*", "x", regex=True)[["q"]], Y) == 0.0
+    selects_by_name = name == "columns"
+    assert spent(fitted, FRAME[["q", "p"]], Y, is_refused=not selects_by_name) == selects_by_name
+    assert spent(fitted, FRAME.to_numpy(), Y, is_refused=selects_by_name) == 1 - selects_by_name
+    assert spent(fitted, FRAME, Y, is_refused=False) == 1.0
+
+
+def test_containers_and_models_that_cannot_be_scored_are_not_charged():
+    assert spent(FITTED["pipeline"], sp.csr_matrix(FRAME.to_numpy()), Y) == 0.0
+    words = pd.DataFrame({"p": ["a", "b"] * (N // 2), "q": "c"}).astype("string")
+    assert spent(FITTED["pipeline"], words, Y) == 0.0
+    for unfitted in (make() for make in MODELS.values()):
+        assert spent(unfitted, FRAME, Y) == 0.0
+
+
+def test_scores_and_labels_that_do_not_fit_the_model_are_not_charged():
+    assert spent(FITTED["model"], FRAME, Y.astype(str)) == 0.0
+    words = model().fit(FRAME, Y.astype(str))
+    assert spent(words, FRAME, Y) == 0.0
+    for right in (Y.astype(float), Y.astype(bool), Y.astype(object), pd.Series(Y, dtype="Int64")):
+        assert spent(FITTED["model"], FRAME, right, is_refused=False) == 1.0
+    regressor = DPRidge(target_bounds=(0, 1)).fit(FRAME, FRAME.p)
+    assert spent(regressor, FRAME, Y) == 0.0
+    bounds = {"target_bounds": (0, 1)}
+    error = "neg_mean_squared_error"
+    assert spent(FITTED["model"], FRAME, FRAME.p, error, **bounds) == 0.0
+    assert spent(regressor, FRAME, FRAME.p, error, is_refused=False, **bounds) == 1.0
