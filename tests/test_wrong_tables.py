@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import PolynomialFeatures
 from sklearn.utils import get_tags
 
 from skdp import (
@@ -23,6 +24,7 @@ from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
     DPRandomizedSearchCV,
+    DPRidge,
     DPStandardScaler,
     DPTargetEncoder,
     PrivacyAccountant,
@@ -31,6 +33,7 @@ from skdp import (
 )
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.pipeline import split_budget
+from skdp.stats import dp_crosstab, dp_mode
 from tests._estimators import FIRST_OF_CLASS
 
 dd = pytest.importorskip("dask.dataframe")
@@ -273,6 +276,8 @@ WRONG_TARGETS = {
     "labels of two kinds": ["a", *Y[1:N].tolist()],
     "two columns": np.stack([Y[:N]] * 2, axis=1),
     "ragged rows": [[1]] * 5 + [[1, 2]] * (N - 5),
+    "a sparse column": sp.csr_array(Y[:N, None]),
+    "an iterator": iter(()),
 }
 
 
@@ -294,3 +299,38 @@ def test_what_is_no_table_costs_nothing(name, wrong):
 @pytest.mark.parametrize("name", READ_TARGETS)
 def test_what_is_no_target_costs_nothing(name, wrong):
     check_is_understood(refusal(META_OBJECTS[name], CELLS, WRONG_TARGETS[wrong]))
+
+
+@pytest.mark.parametrize("make", [list, tuple, set, iter, dict.fromkeys])
+def test_a_target_that_is_no_column_says_what_to_pass(make):
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    model = DPLogisticRegression(data_norm=2.0, accountant=accountant)
+    if make in (list, tuple):
+        model.fit(CELLS, make(Y[:N]))
+        return
+    with pytest.raises(ValueError, match=r"y must be a list.* pass list\(y\)"):
+        model.fit(CELLS, make(Y[:N].tolist()))
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_labels_of_statistics_may_be_a_frame_of_one_column():
+    frame = pd.DataFrame({"job": ["a", "b"] * 30, "city": ["c"] * 60}, dtype=object)
+    for make in (lambda x: x, pl.from_pandas, lambda x: pa.Table.from_pandas(x)):
+        assert dp_mode(make(frame[["city"]]), 10.0, categories=["c", "d"]) == "c"
+        with pytest.raises(ValueError, match="a must be one column of labels.* 2 columns"):
+            dp_mode(make(frame), categories=["a", "b"])
+        table = dp_crosstab(
+            make(frame[["job"]]), make(frame[["city"]]), 50.0, categories=(["a", "b"], ["c"])
+        )
+        assert np.asarray(table).sum() == pytest.approx(60, abs=5)
+
+
+def test_statistics_of_sufficient_width_only():
+    """A matrix that no memory holds is refused by the public number of features."""
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    ridge = DPRidge(target_bounds=(0, 1), mechanism="sufficient_statistics")
+    wide = make_pipeline(DPStandardScaler(bounds=(0, 1)), PolynomialFeatures(12), ridge)
+    X = np.random.default_rng(0).uniform(size=(N, 9))
+    with pytest.raises(ValueError, match="at most 50000 features"):
+        split_budget(wide, 1.0, 1e-6, accountant).fit(X, X[:, 0])
+    assert accountant.epsilon_spent == 0.0

@@ -417,3 +417,55 @@ def test_a_selector_for_labels_that_are_not_strings_names_the_step():
     for selector in (make_column_selector("p"), make_column_selector(dtype_include="number")):
         pipe = make_pipeline(one_part(selector), classifier())
         assert refused(pipe, table).startswith("step 'columntransformer__part': columns")
+
+
+def found_and_scaled(**params):
+    """Return a container of which only some column names are known before the fit."""
+    parts = [
+        ("found", DPOneHotEncoder(sparse_output=False), ["job"]),
+        ("s", DPStandardScaler(bounds=(0, 100)), ["age"]),
+    ]
+    return ColumnTransformer(parts, **params)
+
+
+def behind_found(container, last):
+    frame = pd.DataFrame({"age": np.arange(80.0), "job": ["a", "b"] * 40})
+    accountant = PrivacyAccountant(9.0, 1e-3, ledger="memory://")
+
+    def fit():
+        pipe = split_budget(make_pipeline(container, last), 8.0, 1e-4, accountant)
+        pipe.fit(frame, np.arange(80) % 2)
+
+    return accountant, fit
+
+
+@pytest.mark.parametrize("output", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("form", "right"), [(True, "s__age"), ("{transformer_name}:{feature_name}", "s:age")]
+)
+def test_a_name_that_no_found_column_can_have_costs_nothing(output, form, right):
+    """The prefixes of the parts are public, and so are the names of other parts."""
+
+    def scaled_by_name(name):
+        return ColumnTransformer([("t", DPMinMaxScaler(bounds=(-9, 9)), [name])])
+
+    for make in (lambda name: DPAdditiveClassifier(monotonic_cst={name: 1}), scaled_by_name):
+        for name in ("age", "found", "job_a", "t__age"):
+            container = found_and_scaled(verbose_feature_names_out=form)
+            accountant, fit = behind_found(container.set_output(transform=output), make(name))
+            with pytest.raises(ValueError, match=f"column '{name}'"):
+                fit()
+            assert accountant.epsilon_spent == 0.0
+    container = found_and_scaled(verbose_feature_names_out=form).set_output(transform=output)
+    accountant, fit = behind_found(container, DPAdditiveClassifier(monotonic_cst={right: 1}))
+    fit()
+    assert accountant.epsilon_spent == 8.0
+
+
+@pytest.mark.parametrize("form", [False, "{feature_name}_{transformer_name}"])
+def test_a_name_that_a_found_column_may_have_is_left_to_the_fit(form):
+    container = found_and_scaled(verbose_feature_names_out=form).set_output(transform="pandas")
+    name = "age" if form is False else "age_s"
+    accountant, fit = behind_found(container, DPAdditiveClassifier(monotonic_cst={name: 1}))
+    fit()
+    assert accountant.epsilon_spent == 8.0
