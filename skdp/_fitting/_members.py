@@ -1,7 +1,7 @@
 """The check of all private members of scikit-learn's tools, before the first member is charged.
 
 An ensemble, a pipeline or a search of scikit-learn fits one private estimator after the other, and
-each charges by itself. Without this check a wrong parameter of a later member raises only after the
+each has a separate charge. Without this check a wrong parameter of a later member raises only after the
 charges of the earlier ones.
 """
 
@@ -51,14 +51,17 @@ def check_members_around():
                 # A function that uses `locals()` would see the variable.
                 if "locals" not in frame.f_code.co_names:
                     frame.f_locals[CHECKED_VARIABLE] = True
-                _check(tool, frame.f_locals.get("y"))
+                _check(tool, frame)
         frame = frame.f_back
 
 
-def _check(tool, y):
+def _check(tool, frame):
+    y = frame.f_locals.get("y")
+    # The methods of a pipeline and of a union have different names for it.
+    params = frame.f_locals.get("params", frame.f_locals.get("fit_params")) or {}
     token = _is_checking.set(True)
     try:
         for check in _checks:
-            check(tool, y)
+            check(tool, y, params, frame.f_code.co_name)
     finally:
         _is_checking.reset(token)

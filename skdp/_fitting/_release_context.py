@@ -22,6 +22,11 @@ DEFAULT_CONFIG = LedgerConfig(1.0, 0.0)
 EMPTY_EVENT = Composed(())
 
 
+GROUPS_MISSING = (
+    "groups are missing, but the accountant's unit is a person: pass groups, the person id of each "
+    "row. A Pipeline or ColumnTransformer passes them on after "
+    "sklearn.set_config(enable_metadata_routing=True)"
+)
 GROUPS_WITHOUT_PERSON_UNIT = (
     "groups were passed, so that the privacy unit is a person, but the accountant's unit is a "
     "{unit}: open a ledger with unit='person', or leave groups out"
@@ -262,11 +267,7 @@ class PrivateRelease:
         if self.terms.unit != "person":
             return
         if self._persons is None:
-            raise ValueError(
-                "groups are missing, but the accountant's unit is a person: pass groups, the "
-                "person id of each row. A Pipeline or ColumnTransformer passes them on after "
-                "sklearn.set_config(enable_metadata_routing=True)"
-            )
+            raise ValueError(GROUPS_MISSING)
         if not getattr(plan, "by_person", False):
             raise ValueError(
                 f"{self._label} with these parameters has no release whose unit is a person: "

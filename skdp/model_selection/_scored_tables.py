@@ -65,6 +65,9 @@ def _readers(estimator):
 def _check_reader(reader, X, form):
     """Raise `ValueError` if a fitted estimator cannot read a table's container or names."""
     name = type(reader).__name__
+    if not hasattr(reader, "__sklearn_tags__"):
+        # Any object with a method `predict` can be scored.
+        return
     if isinstance(reader, ColumnTransformer):
         _check_selection(reader, form)
         return
@@ -120,8 +123,9 @@ def check_scored_labels(score, estimator, y):
     y : ndarray of shape (n_rows,)
         Labels or targets. Each label is checked independently of others.
     """
-    is_other = is_regressor(estimator) if score.of_labels else is_classifier(estimator)
-    if is_other:
+    is_other = is_regressor if score.of_labels else is_classifier
+    # Any object with a method `predict` can be scored.
+    if hasattr(estimator, "__sklearn_tags__") and is_other(estimator):
         expected = "a classifier" if score.of_labels else "a regressor"
         name = getattr(score, "name", type(score).__name__)
         raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")

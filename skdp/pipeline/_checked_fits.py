@@ -22,7 +22,7 @@ from skdp.pipeline._fit_params import groups_of_steps, params_of_steps
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
-from skdp.pipeline._members import check_members
+from skdp.pipeline._members import check_tool
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted
 from skdp.pipeline._selectable import check_selectable
@@ -32,7 +32,7 @@ from skdp.utils._values import FrozenValue
 
 # Private fits inspect the pipelines around them, but may not import this package.
 register_step_reader(find_raw_steps)
-register_member_check(check_members)
+register_member_check(check_tool)
 
 NO_COLUMNS = (
     "the steps of the ColumnTransformer made no column, as no category was found. What was "

@@ -12,14 +12,15 @@ from sklearn.utils.metadata_routing import process_routing
 from skdp._data._lengths import n_rows_of
 from skdp._data._persons import read_persons
 from skdp._fitting._arguments import NO_WEIGHTS
+from skdp._fitting._release_context import GROUPS_MISSING
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import is_private
-from skdp.pipeline._known import join_names
+from skdp.pipeline._known import is_skrub_container, join_names
 from skdp.utils._values import FrozenValue
 
 # What the values of these names would replace are the arguments X and y of a fit.
-OWN_ARGUMENTS = ("self", "X", "y")
+TABLE_ARGUMENTS = ("self", "X", "y")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,17 +95,19 @@ def params_of_steps(estimator, params, method="fit", name=""):
         parts = [(part[0], part[1]) for part in estimator.transformers]
         parts.append(("remainder", estimator.remainder))
         divided = _refuse_all
+    elif is_skrub_container(estimator):
+        parts = [("transformer", estimator.transformer)]
+        divided = _refuse_all
     else:
         return [StepParams(name=name, estimator=estimator, params=params, method=method)]
-    if get_config()["enable_metadata_routing"]:
+    if get_config()["enable_metadata_routing"] and not is_skrub_container(estimator):
         divided = _route
     title = name or type(estimator).__name__
     received = divided(estimator, parts, params, method, title)
     steps = []
     for part, inner in parts:
         if is_estimator(inner):
-            is_last = isinstance(estimator, Pipeline) and part == parts[-1][0]
-            inner_method = _method_of(inner, method if is_last else "fit_transform")
+            inner_method = _method_of(estimator, part, inner, method)
             inner_name = join_names(name, part)
             steps += params_of_steps(inner, received.get(part, {}), inner_method, inner_name)
         elif received.get(part):
@@ -118,9 +121,13 @@ def params_of_steps(estimator, params, method="fit", name=""):
     return steps
 
 
-def _method_of(estimator, method):
-    """Return the method by which a container fits a step."""
-    return method if hasattr(estimator, method) else "fit"
+def _method_of(container, name, inner, method):
+    """Return the method by which a container, in a method of its own, fits a part."""
+    # Other steps of a pipeline are transformed, and so are all parts of a `ColumnTransformer`.
+    is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
+    if not (is_last or isinstance(container, FeatureUnion)):
+        method = "fit_transform"
+    return method if hasattr(inner, method) else "fit"
 
 
 def _divide_by_name(pipe, parts, params, method, title):
@@ -166,8 +173,7 @@ def _route(container, parts, params, method, title):
     received = {}
     for name, inner in parts:
         if is_estimator(inner) and name in routed:
-            is_last = isinstance(container, Pipeline) and name == parts[-1][0]
-            inner_method = _method_of(inner, method if is_last else "fit_transform")
+            inner_method = _method_of(container, name, inner, method)
             received[name] = dict(routed[name].get(inner_method, {}))
     for name in getattr(container, "transform_input", None) or ():
         if any(step.get("groups") is params.get(name, step) for step in received.values()):
@@ -212,6 +218,18 @@ def check_fit_params(steps, ids=None, n_rows=None, terms=None):
     return _check_groups(steps, ids, n_rows, terms)
 
 
+def check_fit_params_of_charges(steps):
+    """Raise the errors of `check_fit_params` for steps that each charge an accountant.
+
+    A ledger adds up the charges of its steps as those of one set of persons. A step without an
+    accountant has no charge.
+    """
+    for step in steps:
+        _check_accepted(step)
+    charged = [step for step in steps if step.is_private and step.estimator.accountant is not None]
+    _check_groups(charged, None, None, None)
+
+
 def _check_accepted(step):
     """Raise `TypeError` for parameters that the fit of a step does not accept."""
     if not step.params:
@@ -227,7 +245,7 @@ def _check_accepted(step):
             if value is not None:
                 raise TypeError(step_message(step.title, NO_WEIGHTS))
             continue
-        is_named = argument in accepted and argument not in OWN_ARGUMENTS
+        is_named = argument in accepted and argument not in TABLE_ARGUMENTS
         # A search passes other parameters to its candidates, which `check_parameters` checks.
         if not (is_named or _takes_any(accepted)):
             raise TypeError(
@@ -244,6 +262,9 @@ def _check_groups(steps, ids, n_rows, terms):
     private = [step for step in steps if step.is_private]
     receivers = [step for step in private if step.groups is not None]
     if not receivers and ids is None:
+        for step in private:
+            if (terms or terms_of(step.estimator.accountant)).unit == "person":
+                raise ValueError(step_message(step.title, GROUPS_MISSING))
         return None
     for step in receivers:
         unit = (terms or terms_of(step.estimator.accountant)).unit
@@ -267,7 +288,7 @@ def _check_groups(steps, ids, n_rows, terms):
         if not _are_same_persons(ids, step.groups, n_rows, missing_ids):
             raise ValueError(
                 f"{first} and step {step.title!r} receive different groups, so they would protect "
-                "different persons with one charge: pass the same ids to both"
+                "different persons, and their costs would not add up: pass the same ids to both"
             )
     return ids
 

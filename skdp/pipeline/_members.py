@@ -3,11 +3,14 @@
 from itertools import islice
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
+from skdp.pipeline._fit_params import check_fit_params_of_charges, params_of_steps
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, with_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import inner_parts, join_names
@@ -20,6 +23,26 @@ PASS_TARGET_ON = frozenset(
     {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
+
+
+def check_tool(tool, y=None, params=None, method="fit"):
+    """Raise the errors of a tool's private members for their parameters, and those of their fits.
+
+    Parameters
+    ----------
+    tool : estimator
+        An estimator of scikit-learn that fits other estimators.
+    y : array-like, default=None
+        Target of its fit, None if unknown.
+    params : dict, default=None
+        Further parameters of its fit, which only containers pass on by known rules.
+    method : str, default="fit"
+        The method of the tool that was called.
+    """
+    is_checked = hasattr(tool, "judges_steps")
+    if isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer) and not is_checked:
+        check_fit_params_of_charges(params_of_steps(tool, params or {}, method))
+    check_members(tool, y)
 
 
 def check_members(tool, y=None, name=""):

@@ -313,9 +313,16 @@ def _check_search(step, table):
     terms = terms_of(search.accountant)
     with config_context(enable_metadata_routing=is_routed):
         for candidate in candidates:
-            steps = params_of_steps(candidate, params, name=name)
-            check_fit_params(steps, ids=table.groups, terms=terms)
-            inner = replace(inner, step_params={inside.name: inside.params for inside in steps})
+            # Before a fit, nothing is known of its parameters.
+            if table.step_params:
+                charged = candidate
+                if table.groups is not None:
+                    # Steps request groups if the unit of their accountant is a person.
+                    names = fitted_params(candidate, "accountant")
+                    charged = with_params(candidate, dict.fromkeys(names, search.accountant))
+                steps = params_of_steps(charged, params, name=name)
+                check_fit_params(steps, ids=table.groups, terms=terms)
+                inner = replace(inner, step_params={inside.name: inside.params for inside in steps})
             check_parameters(candidate, inner, prefix=name, before=step.before)
     search._check_score_and_splits(candidates, table, step.n_features)
 
