@@ -1,8 +1,8 @@
 """The check of all private members of scikit-learn's tools, before the first member is charged.
 
 An ensemble, a pipeline or a search of scikit-learn fits one private estimator after the other, and
-each has a separate charge. Without this check a wrong parameter of a later member raises only after the
-charges of the earlier ones.
+each has a separate charge. Without this check a wrong parameter of a later member raises only after
+the charges of the earlier ones.
 """
 
 import sys
