@@ -252,3 +252,52 @@ def test_ids_that_a_model_accepts_are_accepted_by_a_search(ids):
         accountant = budget("person")
         make(accountant).fit(X, Y, groups=ids)
         assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda s, t: make_union(s, t),
+        lambda s, t: make_column_transformer((s, [0]), (t, [1])),
+        lambda s, t: make_column_transformer((s, [0]), remainder=t),
+        lambda s, t: make_pipeline(s, make_union(t)),
+    ],
+    ids=["union", "columns", "remainder", "pipeline"],
+)
+def test_parts_of_a_container_protect_the_same_persons(make, method):
+    parts = make(scaler(), requests(scaler(), "pid"))
+    accountant = budget("person")
+    split = split_budget(parts, 1.0, 1e-6, accountant)
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(ValueError, match="different persons"):
+            getattr(split, method)(X, Y, groups=IDS, pid=ROWS)
+        assert accountant.epsilon_spent == 0.0
+        getattr(split, method)(X, Y, groups=IDS, pid=IDS)
+    assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+def test_a_search_of_pipelines_behind_a_step_passes_persons_on():
+    inner = search(make_pipeline(scaler(), model()), strategy="holdout")
+    accountant = budget("person")
+    by_split(make_pipeline(scaler(), inner))(accountant).fit(X, Y, groups=IDS)
+    assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("params", "unit"),
+    [
+        ({"m__sample_weight": np.ones(N)}, "row"),
+        ({"m__foo": 1}, "row"),
+        ({"s__groups": IDS}, "person"),
+        ({"s__groups": IDS, "m__groups": ROWS}, "person"),
+    ],
+)
+def test_a_plain_pipeline_checks_the_fit_parameters_of_its_steps(params, unit):
+    """Each step has a charge; the ledger adds them up as those of one set of persons."""
+
+    def make(accountant):
+        steps = [("s", scaler()), ("m", model())]
+        return Pipeline(steps).set_params(s__accountant=accountant, m__accountant=accountant)
+
+    check_refused(make, "sample_weight|foo|groups", unit, **params)
