@@ -19,7 +19,7 @@ from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import is_skrub_container, join_names
 from skdp.utils._values import FrozenValue
 
-# What the values of these names would replace are the arguments X and y of a fit.
+# Arguments of a fit that no fit parameter may replace.
 TABLE_ARGUMENTS = ("self", "X", "y")
 
 
@@ -122,7 +122,7 @@ def params_of_steps(estimator, params, method="fit", name=""):
 
 
 def _method_of(container, name, inner, method):
-    """Return the method by which a container, in a method of its own, fits a part."""
+    """Return the method by which a method of a container fits a part."""
     # Other steps of a pipeline are transformed, and so are all parts of a `ColumnTransformer`.
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
     if not (is_last or isinstance(container, FeatureUnion)):
@@ -236,10 +236,10 @@ def _check_accepted(step):
         return
     kind = type(step.estimator)
     accepted = signature(kind.fit).parameters
-    own_method = signature(getattr(kind, step.method)).parameters
+    method_parameters = signature(getattr(kind, step.method)).parameters
     # `fit_transform` of scikit-learn's mixin passes all parameters to `fit`.
-    if not _takes_any(own_method):
-        accepted = own_method
+    if not _takes_any(method_parameters):
+        accepted = method_parameters
     for argument, value in step.params.items():
         if argument == "sample_weight" and of_skdp(step.estimator):
             if value is not None:
