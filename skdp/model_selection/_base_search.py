@@ -20,7 +20,13 @@ from skdp._privacy_report import PrivacyLineMixin
 from skdp.accounting import Guarantee
 from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method, terms_of
 from skdp.mechanisms._stages import sampler_of
-from skdp.model_selection._candidates import Rows, labels_of_candidate, make_candidate
+from skdp.model_selection._candidates import (
+    Rows,
+    check_accountants,
+    check_searched,
+    labels_of_candidate,
+    make_candidate,
+)
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_plan
 from skdp.model_selection._scores import default_score
@@ -201,6 +207,10 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         """
         if not candidates:
             raise ValueError("param_grid is empty: give at least one combination of parameters")
+        for params in self._candidate_params():
+            check_searched(params)
+        for candidate in candidates:
+            check_accountants(candidate, self.accountant)
         score = default_score(self.scoring, candidates[0])
         terms = terms_of(self.accountant)
         ids = persons = None

@@ -213,6 +213,31 @@ def labels_of_candidate(model, y):
     return check_classes(declared[-1] if declared else None, y)[0]
 
 
+def check_searched(params):
+    """Raise `ValueError` if a candidate sets a parameter that the search sets, or to a class."""
+    for name, value in params.items():
+        if isinstance(value, type) and hasattr(value, "get_params"):
+            raise ValueError(
+                f"{name} is the class {value.__name__} in a candidate; pass an estimator, "
+                f"{value.__name__}()"
+            )
+        if name.rpartition("__")[2] in SET_BY_SEARCH:
+            raise ValueError(
+                f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
+                "every fit, from its total budget. Remove it from the grid"
+            )
+
+
+def check_accountants(model, accountant):
+    """Raise `ValueError` if a step of a candidate has another accountant than the search."""
+    for name, step_accountant in fitted_params(model, "accountant").items():
+        if step_accountant is not None and step_accountant is not accountant:
+            raise ValueError(
+                f"{name} is a separate accountant, which would not be charged. Pass it as the "
+                "accountant of the search, which makes one charge for everything"
+            )
+
+
 def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     """Return a candidate whose classifiers have the label set of all rows.
 
@@ -233,17 +258,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         without privacy, a step has another accountant, a step refuses a parameter or the target,
         or y has fewer than two labels or an undeclared one.
     """
-    for name, value in params.items():
-        if isinstance(value, type) and hasattr(value, "get_params"):
-            raise ValueError(
-                f"{name} is the class {value.__name__} in a candidate; pass an estimator, "
-                f"{value.__name__}()"
-            )
-        if name.rpartition("__")[2] in SET_BY_SEARCH:
-            raise ValueError(
-                f"{name!r} cannot be searched over: the search sets {', '.join(SET_BY_SEARCH)} of "
-                "every fit, from its total budget. Remove it from the grid"
-            )
+    check_searched(params)
     model = with_dense_columns(with_params(estimator, params), public_steps)
     plan = plan_pipeline(
         model,

@@ -229,6 +229,16 @@ def test_a_search_behind_a_step_is_scored_and_split_before_the_first_charge(wron
     assert accountant.epsilon_spent == 0.0
 
 
+def test_a_search_behind_a_step_has_one_accountant_and_one_budget():
+    other = model(accountant=budget("row"))
+    words = "separate accountant|cannot be searched over"
+    for inner in (search(other), DPGridSearchCV(model(), {"epsilon": [1.0]})):
+        accountant = budget("row")
+        with pytest.raises(ValueError, match=words):
+            split_budget(make_pipeline(scaler(), inner), 1.0, 1e-6, accountant).fit(X, Y)
+        assert accountant.epsilon_spent == 0.0
+
+
 def test_folds_of_the_whole_table_do_not_fit_the_folds_of_an_outer_validation():
     accountant = budget("row")
     inner = search(cv=[(np.arange(80), np.arange(80, N))])
