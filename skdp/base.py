@@ -238,22 +238,26 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         if is_sent_to_workers():
             # A worker process does not see the tool that calls it from this process.
             try:
-                if _check_callers_of(self, "clone"):
+                if _check_callers_of(self, "send"):
                     replaced["_is_sent_by_plan"] = True
+                if self.random_state is None:
+                    replaced["_was_sent_without_seed"] = True
             except (ValueError, RawDataWarning) as error:
                 # joblib would hide an error while pickling, so the worker raises it.
                 replaced["_refusal"] = error
         state = super().__getstate__() | replaced
-        if not replaced.get("_is_sent_by_plan"):
-            # A fitted model that returns from a worker process is not in that plan any more.
-            state.pop("_is_sent_by_plan", None)
+        for name in ("_is_sent_by_plan", "_was_sent_without_seed"):
+            if name not in replaced:
+                # A model that returns from a worker process is not in that call any more.
+                state.pop(name, None)
         return state
 
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
         copied = super().__sklearn_clone__()
-        if is_of_plan(self):
-            copied._is_sent_by_plan = True
+        for name in ("_is_sent_by_plan", "_was_sent_without_seed"):
+            if getattr(self, name, False):
+                setattr(copied, name, True)
         return copied
 
     def __sklearn_tags__(self):
@@ -388,7 +392,7 @@ def _check_callers_of(estimator, occasion):
     Parameters
     ----------
     estimator : estimator
-    occasion : {"clone", "answer"}
+    occasion : {"clone", "send", "answer"}
 
     Returns
     -------

@@ -15,18 +15,32 @@ from types import FunctionType, ModuleType
 
 import numpy as np
 
+from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._known_callers import (
     FITS,
+    STUDY_ANSWERS,
+    copy_parts,
     holds_private,
     is_estimator,
     is_frozen,
     is_known,
     is_private,
+    is_step,
+    is_study,
     is_unread,
     known_caller,
+    nested_parts,
+    parts_in,
+    parts_of,
     passes_on,
+    repeats_rows,
 )
-from skdp._fitting._search_prices import price_of_container, price_of_search
+from skdp._fitting._search_prices import (
+    listed_values,
+    price_of_container,
+    price_of_search,
+    price_of_validation,
+)
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._warnings import warn_user
 
@@ -40,20 +54,32 @@ VALIDATION = "sklearn.model_selection._validation"
 FROZEN = "sklearn.frozen._frozen"
 TARGETS = "sklearn.compose._target"
 PARALLEL = "joblib.parallel"
-# Modules of Python's executors, whose threads run tasks of another thread that waits for them.
-EXECUTORS = frozenset({"concurrent.futures.thread", "concurrent.futures._base"})
+# Modules of Python's threads, executors and pools. Their threads run or send tasks of another
+# thread, which waits for them.
+EXECUTORS = frozenset(
+    "threading concurrent.futures.thread concurrent.futures.process concurrent.futures._base "
+    "multiprocessing.pool multiprocessing.queues".split()
+)
 # Modules that run the tasks of a worker; outside of these are no calls of the task's tool.
 RUNS_TASKS = frozenset(
     {"concurrent.futures.thread", "multiprocessing.pool", "joblib.externals.loky.process_executor"}
 )
 # Module of the functions that scikit-learn's tools send to joblib.
 SENT_BY_SKLEARN = "sklearn.utils.parallel"
-# Modules whose threads pickle tasks for worker processes.
-SENDS_TASKS = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
+# Modules of joblib whose threads pickle tasks for worker processes.
+SENDS_TASKS_OF_JOBLIB = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
+# Functions of Python, in threads of their own, that do so.
+SENDS_TASKS = frozenset(
+    {("multiprocessing.pool", "_handle_tasks"), ("multiprocessing.queues", "_feed")}
+)
 # Packages whose distributions draw numbers only.
 DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
 IF_PASSED_ON = "if it gives each row to each fit once, as it is, ignore this warning"
 RAW_STEPS = "has steps that learn from raw rows"
+REPEATED_FOLDS = (
+    "fits to folds that list rows more than once, so that a person's row counts repeatedly: use "
+    "cv=KFold(5, shuffle=True, random_state=0)"
+)
 INSTALLED = ("site-packages", "dist-packages")
 
 
@@ -73,6 +99,8 @@ class _WarningState:
         Problems of the candidates of a search; None before they were looked for.
     is_judged : bool
         True if the call was judged, so that answers of its estimators need no other judgment.
+    has_private_parts : bool
+        True if the parts of the tool were looked at and have no problem.
     """
 
     texts: set = field(default_factory=set)
@@ -80,6 +108,7 @@ class _WarningState:
     has_price: bool = False
     raw_candidates: list | None = None
     is_judged: bool = False
+    has_private_parts: bool = False
 
 
 # Name of the local variable in the frame of the call that stores the state. It ends with the call,
@@ -111,10 +140,10 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     on_raw_data : callable
         Function that returns the setting of the ledger, "warn" or "raise". It is called only if a
         problem was found.
-    occasion : {"fit", "clone", "answer"}
+    occasion : {"fit", "clone", "send", "answer"}
         Operation that is about to run. Tools clone or pickle an estimator before they send it to
-        workers, whose call stacks do not show the tool. "answer" is a prediction or transform: in
-        the `fit` of a tool it trains that tool.
+        workers, whose call stacks do not show the tool; "send" is such a pickle. "answer" is a
+        prediction or transform: in the `fit` of a tool it trains that tool.
 
     Raises
     ------
@@ -136,13 +165,49 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         raise estimator._refusal
     stack = _calls_around(sys._getframe(2))
     is_planned = is_of_plan(estimator) or bool(_inside_checked(stack.calls))
-    if occasion == "answer" and stack.calls and all(map(_is_judged, stack.calls)):
-        return is_planned
+    if occasion == "answer" and stack.calls:
+        if _is_in_study(stack.calls):
+            _judge_answer_in_study(estimator, stack, on_raw_data)
+            return is_planned
+        if all(map(_is_judged, stack.calls)):
+            return is_planned
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
         for call in stack.calls:
             _state_of(call).is_judged = True
     return is_planned
+
+
+def _is_in_study(calls):
+    """Return True if a study is around an answer, and no other tool that learns is inside it."""
+    rows = [known_caller(call.f_globals["__name__"], call.f_code.co_name) for call in calls]
+    return any(map(is_study, calls)) and all(
+        row is None or is_study(call) for row, call in zip(rows, calls, strict=True)
+    )
+
+
+def _judge_answer_in_study(estimator, stack, on_raw_data):
+    """Raise or warn if the function of a study asks a private model for predictions itself.
+
+    Fits and the tools inside the function are judged separately, and private scores are releases.
+    """
+    if not hasattr(estimator, "predict"):
+        return
+    frame = sys._getframe(3)
+    while frame is not None and frame is not stack.calls[0]:
+        if frame.f_code.co_name in FITS:
+            return
+        frame = frame.f_back
+    study = next(call for call in reversed(stack.calls) if is_study(call))
+    row = known_caller(study.f_globals["__name__"], study.f_code.co_name)
+    who = _public_name(study, row, stack.calls)
+    text = f"{who} around {type(estimator).__name__} {STUDY_ANSWERS}: {row.instead}"
+    if on_raw_data() == "raise":
+        raise ValueError(
+            f"{text}. Nothing was computed: this ledger was opened with on_raw_data='raise'"
+        )
+    with _warning:
+        _warn_once(text, study, [study], stack.calls)
 
 
 def is_of_plan(estimator):
@@ -202,15 +267,16 @@ def is_judged_before_copies(estimator, is_fitted):
 
 
 def is_sent_to_workers():
-    """Return True if the current pickle is a task for worker processes of joblib.
+    """Return True if the current pickle is a task for worker processes of joblib or Python.
 
-    joblib's threads pickle tasks only. Other pickles need no check.
+    Their threads pickle tasks only. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__") in SENDS_TASKS:
+        module = frame.f_globals.get("__name__")
+        if module in SENDS_TASKS_OF_JOBLIB or (module, frame.f_code.co_name) in SENDS_TASKS:
             return True
         frame = frame.f_back
     return False
@@ -229,7 +295,7 @@ def _calls_around(frame):
         waiting.append(frame)
         stack = _read_stack(frame)
         calls = calls + stack.calls
-        if direct is None:
+        if direct is None or _is_in_same_package(direct, stack.direct):
             direct = stack.direct
             is_outermost = stack.is_outermost
         else:
@@ -237,6 +303,21 @@ def _calls_around(frame):
     return replace(
         stack, calls=calls, direct=direct, is_outermost=is_outermost, waiting=tuple(waiting)
     )
+
+
+def _is_in_same_package(frame, outer):
+    """Return True if two calls are in one installed package, whose outer call the user made."""
+    if outer is None or not (_is_installed(frame) and _is_installed(outer)):
+        return False
+    return _module_of(frame).partition(".")[0] == _module_of(outer).partition(".")[0]
+
+
+def _module_of(frame):
+    """Return the name of a call's module, also if Python runs it as a program."""
+    module = frame.f_globals.get("__name__") or ""
+    if module == "__main__":
+        module = getattr(frame.f_globals.get("__spec__"), "name", module)
+    return module
 
 
 @dataclass(frozen=True)
@@ -276,11 +357,11 @@ def _read_stack(frame):
     batches = []
     package = None
     while frame is not None:
-        module = frame.f_globals.get("__name__") or ""
+        module = _module_of(frame)
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
             is_outermost = False
-        elif module == PARALLEL or module in SENDS_TASKS or module in EXECUTORS:
+        elif module == PARALLEL or module in SENDS_TASKS_OF_JOBLIB or module in EXECUTORS:
             batches.append(frame)
         elif direct is None and not passes_on(module) and not _is_fit_of_the_users(frame):
             direct = frame
@@ -335,7 +416,7 @@ def _find_waiting(stack, visited):
         None if there is no such call, as in a worker process.
     """
     tasks = [_pickles_of(frame) for frame in stack.batches]
-    of_executor = _executor_and_future(stack.batches)
+    of_executor = _senders_and_tasks(stack.batches)
     for thread, innermost in sys._current_frames().items():
         frame = innermost if thread not in visited else None
         while frame is not None:
@@ -351,27 +432,53 @@ def _find_waiting(stack, visited):
     return None
 
 
-def _executor_and_future(batches):
-    """Return the executor and the future of the task that a thread of an executor runs, if any."""
-    references = []
+def _senders_and_tasks(batches):
+    """Return objects of Python that only the thread of a task, and the one that waits, have.
+
+    These are the thread, the executor or the pool that runs or sends a task, and its future.
+    """
+    held = []
     for frame in batches:
-        if frame.f_globals.get("__name__") in EXECUTORS:
-            variables = frame.f_locals
+        module = frame.f_globals.get("__name__")
+        if module not in EXECUTORS:
+            continue
+        variables = frame.f_locals
+        if module == "threading":
+            held.append(variables.get("self"))
+        elif module == "multiprocessing.pool":
+            # The queues of the pool, in a thread that runs or sends its tasks.
+            held += [variables.get(name) for name in ("inqueue", "taskqueue")]
+        elif module == "multiprocessing.queues":
+            pending = getattr(
+                getattr(variables.get("onerror"), "__self__", None), "pending_work_items", {}
+            )
+            item = pending.get(getattr(variables.get("obj"), "work_id", None))
+            held.append(getattr(item, "future", None))
+        else:
             reference = variables.get("executor_reference")
-            references += [
+            held += [
                 reference() if callable(reference) else None,
                 getattr(variables.get("self"), "future", None),
             ]
-    return [value for value in references if value is not None]
+    return [value for value in held if value is not None]
 
 
 def _waits_for(frame, values):
-    """Return True if a call waits for an executor or a future, or if a known tool started it."""
+    """Return True if a call waits for one of some objects, or if a known tool started it."""
     module = frame.f_globals.get("__name__") or ""
     variables = frame.f_locals if module in EXECUTORS or is_known(module) else {}
     held = list(variables.values())
     for group in (variables.get("fs"), variables.get("futures")):
         held += list(group) if isinstance(group, list | tuple | set) else []
+    if module == "multiprocessing.pool":
+        if "taskqueue" in variables or "inqueue" in variables:
+            # Another thread of the pool.
+            return False
+        owner = variables.get("self")
+        # The result of `map_async` has the pool.
+        pool = getattr(owner, "_pool", None)
+        for holder in (owner, pool):
+            held += [getattr(holder, name, None) for name in ("_inqueue", "_taskqueue")]
     return any(value is other for value in values for other in held)
 
 
@@ -382,7 +489,7 @@ def _pickles_of(frame):
     """
     variables = frame.f_locals
     owner = variables.get("self")
-    if frame.f_globals.get("__name__") in SENDS_TASKS:
+    if frame.f_globals.get("__name__") in SENDS_TASKS_OF_JOBLIB:
         # An item of loky has a function. An item of a pool is a tuple with a wrapped function.
         owner = variables.get("obj")
         owner = owner[2] if isinstance(owner, tuple) and len(owner) > 2 else owner
@@ -429,7 +536,8 @@ def check_scored(estimator, scorer, on_raw_data):
             f"{name} scores a model that learns from raw rows, which its charge does not cover: "
             f"{steps}; score a private one, or FrozenEstimator(model) of a model of public rows"
         )
-    calls = _calls_around(sys._getframe(2)).calls
+    stack = _calls_around(sys._getframe(2))
+    calls = stack.calls
     for call in calls:
         function = call.f_code.co_name
         row = known_caller(call.f_globals["__name__"], function)
@@ -443,9 +551,16 @@ def check_scored(estimator, scorer, on_raw_data):
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
-    if calls:
+    direct = stack.direct if stack.direct is not None and _is_installed(stack.direct) else None
+    if direct is not None and (stack.is_outermost or not calls):
+        # A tool of scikit-learn, or another one, that skdp does not know by its fits.
+        with _warning:
+            _warn_once(f"{_name_of(direct)}: {text}", direct, [direct], calls)
+    elif calls:
         with _warning:
             _warn_once(text, calls[-1], [], calls)
+            # Later findings about the same candidates are covered.
+            _state_of(calls[-1]).is_complete = True
     else:
         warn_user(text, RawDataWarning, is_skipped=passes_on)
 
@@ -456,7 +571,7 @@ def _raw_scored_steps(estimator):
     if not raw:
         return []
     # The steps of a plan are private, or were declared public.
-    params = estimator.get_params() if hasattr(estimator, "get_params") else {}
+    params = nested_parts(estimator)
     planned = [part for part in (estimator, *params.values()) if _checks_its_steps(part)]
     # Steps may have been replaced since the fit.
     if any(_refusal_of_plan(plan) for plan in planned):
@@ -474,8 +589,12 @@ def _was_checked_by_fit(step):
     A class that the user wrote passes its rows on. For an unknown installed tool, the fit of the
     private estimator has warned.
     """
-    is_around_private = step.kind == "unknown" and holds_private(step.estimator)
-    return is_private(step.estimator) or is_around_private
+    if is_private(step.estimator):
+        return True
+    # A class may create its private estimators in `fit`.
+    fitted = getattr(step.estimator, "__dict__", {}).values()
+    inside = [part for value in fitted for _, part in parts_in("", value)]
+    return step.kind == "unknown" and any(map(holds_private, (step.estimator, *inside)))
 
 
 class RefusedScore:
@@ -541,6 +660,9 @@ def _judge(estimator, stack, on_raw_data, occasion):
         module = call.f_globals["__name__"]
         function = call.f_code.co_name
         row = known_caller(module, function)
+        if module == VALIDATION and occasion == "fit" and repeats_rows(call.f_locals):
+            who = _outer_name(call, calls)
+            findings.append((call, who, REPEATED_FOLDS, True))
         if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
             others.append((call, row))
             continue
@@ -551,6 +673,13 @@ def _judge(estimator, stack, on_raw_data, occasion):
             if refusal:
                 who = _public_name(call, row, calls)
                 findings.append((call, who, f"{refusal}: {row.instead}", True))
+            # A tool may put its estimator into a pipeline that was not checked with the tool.
+            inner = call.f_locals.get("estimator") if row is not None else None
+            is_built = inner is not None and not any(inner is part for part in _judged_parts(calls))
+            if is_built and not any(p.startswith(RAW_STEPS) for _, _, p, _ in findings):
+                steps = _raw_steps(inner)
+                if steps:
+                    findings.append(_finding_of_steps(call, _outer_name(call, calls), steps))
             continue
         title = _public_name(call, row, calls)
         # A finding about the steps of a pipeline covers the pipelines inside it.
@@ -560,13 +689,15 @@ def _judge(estimator, stack, on_raw_data, occasion):
         findings += _findings_of(call, row, title, occasion, skips_steps, calls)
     is_unknown = direct is not None and _is_installed(direct)
     # A clone alone does not show the purpose of a tool.
-    if findings and occasion == "clone":
+    if findings and occasion in ("clone", "send"):
         outer_findings = []
         for call, row in others:
             title = _public_name(call, row, calls)
             outer_findings += _findings_of(call, row, title, occasion, True, calls)
         findings = outer_findings + findings
-    if is_unknown and (occasion == "fit" or findings):
+    # A pickle of an unfitted estimator for a worker process is for its fit.
+    is_for_fit = occasion == "fit" or (occasion == "send" and not hasattr(estimator, "privacy_"))
+    if is_unknown and (is_for_fit or findings):
         findings += _unknown_caller(direct, estimator)
     price = _price_of_searches(calls, occasion)
     if not findings:
@@ -603,8 +734,15 @@ def _price_of_searches(calls, occasion):
         state = _state_of(call)
         if state.has_price or not _keeps_state(call):
             continue
+        if call.f_globals["__name__"] == VALIDATION:
+            # It clones its estimator, or reads its tags, before the first fit.
+            state.has_price = True
+            price = price_of_validation(function, call.f_locals)
+            if price is not None:
+                _check_price(function, price)
+            continue
         # A search clones its estimator before each fit: nothing is charged before the first clone.
-        if occasion == "clone" and function == "fit":
+        if occasion in ("clone", "send") and function == "fit":
             state.has_price = True
             price = price_of_search(subject, call.f_locals.get("X"))
             if price is not None:
@@ -724,6 +862,8 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
     fits = is_validation or (subject is not None and function in FITS)
     # Tools for several targets give each fit one of them.
     y = None if _splits_targets(subject) else variables.get("Y", variables.get("y"))
+    if module in CONTAINERS and occasion == "fit":
+        findings += _weight_findings(call, name)
     # A frozen step of a pipeline is only asked for its answers.
     is_only_asked = occasion == "answer" and module not in CONTAINERS
     if is_only_asked or skips_steps or not fits:
@@ -734,18 +874,38 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
         steps = _raw_steps(subject, is_calling=True, leave_out=leave_out, y=y)
     elif module == TARGETS:
         steps = _raw_steps(subject, is_calling=True, y=y)
-    elif findings or occasion == "clone":
+    elif findings or occasion in ("clone", "send") or not _state_of(call).has_private_parts:
         # The pipeline inside a tool is checked with the tool, before its fits. Worker processes
-        # cannot tell the user about its steps.
+        # cannot tell the user about its steps. Some tools fit their members without a clone.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
-        steps = _raw_steps(inner, y=y)
-        steps += _raw_candidates(call, calls, inner, y) + _raw_in_members(subject, y)
+        steps = _raw_in_members(subject, y)
+        # A class of the user may create the private estimator that is being fitted.
+        if findings or occasion in ("clone", "send") or holds_private(inner):
+            steps = _raw_steps(inner, y=y) + _raw_candidates(call, calls, inner, y) + steps
+        _state_of(call).has_private_parts = not steps
     else:
         steps = []
     if steps:
-        words = "; ".join(text for text, _ in steps)
-        findings.append((call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)))
+        findings.append(_finding_of_steps(call, name, steps))
     return findings
+
+
+def _finding_of_steps(call, name, steps):
+    words = "; ".join(text for text, _ in steps)
+    return call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)
+
+
+def _judged_parts(calls):
+    """Return the estimators that tools around a fit tune, which are checked with these tools."""
+    subjects = [_subject(call.f_locals) for call in calls]
+    return [getattr(subject, "estimator", None) for subject in subjects if subject is not None]
+
+
+def _outer_name(call, calls):
+    """Return the name of the outermost tool around a function of scikit-learn's validation."""
+    outer = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name)]
+    row = known_caller(outer[-1].f_globals["__name__"], outer[-1].f_code.co_name) if outer else None
+    return _public_name(outer[-1], row, calls) if outer else _name_of(call)
 
 
 def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
@@ -767,9 +927,9 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
     list of (str, bool)
         Text about the problem of a step, and True if its fit would be refused.
     """
-    if not hasattr(estimator, "get_params") or not _step_readers or _checks_its_steps(estimator):
+    if not is_step(estimator) or not _step_readers or _checks_its_steps(estimator):
         return []
-    params = estimator.get_params()
+    params = nested_parts(estimator)
     problems = []
     for step in _step_readers[0](estimator, with_fitted=True):
         # Containers of private estimators are checked below, and planned steps were checked by the
@@ -784,7 +944,7 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
                 advice = f", a tool of {package} that skdp does not know ({IF_PASSED_ON})"
         if is_judged or any(map(_checks_its_steps, _holders(step.name, params))):
             continue
-        if hasattr(step.estimator, "fit"):
+        if is_step(step.estimator):
             title = "func or inverse_func of " * is_of_targets + _title(step.estimator, step.name)
             repeats_rows = hasattr(step.estimator, "fit_resample")
             problems.append((title + advice, repeats_rows))
@@ -843,7 +1003,7 @@ def _candidates_of(call, calls):
     """
     variables = call.f_locals
     if "param_name" in variables and "param_range" in variables:
-        values = _listed_values(variables["param_range"])
+        values = listed_values(variables["param_range"])
         return [{variables["param_name"]: value} for value in values], call
     subject = _subject(variables)
     for inner in calls:
@@ -856,7 +1016,7 @@ def _candidates_of(call, calls):
 def _listed_candidates(search):
     """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
     return [
-        {name: value} for name, values in _grid_items(search) for value in _listed_values(values)
+        {name: value} for name, values in _grid_items(search) for value in listed_values(values)
     ]
 
 
@@ -883,15 +1043,8 @@ def _drawn_candidates(search, estimator):
         is_drawn = hasattr(values, "rvs") and not hasattr(values, "__len__")
         draws_numbers = type(values).__module__.partition(".")[0] in DRAW_NUMBERS
         is_of_private = is_private(params.get(name.rpartition("__")[0], estimator))
-        if is_drawn and not (draws_numbers or _listed_values(values) or is_of_private):
+        if is_drawn and not (draws_numbers or listed_values(values) or is_of_private):
             yield name, type(values).__name__
-
-
-def _listed_values(values):
-    """Return the values in a list, an array or a categorical distribution; () of others."""
-    for name in ("choices", "categories"):
-        values = getattr(values, name, values)
-    return values if isinstance(values, list | tuple | np.ndarray) else ()
 
 
 def _raw_candidates(call, calls, estimator, y):
@@ -946,7 +1099,7 @@ def _problems_of_candidates(candidates, estimator, y):
         relevant = {
             name: value
             for name, value in candidate.items()
-            if is_estimator(value)
+            if is_step(value)
             or any(holder in candidate for holder in _outer_names(name))
             or not is_private(params.get(name.rpartition("__")[0], estimator))
         }
@@ -977,9 +1130,9 @@ def _raw_with(estimator, values, y):
     """Return the problems of an estimator with other parameter values, as `_raw_steps` does."""
     if not values:
         return []
-    changed = _copy_parts(estimator)
+    changed = copy_parts(estimator)
     try:
-        changed.set_params(**{name: _copy_parts(value) for name, value in values.items()})
+        changed.set_params(**{name: copy_parts(value) for name, value in values.items()})
     except (TypeError, ValueError, AttributeError):
         # The search refuses names and values that do not fit.
         return []
@@ -999,37 +1152,49 @@ def _refusal_of_plan(container):
     return ""
 
 
-def _copy_parts(value):
-    """Return a copy of an estimator and of those inside it, so that `set_params` changes no other.
+def _raw_in_members(tool, y):
+    """Return the problems inside the models that a tool was given, as `_raw_steps` does.
 
-    Everything else is shared. `clone` would ask the private estimators to be judged again.
+    Earlier models must not be charged before these are found. Models without a private estimator
+    are covered by the entry of their tool, and the parameter `estimator` is checked with the call.
     """
-    if type(value) in (list, tuple):
-        return type(value)(map(_copy_parts, value))
-    if not is_estimator(value) or is_frozen(value):
-        return value
-    copied = object.__new__(type(value))
-    vars(copied).update(vars(value))
-    for name, part in value.get_params(deep=False).items():
-        vars(copied)[name] = _copy_parts(part)
-    return copied
-
-
-def _raw_in_members(ensemble, y):
-    """Return the problems inside the members of an ensemble, as `_raw_steps` does.
-
-    Earlier members must not be charged before these are found. Members without a private estimator
-    are covered by the entry of their ensemble.
-    """
-    members = getattr(ensemble, "estimators", None)
-    pairs = [pair for pair in members or () if isinstance(pair, tuple) and len(pair) == 2]
-    pairs.append(("final_estimator", getattr(ensemble, "final_estimator", None)))
+    if tool is None:
+        return []
     return [
         (f"{text} of the member {name!r}", refused)
-        for name, member in pairs
-        if holds_private(member) and not is_frozen(member)
+        for name, member in parts_of(tool)
+        if name != "estimator" and holds_private(member) and not is_frozen(member)
         for text, refused in _raw_steps(member, y=y)
     ]
+
+
+def _weight_findings(call, name):
+    """Return a finding if a pipeline passes `sample_weight` to a private step, which refuses it.
+
+    The steps before it would have been charged.
+    """
+    variables = call.f_locals
+    passed = {**(variables.get("params") or {}), **(variables.get("fit_params") or {})}
+    weighted = [
+        param.rpartition("__")[0]
+        for param, value in passed.items()
+        if param.endswith("__sample_weight") and value is not None
+    ]
+    parts = nested_parts(_subject(variables)) if weighted else {}
+    for step in weighted:
+        part = parts.get(step)
+        # An ensemble of scikit-learn passes weights to all of its members.
+        is_ensemble = holds_private(part) and type(part).__module__.startswith("sklearn.ensemble")
+        if is_private(part) or is_ensemble:
+            return [
+                (
+                    call,
+                    name,
+                    f"passes {step}__sample_weight to {_title(part, step)}: {NO_WEIGHTS}",
+                    True,
+                )
+            ]
+    return []
 
 
 def _holders(name, params):
@@ -1104,9 +1269,9 @@ def _is_inside(frame, outer):
 
 def _unknown_caller(direct, estimator):
     """Return the finding about a tool that is not in the table."""
-    package = direct.f_globals["__name__"].partition(".")[0]
+    package = _module_of(direct).partition(".")[0]
     who = f"{_name_of(direct)} of {package}"
-    if _sets_seed(_subject(direct.f_locals), estimator):
+    if _sets_seed(direct, estimator):
         problem = (
             "sets the seed of the noise, which can be read from the fitted model: use a tool "
             "that leaves random_state=None unchanged, such as VotingClassifier"
@@ -1119,11 +1284,23 @@ def _unknown_caller(direct, estimator):
     return [(direct, who, problem, False)]
 
 
-def _sets_seed(subject, estimator):
+def _sets_seed(direct, estimator):
     """Return True if a tool set the seed of an estimator that the user left without a seed."""
-    if getattr(estimator, "random_state", None) is None or not hasattr(subject, "get_params"):
+    if getattr(estimator, "random_state", None) is None:
         return False
-    same = [part for part in subject.get_params().values() if type(part) is type(estimator)]
+    if getattr(estimator, "_was_sent_without_seed", False):
+        # It had no seed when it was sent to this worker process.
+        return True
+    variables = direct.f_locals
+    # The tool's models, or the arguments of its function.
+    code = direct.f_code
+    given = []
+    for name in code.co_varnames[: code.co_argcount]:
+        value = variables.get(name)
+        parts = parts_of(value) if name == "self" else parts_in(name, value)
+        for _, part in parts:
+            given += [part, *nested_parts(part).values()]
+    same = [part for part in given if type(part) is type(estimator)]
     return bool(same) and all(getattr(part, "random_state", None) is None for part in same)
 
 
@@ -1139,13 +1316,22 @@ def _name_of(call):
     return call.f_code.co_name if subject is None else type(subject).__name__
 
 
+# Names of the functions that decorators put around others.
+DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper".split())
+
+
 def _public_name(call, row, calls):
-    """Return the name of a tool; for a private function, the name of its outermost public call."""
+    """Return the name of a tool; for an inner or private function, that of its public call.
+
+    A private function is called by the outermost public call of its entry. An entry about all
+    functions of a package also covers inner functions and classes, which have public names.
+    """
     name = _name_of(call)
-    if not name.startswith("_") or row is None:
+    if row is None or (not name.startswith("_") and row.functions is not None):
         return name
     of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is row]
-    return next((n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_")), name)
+    names = (n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_"))
+    return next((n for n in names if n not in DECORATORS), name)
 
 
 def _is_error():

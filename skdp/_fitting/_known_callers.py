@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
+from inspect import Parameter, signature
 from numbers import Integral
 from types import GeneratorType
 
@@ -11,14 +12,20 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold
 
 from skdp.exceptions import LedgerError
+
+VAR_POSITIONAL = Parameter.VAR_POSITIONAL
+VAR_KEYWORD = Parameter.VAR_KEYWORD
 
 # Splitters whose folds depend on row indices only.
 INDEX_SPLITTERS = frozenset(
     "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit "
     "PersonKFold _CVIterableWrapper".split()
 )
+# Splitters that draw the rows of a fold with replacement.
+BOOTSTRAP_SPLITTERS = ("BootstrapOutOfBag", "Bootstrap")
 # Methods and functions in which a tool learns from its rows.
 FITS = frozenset(
     "fit _fit fit_transform fit_predict partial_fit _partial_fit fit_resample conformalize "
@@ -99,10 +106,10 @@ def is_private(value):
 
 
 def holds_private(value):
-    """Return True for a private estimator, or one with a private estimator as parameter."""
-    if not is_estimator(value):
+    """Return True for a private estimator, or a step or model that has one inside it."""
+    if not is_step(value):
         return False
-    return is_private(value) or any(map(is_private, value.get_params().values()))
+    return is_private(value) or any(map(is_private, nested_parts(value).values()))
 
 
 def is_frozen(value):
@@ -113,6 +120,134 @@ def is_frozen(value):
 def is_estimator(value):
     """Return True for an estimator that is not a class."""
     return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
+
+
+# Methods of the objects that can be steps of a pipeline. Some classes have no `get_params`.
+# Maximum number of values of a list among which steps are looked for. Lists of rows are longer.
+MAX_PARTS = 1000
+STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
+
+
+def is_step(value):
+    """Return True for an object that a pipeline or an ensemble can fit or apply to rows."""
+    if value is None or isinstance(value, type | str | float | int | np.ndarray):
+        return False
+    # Some objects have every attribute, such as the data ops of skrub, so the class is asked. Data
+    # frames have `transform`, too.
+    kind = type(value)
+    return any(hasattr(kind, method) for method in STEP_METHODS) and not hasattr(kind, "iloc")
+
+
+def parts_of(value):
+    """Yield the names and the values of the steps and models that an object was given.
+
+    They are found by their methods, in any parameter of the constructor, and in lists, tuples and
+    dictionaries of such. An object that does not store its parameters under their names is searched
+    in all of its attributes, without fitted ones.
+
+    Parameters
+    ----------
+    value : object
+
+    Yields
+    ------
+    name : str
+        Name of the parameter, followed by names or positions inside lists and dictionaries.
+    part : object
+    """
+    for name, param in _constructor_params(value).items():
+        yield from parts_in(name, param)
+
+
+def parts_in(name, value):
+    """Yield the names and the values of the steps and models in one parameter; see `parts_of`."""
+    if is_step(value):
+        yield name, value
+    elif type(value) is dict:
+        # The lists in a dictionary are candidates of a search.
+        for key, item in value.items():
+            if is_step(item):
+                yield f"{name}[{key!r}]", item
+    elif type(value) in (list, tuple):
+        for i, item in enumerate(value[:MAX_PARTS]):
+            # Steps are pairs (name, step), or triples that also contain columns.
+            is_named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
+            if is_named and is_step(item[1]):
+                yield item[0], item[1]
+            else:
+                yield from parts_in(f"{name}[{i}]", item)
+
+
+def _constructor_params(value):
+    """Return the parameters of an object by name, as `get_params(deep=False)` does."""
+    if hasattr(type(value), "get_params"):
+        try:
+            return value.get_params(deep=False)
+        except (TypeError, AttributeError):
+            pass
+    attributes = getattr(value, "__dict__", {})
+    names = _constructor_names(type(value))
+    if names is not None and all(name in attributes for name in names):
+        return {name: attributes[name] for name in names}
+    return {name: item for name, item in attributes.items() if not name.endswith("_")}
+
+
+@cache
+def _constructor_names(kind):
+    """Return the names of a constructor's parameters; None if it takes arbitrary ones."""
+    try:
+        parameters = list(signature(kind).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if any(parameter.kind in (VAR_POSITIONAL, VAR_KEYWORD) for parameter in parameters):
+        return None
+    return tuple(parameter.name for parameter in parameters)
+
+
+def nested_parts(value):
+    """Return the steps and models inside an object at any depth, by their names.
+
+    Parameters of private estimators are left out.
+    """
+    found = {}
+    _add_nested_parts(value, "", found, {id(value)})
+    return found
+
+
+def _add_nested_parts(value, prefix, found, visited):
+    for name, part in parts_of(value):
+        path = f"{prefix}{name}"
+        # A list may contain one object several times, and objects may contain each other.
+        if id(part) in visited:
+            found.setdefault(path, part)
+            continue
+        found[path] = part
+        if not is_private(part):
+            _add_nested_parts(part, f"{path}__", found, visited | {id(part)})
+
+
+def copy_parts(value):
+    """Return a copy of an estimator and of those inside it, so that `set_params` changes no other.
+
+    Everything else is shared. `clone` would ask the private estimators to be judged again.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(map(copy_parts, value))
+    if not is_estimator(value) or is_frozen(value):
+        return value
+    copied = object.__new__(type(value))
+    vars(copied).update(vars(value))
+    for name, part in value.get_params(deep=False).items():
+        vars(copied)[name] = copy_parts(part)
+    return copied
+
+
+def learns_raw(part):
+    """Return True for a model or step without a private one inside it that learns when fitted."""
+    if is_frozen(part) or not hasattr(part, "fit") or holds_private(part):
+        return False
+    # A class can declare that its fits are charged, or learn nothing.
+    return vars(type(part)).get("__skdp_kind__") not in ("private", "stateless", "declared")
 
 
 def _is_private_scorer(scoring):
@@ -172,8 +307,15 @@ def _folds_problem(cv, estimator, scoring=None):
             "(use cv=PersonKFold(k))"
         )
     if _splits_by_values(cv, estimator):
-        return "splits the rows by folds that depend on their labels"
+        is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
+        more = ", or in which rows may repeat" if is_unknown else ""
+        may = "may depend" if is_unknown else "depend"
+        return f"splits the rows by folds that {may} on their labels{more}"
     return ""
+
+
+def _is_of_sklearn(value):
+    return type(value).__module__.partition(".")[0] == "sklearn"
 
 
 def _splits_by_values(cv, estimator):
@@ -291,6 +433,11 @@ def _repeated_rows(variables):
     cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
     # scikit-learn wraps listed folds in an object with a `split` method.
     folds = getattr(cv, "cv", cv)
+    if _is_of_classes(_splitter_of(cv), *BOOTSTRAP_SPLITTERS):
+        return (
+            f"gets the folds of {type(_splitter_of(cv)).__name__}, which repeat rows, so that a "
+            "person's row counts repeatedly"
+        )
     is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
     if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
         return "gets folds that list rows more than once, so that a person's row counts repeatedly"
@@ -315,6 +462,12 @@ def _unread_folds(variables):
             "folds, or a splitter)"
         )
     return _repeated_rows(variables)
+
+
+def repeats_rows(variables):
+    """Return True if the rows of one fold's fit, which a function of scikit-learn got, repeat."""
+    train = variables.get("train")
+    return isinstance(train, list | tuple | np.ndarray) and _repeats(train)
 
 
 def _is_fold(value):
@@ -371,10 +524,9 @@ def _prediction_problem(variables):
 
 def _raw_members(variables):
     """Return the problem of an ensemble's members that are not private, or ""."""
-    members = getattr(variables.get("self"), "estimators", None) or ()
-    raw = [(name, m) for name, m in members if is_estimator(m) and not holds_private(m)]
-    learning = [name for name, member in raw if not is_frozen(member)]
-    fitted = [name for name, member in raw if is_frozen(member)]
+    members = list(parts_in("estimators", getattr(variables.get("self"), "estimators", None)))
+    learning = [name for name, member in members if learns_raw(member)]
+    fitted = [name for name, m in members if is_frozen(m) and not holds_private(m)]
     problems = []
     if learning:
         problems.append(f"has members {learning} that learn from raw rows without privacy")
@@ -523,14 +675,26 @@ def _selection_problem(variables):
 def _econml_problem(variables):
     """Return the problem of an estimator of econml, or "" if all its models are private."""
     owner = variables.get("self")
+    if owner is None:
+        # A function inside the fit of an estimator, which was checked.
+        return ""
     if not _is_of_classes(owner, "SLearner", "TLearner", "XLearner"):
         return "computes its final stage, or its weights, from raw rows"
-    raw = []
-    for name in ("overall_model", "models", "cate_models", "propensity_model"):
-        models = getattr(owner, name, None)
-        for model in models if isinstance(models, list | tuple) else [models]:
-            if is_estimator(model) and not holds_private(model) and not is_frozen(model):
-                raw.append(name)
+    return _raw_parts_problem(variables)
+
+
+def _raw_parts_problem(variables):
+    """Return the problem of models in any parameter of a tool that are not private, or ""."""
+    owner = variables.get("self")
+    if owner is None:
+        return ""
+    # mlxtend can leave out the fits of all models but the last one.
+    is_prefit = getattr(owner, "fit_base_estimators", True) is False
+    raw = [
+        name
+        for name, part in parts_of(owner)
+        if learns_raw(part) and (name.startswith("meta_") or not is_prefit)
+    ]
     return f"fits its {' and '.join(dict.fromkeys(raw))} to raw rows" if raw else ""
 
 
@@ -564,29 +728,47 @@ def _causalml_problem(variables):
     owner = variables.get("self")
     names = ("BaseSLearner", "BaseTLearner", "BaseSRegressor", "BaseTRegressor")
     if _is_of_classes(owner, *names, "BaseSClassifier", "BaseTClassifier"):
-        return ""
+        return _raw_parts_problem(variables)
     return "fits its propensity model, or its last stage, to raw rows"
-
-
-def _raw_last_stage(name):
-    """Return a `problem` function of tools whose last stage learns from rows unless private."""
-
-    def problem(variables):
-        is_charged = holds_private(getattr(variables.get("self"), name, None))
-        return "" if is_charged else f"fits its {name} to raw rows"
-
-    return problem
 
 
 def _stacked_folds_problem(variables):
     owner = variables.get("self")
-    problems = [_raw_last_stage("meta_classifier")(variables)]
+    problems = [_raw_parts_problem(variables)]
     cv = getattr(owner, "cv", None)
     if getattr(owner, "stratify", False) or (
         not isinstance(cv, Integral) and _splits_by_values(cv, 0)
     ):
         problems.append("splits the rows by folds that depend on their labels")
     return " and ".join(filter(None, problems))
+
+
+_RAW_SCORES = "publishes or chooses by scores of the raw rows"
+
+
+# Selections of feature-engine that read nothing but scores and importances of their model.
+_SCORED_SELECTIONS = (
+    "RecursiveFeatureElimination",
+    "RecursiveFeatureAddition",
+    "SelectBySingleFeaturePerformance",
+)
+
+
+def _feature_engine_problem(variables):
+    """Return the problem of a selection of feature-engine, or ""."""
+    is_scored = _is_of_classes(variables.get("self"), *_SCORED_SELECTIONS)
+    return _score_problem(variables) if is_scored else _RAW_SCORES
+
+
+def _paired_test_problem(variables):
+    """Return the problem of a test that compares two models by their scores, or "".
+
+    mlxtend's tests split the rows by their numbers, without labels.
+    """
+    scoring = variables.get("scoring")
+    if not _is_private_scorer(scoring):
+        return _RAW_SCORES
+    return _folds_problem(KFold(), None, scoring)
 
 
 def _autolog_problem(variables):
@@ -604,7 +786,6 @@ def _autolog_problem(variables):
 
 
 _MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabeled by other rows"
-_RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
 _SEARCH = KnownCaller(_RAW_SCORES, PRIVATE_SEARCH, problem=_score_problem, refusal=_scores_refusal)
 
@@ -631,7 +812,26 @@ _RAW_EFFECT = KnownCaller(
 )
 
 # A study calls functions of the user, which are checked separately, once for all trials.
-_STUDY = KnownCaller("", "", problem=lambda variables: "", functions=None)
+_STUDY = KnownCaller(
+    "",
+    "return score(model, X, y) of score = make_dp_scorer(...); if these rows are public, ignore "
+    "this warning",
+    problem=lambda variables: "",
+    functions=None,
+)
+# Problem of a study whose function asks a private model for predictions outside of other tools.
+STUDY_ANSWERS = "compares trials by predictions for rows, and so publishes or chooses by raw scores"
+
+# The tests call inner functions, which need no judgment of their own.
+_PAIRED_TEST = KnownCaller(
+    _RAW_SCORES,
+    "give it scoring=make_dp_scorer(...)",
+    problem=_paired_test_problem,
+    functions=frozenset(
+        "combined_ftest_5x2cv paired_ttest_5x2cv paired_ttest_kfold_cv "
+        "paired_ttest_resampled".split()
+    ),
+)
 
 # Keys are "module:function", or prefixes of module names, of which the longest applies.
 CALLERS = {
@@ -772,6 +972,7 @@ CALLERS = {
     "optuna.integration": _SEARCH,
     "sklearn_genetic": _SEARCH,
     "skopt": _SEARCH,
+    "skopt.optimizer": _STUDY,
     "dask_ml.model_selection": _SEARCH,
     "mapie": KnownCaller(
         "keeps a raw residual, or score, of each row and computes its intervals from them",
@@ -862,33 +1063,45 @@ CALLERS = {
     "feature_engine": KnownCaller(
         _RAW_SCORES, "use SelectFromModel, which chooses by released coefficients", functions=None
     ),
+    "feature_engine.selection": KnownCaller(
+        _RAW_SCORES,
+        "use SelectFromModel, which chooses by released coefficients, or give "
+        "RecursiveFeatureElimination, RecursiveFeatureAddition or "
+        "SelectBySingleFeaturePerformance scoring=make_dp_scorer(...) and cv=KFold(5, "
+        "shuffle=True, random_state=0)",
+        problem=_feature_engine_problem,
+        refusal=_repeated_rows,
+    ),
     # Its steps are checked separately.
     "feature_engine.pipeline": KnownCaller("", "", problem=lambda variables: ""),
     "mlxtend": KnownCaller(
         _RAW_SCORES, "use dp_cross_val_score or DPGridSearchCV", functions=None, name="mlxtend"
     ),
-    "mlxtend.classifier.ensemble_vote": KnownCaller("", "", problem=lambda variables: ""),
+    "mlxtend.classifier.ensemble_vote": KnownCaller(
+        "", "use private estimators for all members", problem=_raw_parts_problem
+    ),
     "mlxtend.classifier.stacking_classification": KnownCaller(
         "",
-        "give it a private meta_classifier, or use VotingClassifier of private estimators",
-        problem=_raw_last_stage("meta_classifier"),
+        "give it private classifiers and a private meta_classifier, or use VotingClassifier of private estimators",
+        problem=_raw_parts_problem,
     ),
     "mlxtend.classifier.stacking_cv_classification": KnownCaller(
         "",
-        "give it a private meta_classifier, stratify=False and an int as cv, or use "
+        "give it private classifiers, a private meta_classifier, stratify=False and an int as cv, "
+        "or use "
         "VotingClassifier of private estimators",
         problem=_stacked_folds_problem,
         refusal=_repeated_rows,
     ),
     "mlxtend.regressor.stacking_regression": KnownCaller(
         "",
-        "give it a private meta_regressor, or use VotingRegressor of private estimators",
-        problem=_raw_last_stage("meta_regressor"),
+        "give it private regressors and a private meta_regressor, or use VotingRegressor of private estimators",
+        problem=_raw_parts_problem,
     ),
     "mlxtend.regressor.stacking_cv_regression": KnownCaller(
         "",
-        "give it a private meta_regressor, or use VotingRegressor of private estimators",
-        problem=_raw_last_stage("meta_regressor"),
+        "give it private regressors and a private meta_regressor, or use VotingRegressor of private estimators",
+        problem=_raw_parts_problem,
         refusal=_repeated_rows,
     ),
     "mlxtend.feature_selection": KnownCaller(
@@ -897,6 +1110,8 @@ CALLERS = {
         problem=_score_problem,
         refusal=_repeated_rows,
     ),
+    "mlxtend.evaluate.f_test": _PAIRED_TEST,
+    "mlxtend.evaluate.ttest": _PAIRED_TEST,
     "mlxtend.evaluate.bias_variance_decomp": KnownCaller(
         "draws rows again and again, so that a person's row counts repeatedly",
         "use dp_cross_val_score",
@@ -979,9 +1194,16 @@ def known_caller(module, function):
     return None
 
 
+def is_study(call):
+    """Return True for a call of a tool that compares the results of a function of the user."""
+    return known_caller(call.f_globals["__name__"], call.f_code.co_name) is _STUDY
+
+
 @cache
 def passes_on(module):
     """Return True if functions of a module only call others, with unchanged rows."""
-    if module.partition(".")[0] in RUNNERS or is_known(module):
+    package = module.partition(".")[0]
+    # Python's own threads, pools and context managers run functions of others.
+    if package in RUNNERS or package in sys.stdlib_module_names or is_known(module):
         return True
     return any(module == name or module.startswith(name + ".") for name in PASSES_ON)

@@ -1,15 +1,21 @@
-"""Total charges of searches of other libraries, computed before their first fit."""
+"""Charges of searches and validations of other libraries, computed before their first fit."""
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from numbers import Integral
+
+import numpy as np
 
 from skdp._fitting._known_callers import (
     INDEX_SPLITTERS,
-    holds_private,
+    copy_parts,
     is_estimator,
     is_frozen,
     is_private,
+    is_step,
+    nested_parts,
+    parts_of,
 )
 
 # Estimators that fit each private estimator inside them once.
@@ -18,11 +24,17 @@ FIT_ONCE = frozenset(
     "VotingRegressor SelectFromModel FixedThresholdClassifier FrozenEstimator SplitPipeline "
     "SplitFeatureUnion SplitColumnTransformer".split()
 )
+# Stacks fit their members once for all rows and once for each fold.
+STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
+# Maximum number of settings of a search whose charges are computed one by one.
+MAX_SETTINGS = 200
+# Parameters of a private estimator that change its charge.
+PRICES = ("epsilon", "delta", "accountant")
 
 
 @dataclass(frozen=True)
 class SearchPrice:
-    """Total charge of a search.
+    """Total charge of a search or a validation.
 
     Parameters
     ----------
@@ -51,12 +63,56 @@ class SearchPrice:
 
 
 @dataclass(frozen=True)
-class _Runs:
-    """Number of fits and of scores of the estimator that a search tunes."""
+class _Charge:
+    """Charge of one or several fits: a lower bound if `is_exact` is False."""
 
-    n_fits: int
-    n_scores: int
+    epsilon: float = 0.0
+    delta: float = 0.0
+    n_fits: int = 0
     is_exact: bool = True
+
+    def __add__(self, other):
+        return _Charge(
+            self.epsilon + other.epsilon,
+            self.delta + other.delta,
+            self.n_fits + other.n_fits,
+            self.is_exact and other.is_exact,
+        )
+
+    def times(self, factor, is_exact=True):
+        """Return the charge of a number of runs."""
+        return _Charge(
+            factor * self.epsilon,
+            factor * self.delta,
+            factor * self.n_fits,
+            is_exact and self.is_exact,
+        )
+
+
+# Charge of fits about which nothing is known.
+_UNKNOWN = _Charge(is_exact=False)
+
+
+@dataclass(frozen=True)
+class _Runs:
+    """Runs of the estimator that a search tunes.
+
+    Parameters
+    ----------
+    n_scored : int
+        Number of fits of each candidate that are scored, or of all candidates together.
+    n_refits : int
+        Number of fits that are not scored.
+    is_exact : bool
+        False if there may be more.
+    n_candidates : int or None
+        Number of candidates that a random search draws; None if all settings are tried.
+    """
+
+    n_scored: int
+    n_refits: int = 0
+    is_exact: bool = True
+    n_candidates: int | None = None
 
 
 def price_of_search(search, X):
@@ -72,56 +128,16 @@ def price_of_search(search, X):
     Returns
     -------
     SearchPrice or None
-        None if the total is unknown: without an accountant, with several accountants, if charges
-        do not simply add up, or if candidates differ in epsilon or are estimators.
+        None if nothing is known: without an accountant, with several accountants, or if charges
+        do not simply add up.
     """
-    # Classes of other libraries may have the same names.
-    class_names = {cls.__name__ for cls in type(search).__mro__ if _is_of_counted_package(cls)}
-    count_runs = None
-    for name, function in RUN_COUNTS.items():
-        if name in class_names:
-            count_runs = function
-            break
-    if count_runs is None:
+    if _count_runs_of(search) is None:
         return None
-    n_splits = _number_of_splits(search.cv, X)
-    if n_splits is None:
+    accountant = _accountant_of(search)
+    if accountant is None:
         return None
-    runs = count_runs(search, n_splits, X)
-    if runs is None:
-        return None
-    params = {"": search.estimator, **search.estimator.get_params()}
-    # Frozen estimators were charged when they were fitted.
-    frozen = [name for name, value in params.items() if is_frozen(value)]
-    frozen_prefixes = tuple(f"{name}__" if name else "" for name in frozen)
-    estimators = [v for name, v in params.items() if not name.startswith(frozen_prefixes)]
-    private = list({id(value): value for value in estimators if is_private(value)}.values())
-    scoring = search.scoring
-    scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
-    scorers = [scorer for scorer in scorers if getattr(scorer, "releases_privately", False)]
-    accountants = {id(value.accountant): value.accountant for value in (*private, *scorers)}
-    accountant = next(iter(accountants.values()), None)
-    if len(accountants) != 1 or getattr(accountant, "composition", None) != "basic":
-        return None
-    # Other containers may fit their estimators several times, maybe depending on the labels, as
-    # one-against-rest does. The total is then a lower bound.
-    containers = [value for value in estimators if holds_private(value) and not is_private(value)]
-    fits_once = all(type(container).__name__ in FIT_ONCE for container in containers)
-    # An encoder of declared categories charges nothing.
-    charged = [value for value in private if not getattr(value, "_may_release_nothing", False)]
-    n_scores = runs.n_scores * (1 + bool(getattr(search, "return_train_score", False)))
-    totals = {}
-    for name in ("epsilon", "delta"):
-        per_fit = sum(getattr(value, name, 0.0) or 0.0 for value in charged)
-        per_score = sum(getattr(scorer, name, 0.0) or 0.0 for scorer in scorers)
-        totals[name] = runs.n_fits * per_fit + n_scores * per_score
-    return SearchPrice(
-        n_fits=runs.n_fits,
-        epsilon=totals["epsilon"],
-        delta=totals["delta"],
-        accountant=accountant,
-        is_exact=runs.is_exact and fits_once and len(charged) == len(private),
-    )
+    charge = _charge_of_search(search, accountant, X)
+    return _price(charge, accountant)
 
 
 def price_of_container(container):
@@ -135,63 +151,328 @@ def price_of_container(container):
     Returns
     -------
     SearchPrice or None
-        None if the container has no search of known price, or may fit its parts several times.
+        None if nothing is known, or if the container has no search and no stack.
     """
-    if not _fits_each_part(container):
+    if not is_step(container) or _count_runs_of(container) is not None:
         return None
-    searches = []
-    models = []
-    # Names of parts whose own parts are in their price, or are not fitted.
-    closed = []
-    params = container.get_params()
-    # A name comes before the names of its parts.
-    for name in sorted(params):
-        part = params[name]
-        if not is_estimator(part) or any(name.startswith(f"{outer}__") for outer in closed):
-            continue
-        if is_private(part):
-            models.append(part)
-        elif not _fits_each_part(part):
-            searches.append(price_of_search(part, None))
-        else:
-            continue
-        closed.append(name)
-    searches = [price for price in searches if price is not None]
-    if not searches:
+    parts = (container, *nested_parts(container).values())
+    if not any(_count_runs_of(part) is not None or _is_stack(part) for part in parts):
         return None
-    accountant = searches[0].accountant
-    # Other models may charge nothing, or have been charged with their plan.
-    prices = [price for price in searches if price.accountant is accountant] + [
-        model
-        for model in models
-        if model.accountant is accountant and not getattr(model, "_may_release_nothing", False)
-    ]
+    accountant = _accountant_of(container)
+    if accountant is None:
+        return None
+    charge = _charge_of_fit(container, accountant)
+    return _price(charge.times(1, is_exact=False), accountant)
+
+
+def price_of_validation(function, variables):
+    """Return the charge of a call of a function such as `cross_val_score`.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function.
+    variables : dict
+        Local variables of its call.
+
+    Returns
+    -------
+    SearchPrice or None
+        None if nothing is known.
+    """
+    count = VALIDATIONS.get(function)
+    estimator = variables.get("estimator")
+    X = variables.get("X")
+    n_splits = _number_of_splits(variables.get("cv"), X)
+    if count is None or n_splits is None or not is_step(estimator):
+        return None
+    runs = count(variables, n_splits)
+    scorers = _private_scorers(variables.get("scoring"))
+    accountant = _common_accountant(estimator, scorers)
+    if accountant is None:
+        return None
+    name = variables.get("param_name")
+    settings = [{}]
+    if name is not None:
+        settings = [{name: value} for value in listed_values(variables.get("param_range"))]
+    per_score = _charge_of_scores(scorers, accountant)
+    both = function in ("learning_curve", "validation_curve")
+    n_scores = 1 + (both or variables.get("return_train_score") is True)
+    total = _Charge()
+    for setting in settings:
+        changed = _with_setting(estimator, setting)
+        fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
+        total += (fit + per_score.times(n_scores)).times(runs.n_scored, runs.is_exact)
+    return _price(total, accountant)
+
+
+def _price(charge, accountant):
     return SearchPrice(
-        n_fits=sum(price.n_fits for price in searches),
-        epsilon=sum(price.epsilon or 0.0 for price in prices),
-        delta=sum(getattr(price, "delta", 0.0) or 0.0 for price in prices),
+        n_fits=charge.n_fits,
+        epsilon=charge.epsilon,
+        delta=charge.delta,
         accountant=accountant,
-        is_exact=False,
+        is_exact=charge.is_exact,
     )
 
 
-def _fits_each_part(container):
-    """Return True for a container that fits each of its parts once in any case."""
-    is_container = is_estimator(container) and type(container).__name__ in FIT_ONCE
-    # A ColumnTransformer leaves out parts without columns, a selection a fitted model.
-    is_other = type(container).__name__ in ("ColumnTransformer", "SplitColumnTransformer")
-    is_fitted = is_frozen(container) or getattr(container, "prefit", False) is True
-    return is_container and not (is_other or is_fitted)
+def _accountant_of(search):
+    """Return the only accountant of a search or container, if its charges simply add up."""
+    return _common_accountant(search, _scorers_in(search))
 
 
-def _is_of_counted_package(cls):
-    return cls.__module__.partition(".")[0] in COUNTED_PACKAGES
+def _scorers_in(value):
+    """Return the private scorers of the searches in an estimator."""
+    parts = (value, *nested_parts(value).values())
+    return [scorer for part in parts for scorer in _private_scorers(getattr(part, "scoring", None))]
+
+
+def _private_scorers(scoring):
+    scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
+    return [scorer for scorer in scorers if getattr(scorer, "releases_privately", False) is True]
+
+
+def _common_accountant(value, scorers):
+    """Return the accountant of all private estimators in a value and of its scorers, or None."""
+    parts = [value, *nested_parts(value).values()]
+    parts += [
+        part
+        for search in list(parts)
+        for setting in _listed_settings(search)
+        for candidate in setting.values()
+        if is_step(candidate)
+        for part in (candidate, *nested_parts(candidate).values())
+    ]
+    # A candidate may replace an estimator that has no accountant. Frozen estimators were charged
+    # when they were fitted.
+    charging = [part for part in parts if is_private(part)] + list(scorers)
+    accountants = {id(part.accountant): part.accountant for part in charging}
+    accountants = [a for a in accountants.values() if a is not None]
+    if len(accountants) != 1 or getattr(accountants[0], "composition", None) != "basic":
+        return None
+    return accountants[0]
+
+
+def _charge_of_fit(estimator, accountant):
+    """Return a lower bound of the charges of one fit to a ledger."""
+    if not is_step(estimator) or is_frozen(estimator):
+        return _Charge()
+    if is_private(estimator):
+        if estimator.accountant is not accountant:
+            return _UNKNOWN
+        # An encoder of declared categories charges nothing.
+        if getattr(estimator, "_may_release_nothing", False):
+            return _Charge(n_fits=1, is_exact=False)
+        return _Charge(*_amounts(estimator), n_fits=1)
+    if _count_runs_of(estimator) is not None:
+        return _charge_of_search(estimator, accountant, None)
+    if _is_prefit(estimator):
+        return _UNKNOWN
+    if _is_stack(estimator):
+        return _charge_of_stack(estimator, accountant)
+    # Other containers may fit their estimators several times, maybe depending on the labels, as
+    # one-against-rest does. The total is then a lower bound.
+    kind = type(estimator).__name__
+    is_exact = kind in FIT_ONCE
+    parts = list(parts_of(estimator))
+    if kind in ("ColumnTransformer", "SplitColumnTransformer"):
+        # It leaves out parts without columns.
+        is_exact = False
+        parts = [(name, part) for name, part in parts if _has_columns(estimator, name)]
+    total = sum((_charge_of_fit(part, accountant) for _, part in parts), _Charge())
+    n_fits = 1 if total.n_fits else 0
+    return _Charge(total.epsilon, total.delta, n_fits, is_exact and total.is_exact)
+
+
+def _has_columns(transformer, name):
+    for entry in transformer.transformers:
+        if entry[0] == name:
+            columns = entry[-1]
+            return isinstance(columns, str | int) or (
+                isinstance(columns, list | tuple | np.ndarray) and len(columns) > 0
+            )
+    return False
+
+
+def _amounts(charging):
+    return [getattr(charging, name, 0.0) or 0.0 for name in ("epsilon", "delta")]
+
+
+def _charge_of_scores(scorers, accountant):
+    charges = (_Charge(*_amounts(s)) for s in scorers if s.accountant is accountant)
+    return sum(charges, _Charge())
+
+
+def _is_prefit(estimator):
+    """Return True if a fit of a container fits none of its models again."""
+    return (
+        getattr(estimator, "prefit", False) is True
+        or getattr(estimator, "fit_base_estimators", True) is False
+    )
+
+
+def _is_stack(estimator):
+    return type(estimator).__name__ in STACKS and type(estimator).__module__.startswith("sklearn.")
+
+
+def _charge_of_stack(stack, accountant):
+    final = _charge_of_fit(stack.final_estimator, accountant)
+    if isinstance(stack.cv, str):
+        return final.times(1, is_exact=False)
+    n_splits = _number_of_splits(stack.cv, None) or 0
+    members = [part for name, part in parts_of(stack) if part is not stack.final_estimator]
+    charges = sum((_charge_of_fit(part, accountant) for part in members), _Charge())
+    total = charges.times(1 + n_splits) + final
+    return _Charge(total.epsilon, total.delta, 1, is_exact=False)
+
+
+def _count_runs_of(search):
+    """Return the function that counts the runs of a search; None for other objects."""
+    # Classes of other libraries may have the same names.
+    names = {
+        (cls.__module__.partition(".")[0], cls.__name__)
+        for cls in type(search).__mro__
+        if cls.__module__.partition(".")[0] in COUNTED_PACKAGES
+    }
+    for (package, name), function in RUN_COUNTS.items():
+        if any(n == name and (package in ("", p)) for p, n in names):
+            return function
+    return None
+
+
+def _charge_of_search(search, accountant, X):
+    """Return a lower bound of the charges of a search."""
+    n_splits = _number_of_splits(getattr(search, "cv", None), X)
+    if n_splits is None:
+        return _UNKNOWN
+    runs = _count_runs_of(search)(search, n_splits, X)
+    n_scores = 1 + (getattr(search, "return_train_score", False) is True)
+    scorers = _private_scorers(getattr(search, "scoring", None))
+    per_score = _charge_of_scores(scorers, accountant).times(n_scores)
+    fits = _charges_of_settings(search, accountant)
+    cheapest = min((fit for fit, _ in fits), key=lambda fit: fit.epsilon, default=_UNKNOWN)
+    n_settings = sum(count for _, count in fits)
+    is_exact = runs.is_exact
+    if runs.n_candidates is None:
+        total = _Charge()
+        for fit, count in fits:
+            total += (fit + per_score).times(count * runs.n_scored)
+    else:
+        # The cheapest candidates, of which a list contains each as often as there are settings.
+        total = _Charge()
+        n_left = runs.n_candidates
+        is_listed = n_settings >= n_left
+        is_exact = is_exact and len(fits) == 1
+        for fit, count in sorted(fits, key=lambda pair: pair[0].epsilon):
+            n_drawn = min(count, n_left) if is_listed else n_left
+            total += (fit + per_score).times(n_drawn * runs.n_scored)
+            n_left -= n_drawn
+    # Which candidate is refitted is unknown if their charges differ.
+    differs = len({(fit.epsilon, fit.delta) for fit, _ in fits}) > 1
+    total += cheapest.times(runs.n_refits, is_exact=not differs)
+    return total.times(1, is_exact=is_exact)
+
+
+def _charges_of_settings(search, accountant):
+    """Return the charges of one fit by the settings of a search, with the numbers of settings.
+
+    Parameters that cannot change a charge are counted only.
+
+    Returns
+    -------
+    list of (_Charge, int)
+    """
+    estimator = getattr(search, "estimator", None)
+    charges = []
+    for grid in _grids(search):
+        relevant, n_others, is_known = _relevant_values(estimator, grid)
+        n_settings = math.prod(len(values) for values in relevant.values())
+        if n_settings > MAX_SETTINGS or not is_known:
+            # A parameter that is drawn may change the charge.
+            charges.append((_UNKNOWN, n_settings * n_others))
+            continue
+        for values in product(*relevant.values()):
+            changed = _with_setting(estimator, dict(zip(relevant, values, strict=True)))
+            fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
+            charges.append((fit, n_others))
+    return charges
+
+
+def _relevant_values(estimator, grid):
+    """Return the listed values of the parameters that may change a charge.
+
+    Returns
+    -------
+    relevant : dict of str to sequence
+    n_others : int
+        Number of combinations of the values of other parameters.
+    is_known : bool
+        False if such a parameter has a distribution instead of a list.
+    """
+    params = estimator.get_params() if is_estimator(estimator) else {}
+    relevant = {}
+    n_others = 1
+    is_known = True
+    for name, values in grid.items():
+        listed = listed_values(values)
+        holder = params.get(name.rpartition("__")[0], estimator)
+        is_of_private = is_private(holder)
+        if is_of_private and name.rpartition("__")[2] not in PRICES:
+            n_others *= max(len(listed), 1)
+        elif len(listed):
+            relevant[name] = listed
+        else:
+            is_known = False
+    return relevant, n_others, is_known
+
+
+def _grids(search):
+    """Return the dictionaries of the settings that a search tries; one empty one without any."""
+    for name in ("param_grid", "param_distributions", "search_spaces"):
+        grids = getattr(search, name, None)
+        if grids is None:
+            continue
+        grids = grids if isinstance(grids, list | tuple) else [grids]
+        # skopt has a number of draws beside a grid.
+        grids = [grid[0] if isinstance(grid, tuple) and grid else grid for grid in grids]
+        return [grid for grid in grids if isinstance(grid, dict)] or [{}]
+    return [{}]
+
+
+def _listed_settings(search):
+    """Return the listed values of a search, each as a setting of one parameter."""
+    return [
+        {name: value}
+        for grid in _grids(search)
+        for name, values in grid.items()
+        for value in listed_values(values)
+    ]
+
+
+def listed_values(values):
+    """Return the values in a list, an array or a categorical distribution; () of others."""
+    for name in ("choices", "categories"):
+        values = getattr(values, name, values)
+    return values if isinstance(values, list | tuple | np.ndarray) else ()
+
+
+def _with_setting(estimator, setting):
+    """Return a copy of an estimator with other parameters; None if it does not have them."""
+    if not setting:
+        return estimator
+    changed = copy_parts(estimator)
+    try:
+        return changed.set_params(**{name: copy_parts(value) for name, value in setting.items()})
+    except (TypeError, ValueError, AttributeError):
+        return None
 
 
 def _number_of_splits(cv, X):
     """Return the number of folds; None if it depends on more than the number of rows."""
     if cv is None or isinstance(cv, Integral):
-        return cv or 5
+        return int(cv or 5)
+    if isinstance(cv, list | tuple):
+        return len(cv)
     if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
         return None
     try:
@@ -200,73 +481,90 @@ def _number_of_splits(cv, X):
         return None
 
 
-def _number_of_candidates(search):
-    """Return the number of candidates of a grid or random search; None if unknown."""
-    grid = getattr(search, "param_grid", getattr(search, "param_distributions", None))
-    if not isinstance(grid, dict) or _changes_price(search, grid):
-        return None
-    n_candidates = math.prod(len(v) if hasattr(v, "__len__") else 1 for v in grid.values())
-    if hasattr(search, "param_grid"):
-        return n_candidates
-    n_drawn = getattr(search, "n_iter", getattr(search, "n_candidates", None))
+# The functions below count the runs of one candidate (`_Runs.n_scored`) and the refits of a search.
+
+
+def _refits(search):
+    return int(bool(getattr(search, "refit", True)))
+
+
+def _count_grid(search, n_splits, X):
+    return _Runs(n_splits, _refits(search))
+
+
+def _count_random(search, n_splits, X):
+    n_drawn = search.n_iter
     if not isinstance(n_drawn, Integral):
-        return None
-    is_finite = all(hasattr(values, "__len__") for values in grid.values())
-    return min(n_drawn, n_candidates) if is_finite else n_drawn
+        return _Runs(0, 0, is_exact=False)
+    # Lists are drawn without replacement.
+    grids = _grids(search)
+    if all(isinstance(v, list | tuple | np.ndarray) for grid in grids for v in grid.values()):
+        n_settings = sum(math.prod(map(len, grid.values())) for grid in grids)
+        n_drawn = min(n_drawn, n_settings)
+    return _Runs(n_splits, _refits(search), n_candidates=int(n_drawn))
 
 
-def _changes_price(search, grid):
-    """Return True if candidates may charge different amounts."""
-    if any("epsilon" in name for name in grid):
-        return True
-    params = search.estimator.get_params()
-    return any(
-        is_estimator(params.get(name))
-        or (isinstance(values, list | tuple) and any(map(is_estimator, values)))
-        for name, values in grid.items()
-    )
+def _count_halving_grid(search, n_splits, X):
+    # The number of candidates in later rounds also depends on the number of labels.
+    return _Runs(n_splits, _refits(search), is_exact=False)
 
 
-def _count_search(search, n_splits, X):
-    n_candidates = _number_of_candidates(search)
-    if n_candidates is None:
-        return None
-    n_scores = n_candidates * n_splits
-    return _Runs(n_scores + bool(search.refit), n_scores)
-
-
-def _count_halving(search, n_splits, X):
-    # A lower bound: the number of candidates in later rounds also depends on the number of labels.
-    runs = _count_search(search, n_splits, X)
-    return None if runs is None else _Runs(runs.n_fits, runs.n_scores, is_exact=False)
+def _count_halving_random(search, n_splits, X):
+    n_candidates = search.n_candidates
+    if not isinstance(n_candidates, Integral):
+        # As many as the largest round can have. The smallest round may depend on the labels.
+        largest = search.max_resources
+        if largest == "auto" and search.resource == "n_samples":
+            shape = getattr(X, "shape", ())
+            largest = shape[0] if shape and isinstance(shape[0], Integral) else None
+        are_numbers = isinstance(largest, Integral) and isinstance(search.min_resources, Integral)
+        n_candidates = max(1, largest // search.min_resources) if are_numbers else 1
+    grids = _grids(search)
+    if all(isinstance(v, list | tuple | np.ndarray) for grid in grids for v in grid.values()):
+        n_candidates = min(n_candidates, sum(math.prod(map(len, g.values())) for g in grids))
+    return _Runs(n_splits, _refits(search), is_exact=False, n_candidates=int(n_candidates))
 
 
 def _count_optuna(search, n_splits, X):
     is_bounded = isinstance(search.n_trials, Integral) and search.timeout is None
     if not is_bounded or search.enable_pruning:
-        return None
-    if _changes_price(search, search.param_distributions):
-        return None
-    n_scores = search.n_trials * n_splits
-    return _Runs(n_scores + bool(search.refit), n_scores)
+        return _Runs(0, 0, is_exact=False)
+    return _Runs(n_splits, _refits(search), n_candidates=int(search.n_trials))
+
+
+def _count_bayes(search, n_splits, X):
+    spaces = search.search_spaces
+    n_trials = search.n_iter
+    if isinstance(spaces, list | tuple) and spaces and isinstance(spaces[0], tuple):
+        n_trials = sum(space[1] for space in spaces)
+    if not isinstance(n_trials, Integral):
+        return _Runs(0, 0, is_exact=False)
+    return _Runs(n_splits, _refits(search), n_candidates=int(n_trials))
+
+
+def _count_genetic(search, n_splits, X):
+    # Individuals of the first population may be equal, and then share their scores.
+    is_cached = getattr(search, "use_cache", True) is not False
+    n_first = 1 if is_cached else search.population_size
+    return _Runs(n_splits, _refits(search), is_exact=False, n_candidates=int(n_first))
 
 
 def _count_rfecv(search, n_splits, X):
     n_features = _width(X)
     if n_features is None:
-        return None
+        return _Runs(n_splits, 1, is_exact=False)
     step = search.step if search.step >= 1 else max(1, int(search.step * n_features))
     n_removed = n_features - min(search.min_features_to_select, n_features)
     n_scores = n_splits * (math.ceil(n_removed / int(step)) + 1)
     # A lower bound: at the end it eliminates again, by the scores, and fits the remaining columns.
-    return _Runs(n_scores + 2, n_scores, is_exact=False)
+    return _Runs(n_scores, 2, is_exact=False)
 
 
 def _count_sequential(search, n_splits, X):
     n_features = _width(X)
     n_selected = search.n_features_to_select
     if n_features is None:
-        return None
+        return _Runs(n_splits, 0, is_exact=False)
     is_exact = True
     n_rounds = n_selected
     if n_selected == "auto":
@@ -278,7 +576,19 @@ def _count_sequential(search, n_splits, X):
     if search.direction == "backward" and n_selected != "auto":
         n_rounds = n_features - n_rounds
     n_scores = n_splits * sum(n_features - i for i in range(n_rounds))
-    return _Runs(n_scores, n_scores, is_exact)
+    return _Runs(n_scores, 0, is_exact)
+
+
+def _count_sequential_of_mlxtend(search, n_splits, X):
+    n_features = _width(X)
+    # Without folds each fit is scored on its own rows.
+    n_folds = n_splits if search.cv else 1
+    n_rounds = search.k_features
+    is_simple = search.forward and not search.floating and not search.fixed_features
+    if n_features is None or not isinstance(n_rounds, Integral) or not is_simple:
+        return _Runs(n_folds, 0, is_exact=False)
+    n_scores = n_folds * sum(n_features - i for i in range(n_rounds))
+    return _Runs(n_scores, 0, is_exact=False)
 
 
 def _width(X):
@@ -288,13 +598,63 @@ def _width(X):
 
 
 # Packages whose searches are counted, by the top-level module of their classes.
-COUNTED_PACKAGES = ("sklearn", "optuna", "optuna_integration")
-# Function that counts the runs, by the name of a search's class or of one of its base classes.
+COUNTED_PACKAGES = (
+    "sklearn",
+    "optuna",
+    "optuna_integration",
+    "skopt",
+    "sklearn_genetic",
+    "mlxtend",
+)
+# Function that counts the runs, by the package ("" for any) and the name of a search's class or of
+# one of its base classes.
 RUN_COUNTS = {
-    "BaseSuccessiveHalving": _count_halving,
-    "GridSearchCV": _count_search,
-    "RandomizedSearchCV": _count_search,
-    "OptunaSearchCV": _count_optuna,
-    "RFECV": _count_rfecv,
-    "SequentialFeatureSelector": _count_sequential,
+    ("sklearn", "HalvingGridSearchCV"): _count_halving_grid,
+    ("sklearn", "HalvingRandomSearchCV"): _count_halving_random,
+    ("sklearn", "GridSearchCV"): _count_grid,
+    ("sklearn", "RandomizedSearchCV"): _count_random,
+    ("", "OptunaSearchCV"): _count_optuna,
+    ("skopt", "BayesSearchCV"): _count_bayes,
+    ("sklearn_genetic", "GASearchCV"): _count_genetic,
+    ("sklearn", "RFECV"): _count_rfecv,
+    ("sklearn", "SequentialFeatureSelector"): _count_sequential,
+    ("mlxtend", "SequentialFeatureSelector"): _count_sequential_of_mlxtend,
+}
+
+
+# The functions below count the runs of one setting of a validation.
+
+
+def _count_folds(variables, n_splits):
+    return _Runs(n_splits)
+
+
+def _count_sizes(variables, n_splits):
+    sizes = np.unique(np.asarray(variables.get("train_sizes"), dtype=float))
+    shape = getattr(variables.get("X"), "shape", None)
+    gaps = np.diff(sizes)
+    is_fraction = len(sizes) and sizes[-1] <= 1.0
+    cv = variables.get("cv")
+    if is_fraction and len(gaps):
+        # Close fractions of few rows are the same number of rows, of which one fit is made.
+        is_counted = cv is None or isinstance(cv, Integral) or type(cv).__name__ == "KFold"
+        n_rows = shape[0] if shape and is_counted and isinstance(shape[0], Integral) else 0
+        # Each fit has at least half of the rows.
+        if gaps.min() * n_rows / 2 < 1:
+            return _Runs(n_splits, is_exact=False)
+    return _Runs(n_splits * len(sizes))
+
+
+def _count_permutations(variables, n_splits):
+    return _Runs(n_splits * (1 + int(variables.get("n_permutations") or 0)))
+
+
+# Function that counts the runs, by the name of the function of scikit-learn.
+VALIDATIONS = {
+    "cross_validate": _count_folds,
+    "cross_val_score": _count_folds,
+    "cross_val_predict": _count_folds,
+    "validation_curve": _count_folds,
+    "learning_curve": _count_sizes,
+    "permutation_test_score": _count_permutations,
 }

@@ -80,18 +80,6 @@ def changed_params(estimator):
     }
 
 
-def named_parts(estimator):
-    """Yield names and values of the parameters that are estimators, "passthrough" or "drop"."""
-    for name, value in estimator.get_params(deep=False).items():
-        if is_estimator(value):
-            yield name, value
-        elif isinstance(value, list | tuple):
-            # Folds are also pairs, but of arrays.
-            named = [part for part in value if isinstance(part, tuple) and len(part) > 1]
-            yield from (part[:2] for part in named if isinstance(part[0], str))
-            yield from ((name, part) for part in value if is_estimator(part))
-
-
 def fitted_params(model, *names):
     """Return the parameters with these names of an estimator and of all nested ones to be fitted.
 

@@ -23,6 +23,7 @@ from sklearn.utils import get_tags
 from skdp._data._forms import TableForm
 from skdp._data._frames import kind_of
 from skdp._data._output import frame_library
+from skdp._fitting._known_callers import is_step, parts_of
 from skdp.base import PrivateEstimator, terms_of
 from skdp.pipeline._functions import (
     has_bounded_domain,
@@ -30,7 +31,7 @@ from skdp.pipeline._functions import (
     rounds_elements_alone,
     treats_rows_alone,
 )
-from skdp.pipeline._instances import is_estimator, named_parts, raw_callbacks
+from skdp.pipeline._instances import is_estimator, raw_callbacks
 from skdp.utils._values import FrozenValue
 
 # Description of each kind of step that `step_kind` returns.
@@ -798,6 +799,11 @@ KNOWN = {
     "feature_engine.selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
     ),
+    "feature_engine.selection.RecursiveFeatureAddition": search("estimator", advice=SELECTION),
+    "feature_engine.selection.RecursiveFeatureElimination": search("estimator", advice=SELECTION),
+    "feature_engine.selection.SelectBySingleFeaturePerformance": search(
+        "estimator", advice=SELECTION
+    ),
     "imblearn": Known(kind="resamples", advice=RESAMPLER),
     "imblearn.ensemble": ensemble("estimator"),
     "lightgbm": learns("DPAdditiveClassifier or DPAdditiveRegressor"),
@@ -819,6 +825,7 @@ KNOWN = {
     "mlxtend.regressor.StackingRegressor": Known(
         kind="calibrates", advice=STACKING, inner=("regressors", "meta_regressor")
     ),
+    "mlxtend.preprocessing.CopyTransformer": Known(kind="stateless", sparse="kept"),
     "mlxtend.feature_selection.ColumnSelector": Known(kind="unknown", advice=COLUMNS_INSTEAD),
     "mlxtend.feature_selection": Known(
         kind="cross_validates", advice=RAW_SELECTION, inner=("estimator",)
@@ -958,9 +965,9 @@ def find_raw_steps(estimator, with_fitted=False):
 
 
 def _add_raw_steps(estimator, name, raw_steps, with_fitted):
-    # Some libraries' classes have a fit and no get_params.
-    is_step = is_estimator(estimator) or find_entry(estimator) is not UNKNOWN
-    if not is_step or isinstance(estimator, PrivateEstimator):
+    # Some classes have no `get_params`, or other methods than steps have.
+    is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
+    if not is_part or isinstance(estimator, PrivateEstimator):
         return
     if isinstance(estimator, FrozenEstimator):
         if with_fitted and find_raw_steps(estimator.estimator):
@@ -1112,13 +1119,13 @@ def inner_parts(estimator):
     """
     entry = find_entry(estimator)
     if entry is UNKNOWN:
-        yield from named_parts(estimator)
+        yield from parts_of(estimator)
         return
     for name in entry.inner:
         value = getattr(estimator, name, None)
         if value is None and name in entry.defaults:
             value = entry.defaults[name]()
-        if is_estimator(value):
+        if is_step(value):
             yield name, value
         if not isinstance(value, list | tuple):
             continue
