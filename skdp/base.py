@@ -36,12 +36,7 @@ from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array
 from skdp._fitting._arguments import fitted_names, without_weights
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
-from skdp._fitting._callers import (
-    check_callers,
-    is_judged_before_copies,
-    is_of_plan,
-    is_sent_to_workers,
-)
+from skdp._fitting._callers import check_callers, is_judged_before_copies, is_sent_to_workers
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (

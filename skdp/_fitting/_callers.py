@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from inspect import unwrap
 from types import FunctionType, ModuleType
 
-import numpy as np
-
 from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._known_callers import (
     FITS,
@@ -68,7 +66,7 @@ RUNS_TASKS = frozenset(
 SENT_BY_SKLEARN = "sklearn.utils.parallel"
 # Modules of joblib whose threads pickle tasks for worker processes.
 SENDS_TASKS_OF_JOBLIB = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
-# Functions of Python, in threads of their own, that do so.
+# Functions of Python that do so, each in a separate thread.
 SENDS_TASKS = frozenset(
     {("multiprocessing.pool", "_handle_tasks"), ("multiprocessing.queues", "_feed")}
 )

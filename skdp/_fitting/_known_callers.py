@@ -1082,7 +1082,8 @@ CALLERS = {
     ),
     "mlxtend.classifier.stacking_classification": KnownCaller(
         "",
-        "give it private classifiers and a private meta_classifier, or use VotingClassifier of private estimators",
+        "give it private classifiers and a private meta_classifier, or use VotingClassifier of "
+        "private estimators",
         problem=_raw_parts_problem,
     ),
     "mlxtend.classifier.stacking_cv_classification": KnownCaller(
@@ -1095,12 +1096,14 @@ CALLERS = {
     ),
     "mlxtend.regressor.stacking_regression": KnownCaller(
         "",
-        "give it private regressors and a private meta_regressor, or use VotingRegressor of private estimators",
+        "give it private regressors and a private meta_regressor, or use VotingRegressor of "
+        "private estimators",
         problem=_raw_parts_problem,
     ),
     "mlxtend.regressor.stacking_cv_regression": KnownCaller(
         "",
-        "give it private regressors and a private meta_regressor, or use VotingRegressor of private estimators",
+        "give it private regressors and a private meta_regressor, or use VotingRegressor of "
+        "private estimators",
         problem=_raw_parts_problem,
         refusal=_repeated_rows,
     ),

@@ -320,7 +320,7 @@ def _charge_of_stack(stack, accountant):
     if isinstance(stack.cv, str):
         return final.times(1, is_exact=False)
     n_splits = _number_of_splits(stack.cv, None) or 0
-    members = [part for name, part in parts_of(stack) if part is not stack.final_estimator]
+    members = [part for name, part in parts_of(stack) if name != "final_estimator"]
     charges = sum((_charge_of_fit(part, accountant) for part in members), _Charge())
     total = charges.times(1 + n_splits) + final
     return _Charge(total.epsilon, total.delta, 1, is_exact=False)
@@ -584,6 +584,8 @@ def _count_sequential_of_mlxtend(search, n_splits, X):
     # Without folds each fit is scored on its own rows.
     n_folds = n_splits if search.cv else 1
     n_rounds = search.k_features
+    # A fit makes a range of one number.
+    n_rounds = max(n_rounds) if isinstance(n_rounds, tuple) and n_rounds else n_rounds
     is_simple = search.forward and not search.floating and not search.fixed_features
     if n_features is None or not isinstance(n_rounds, Integral) or not is_simple:
         return _Runs(n_folds, 0, is_exact=False)
