@@ -1,0 +1,303 @@
+"""Steps and members of every kind are named before the charge, and prices of tools are known."""
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_score,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdp import DPLogisticRegression, DPStandardScaler, PrivacyAccountant, RawDataWarning
+from skdp.exceptions import BudgetExceededError
+from skdp.model_selection import make_dp_scorer
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-1, 1, (120, 3))
+y = (X[:, 0] > 0).astype(int)
+FOLDS = KFold(3, shuffle=True, random_state=0)
+
+
+class Names:
+    """A ledger with private estimators of epsilon .1."""
+
+    def __init__(self, epsilon=100.0, **terms):
+        self.ledger = a = PrivacyAccountant(epsilon, 1e-2, **terms)
+        self.model = DPLogisticRegression(0.1, delta=1e-7, data_norm=2.0, accountant=a)
+        self.scaler = DPStandardScaler(0.1, bounds=(-1, 1), accountant=a)
+        self.score = make_dp_scorer("accuracy", epsilon=0.1, accountant=a)
+
+
+class Center(TransformerMixin):
+    """A step without `get_params`, which learns the exact mean."""
+
+    def fit(self, X, y=None):
+        self.mean_ = X.mean(axis=0)
+        return self
+
+    def transform(self, X):
+        return X - self.mean_
+
+
+class OnlyFitTransform:
+    """A step of which scikit-learn calls `fit_transform`."""
+
+    def fit_transform(self, X, y=None):
+        return X - X.mean(axis=0)
+
+    def transform(self, X):
+        return X
+
+
+class Last:
+    """A last step around another model, without `get_params`."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y=None):
+        self.model.fit(X, y)
+        return self
+
+
+class Several(ClassifierMixin, BaseEstimator):
+    """A class of the user with a list of models."""
+
+    def __init__(self, models=None):
+        self.models = models
+
+    def fit(self, X, y):
+        self.models_ = [clone(model).fit(X, y) for model in self.models]
+        self.classes_ = self.models_[0].classes_
+        return self
+
+    def predict(self, X):
+        return self.models_[0].predict(X)
+
+
+class Factory(ClassifierMixin, BaseEstimator):
+    """A class of the user that creates its private model."""
+
+    def __init__(self, ledger=None):
+        self.ledger = ledger
+
+    def fit(self, X, y):
+        self.model_ = DPLogisticRegression(0.1, delta=1e-7, data_norm=2.0, accountant=self.ledger)
+        self.model_.fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+def cross_validation(names, model):
+    return cross_val_score(model, X, y, scoring=names.score, cv=FOLDS)
+
+
+def grid(names, model, values, **params):
+    return GridSearchCV(model, values, scoring=names.score, cv=FOLDS, **params).fit(X, y)
+
+
+RAW = {
+    "first step": lambda n: make_pipeline(Center(), n.model).fit(X, y),
+    "step after a private one": lambda n: make_pipeline(n.scaler, Center(), n.model).fit(X, y),
+    "fit_transform only": lambda n: make_pipeline(OnlyFitTransform(), n.model).fit(X, y),
+    "last step": lambda n: make_pipeline(n.scaler, Center()).fit(X, y),
+    "union": lambda n: FeatureUnion([("a", n.scaler), ("b", Center())]).fit(X, y),
+    "member": lambda n: VotingClassifier([("a", make_pipeline(Center(), n.model))]).fit(X, y),
+    "grid": lambda n: grid(n, make_pipeline(Center(), n.model), {}),
+    "scores": lambda n: cross_validation(n, make_pipeline(Center(), n.model)),
+    "candidate": lambda n: grid(
+        n, Pipeline([("s", n.scaler), ("m", n.model)]), {"s": ["passthrough", Center()]}
+    ),
+    "models": lambda n: make_pipeline(
+        n.scaler, Several([n.model, make_pipeline(StandardScaler(), n.model)])
+    ).fit(X, y),
+    "scored": lambda n: LogisticRegressionCV(scoring=n.score, cv=3).fit(X, y),
+    "candidates": lambda n: grid(
+        n, Pipeline([("m", LogisticRegression())]), {"m": [LogisticRegression(), n.model]}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RAW)
+def test_a_raw_step_is_named_once_and_before_the_charge(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        RAW[name](Names())
+    assert sum(issubclass(warning.category, RawDataWarning) for warning in caught) == 1
+    names = Names(on_raw_data="raise")
+    with pytest.raises(ValueError, match="on_raw_data"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        RAW[name](names)
+    assert names.ledger.epsilon_spent == 0.0
+
+
+REFUSED = {
+    "step without parameters": lambda n: make_pipeline(n.scaler, Last(BaggingClassifier(n.model))),
+    "list": lambda n: make_pipeline(n.scaler, Several([BaggingClassifier(n.model)])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_repeated_rows_of_nested_models_are_refused_before_earlier_steps(name):
+    names = Names()
+    with pytest.raises(ValueError, match="BaggingClassifier"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        REFUSED[name](names).fit(X, y)
+    assert names.ledger.epsilon_spent == 0.0
+
+
+def test_weights_of_a_later_step_are_refused_before_the_first():
+    names = Names()
+    weights = {"dplogisticregression__sample_weight": np.ones(len(X))}
+    with pytest.raises(ValueError, match="sample_weight is not supported"):
+        make_pipeline(names.scaler, names.model).fit(X, y, **weights)
+    assert names.ledger.epsilon_spent == 0.0
+
+
+class Repeating(KFold):
+    """A splitter of the user that draws rows with replacement, under a known name."""
+
+    def split(self, X, y=None, groups=None):
+        for _, test in super().split(X, y, groups):
+            yield np.zeros(60, dtype=int), test
+
+
+Repeating.__name__ = "KFold"
+
+
+def test_folds_that_repeat_rows_are_refused_when_they_are_read():
+    names = Names()
+    with pytest.raises(ValueError, match="list rows more than once"):
+        cross_val_score(
+            names.model, X, y, scoring=names.score, cv=Repeating(3), error_score="raise"
+        )
+    assert names.ledger.epsilon_spent == 0.0
+
+
+# A tool and its charge.
+PRICES = {
+    "scores": (lambda n: cross_validation(n, n.model), 0.6),
+    "learning curve": (
+        lambda n: learning_curve(
+            n.model, X, y, scoring=n.score, cv=FOLDS, train_sizes=[0.5, 1.0], error_score="raise"
+        ),
+        1.8,
+    ),
+    "validation curve": (
+        lambda n: validation_curve(
+            n.model, X, y, param_name="C", param_range=[0.1, 1.0], scoring=n.score, cv=FOLDS
+        ),
+        1.8,
+    ),
+    "list of grids": (lambda n: grid(n, n.model, [{"C": [0.1, 1.0]}, {"C": [2.0]}]), 1.9),
+    "epsilon": (lambda n: grid(n, n.model, {"epsilon": [0.1, 0.1]}), 1.3),
+    "steps": (
+        lambda n: grid(
+            n, Pipeline([("s", n.scaler), ("m", n.model)]), {"s": ["passthrough", "passthrough"]}
+        ),
+        1.3,
+    ),
+    "random": (
+        lambda n: RandomizedSearchCV(
+            n.model, [{"C": [0.1, 1.0]}], n_iter=2, scoring=n.score, cv=FOLDS
+        ).fit(X, y),
+        1.3,
+    ),
+    "nested": (
+        lambda n: cross_validation(
+            n, GridSearchCV(n.model, {"C": [0.1, 1.0]}, scoring=n.score, cv=FOLDS)
+        ),
+        4.2,
+    ),
+    "stack": (lambda n: StackingClassifier([("a", n.model)], n.model, cv=FOLDS).fit(X, y), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PRICES)
+def test_a_tool_is_refused_before_its_first_fit_if_and_only_if_the_budget_is_too_small(name):
+    run, price = PRICES[name]
+    names = Names(price + 1e-6)
+    run(names)
+    assert names.ledger.epsilon_spent == pytest.approx(price)
+    names = Names(price - 0.05)
+    with pytest.raises(BudgetExceededError, match="Nothing was computed or charged"):
+        run(names)
+    assert names.ledger.epsilon_spent == 0.0
+
+
+def test_a_lower_bound_takes_the_cheapest_refit():
+    names = Names(2.45)
+    with pytest.raises(BudgetExceededError, match=r"2\.5 or more"):
+        grid(names, names.model, {"epsilon": [0.1, 0.5]})
+    assert names.ledger.epsilon_spent == 0.0
+
+
+def test_a_class_that_creates_its_private_model_is_scored_without_a_warning():
+    names = Names()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RawDataWarning)
+        grid(names, Factory(names.ledger), {})
+    assert names.ledger.epsilon_spent == pytest.approx(0.7)
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """An installed package that skdp does not know."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "unknown_of_test.py").write_text(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from threading import Thread\n"
+        "import joblib\n"
+        "from sklearn.base import clone\n"
+        "def by_executor(model, X, y):\n"
+        "    with ThreadPoolExecutor(2) as pool:\n"
+        "        return [pool.submit(clone(model).fit, X, y).result() for _ in range(2)]\n"
+        "def by_thread(model, X, y):\n"
+        "    thread = Thread(target=clone(model).fit, args=(X, y))\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "def by_joblib(model, X, y):\n"
+        "    tasks = (joblib.delayed(clone(model).fit)(X, y) for _ in range(2))\n"
+        "    return joblib.Parallel(2, backend='threading')(tasks)\n"
+        "def with_seed(model, X, y):\n"
+        "    return clone(model).set_params(random_state=3).fit(X, y)\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+    return __import__("unknown_of_test")
+
+
+@pytest.mark.parametrize("way", ["by_executor", "by_thread", "by_joblib"])
+def test_an_unknown_tool_is_seen_from_its_threads_once(tool, way):
+    names = Names()
+    with pytest.warns(RawDataWarning, match=f"{way} of unknown_of_test") as caught:
+        getattr(tool, way)(names.model, X, y)
+    assert sum(issubclass(warning.category, RawDataWarning) for warning in caught) == 1
+
+
+def test_a_seed_that_a_function_sets_is_refused(tool):
+    names = Names()
+    with pytest.raises(ValueError, match="sets the seed"):
+        tool.with_seed(names.model, X, y)
+    assert names.ledger.epsilon_spent == 0.0
+
+
+def test_threads_of_the_user_raise_no_warning():
+    names = Names()
+    with warnings.catch_warnings(), ThreadPoolExecutor(2) as pool:
+        warnings.simplefilter("error", RawDataWarning)
+        pool.submit(clone(names.model).fit, X, y).result()
