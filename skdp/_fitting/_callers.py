@@ -1292,13 +1292,13 @@ def _sets_seed(direct, estimator):
     variables = direct.f_locals
     # The tool's models, or the arguments of its function.
     code = direct.f_code
-    given = []
+    models = []
     for name in code.co_varnames[: code.co_argcount]:
         value = variables.get(name)
         parts = parts_of(value) if name == "self" else parts_in(name, value)
         for _, part in parts:
-            given += [part, *nested_parts(part).values()]
-    same = [part for part in given if type(part) is type(estimator)]
+            models += [part, *nested_parts(part).values()]
+    same = [part for part in models if type(part) is type(estimator)]
     return bool(same) and all(getattr(part, "random_state", None) is None for part in same)
 
 

@@ -209,21 +209,21 @@ def nested_parts(value):
 
     Parameters of private estimators are left out.
     """
-    found = {}
-    _add_nested_parts(value, "", found, {id(value)})
-    return found
+    nested = {}
+    _add_nested_parts(value, "", nested, {id(value)})
+    return nested
 
 
-def _add_nested_parts(value, prefix, found, visited):
+def _add_nested_parts(value, prefix, nested, visited):
     for name, part in parts_of(value):
         path = f"{prefix}{name}"
         # A list may contain one object several times, and objects may contain each other.
         if id(part) in visited:
-            found.setdefault(path, part)
+            nested.setdefault(path, part)
             continue
-        found[path] = part
+        nested[path] = part
         if not is_private(part):
-            _add_nested_parts(part, f"{path}__", found, visited | {id(part)})
+            _add_nested_parts(part, f"{path}__", nested, visited | {id(part)})
 
 
 def copy_parts(value):
@@ -822,7 +822,7 @@ _STUDY = KnownCaller(
 # Problem of a study whose function asks a private model for predictions outside of other tools.
 STUDY_ANSWERS = "compares trials by predictions for rows, and so publishes or chooses by raw scores"
 
-# The tests call inner functions, which need no judgment of their own.
+# The tests call inner functions, which need no separate judgment.
 _PAIRED_TEST = KnownCaller(
     _RAW_SCORES,
     "give it scoring=make_dp_scorer(...)",
