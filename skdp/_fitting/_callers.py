@@ -355,7 +355,9 @@ def _read_stack(frame):
     batches = []
     package = None
     while frame is not None:
-        module = _module_of(frame)
+        module = frame.f_globals.get("__name__") or ""
+        if module == "__main__":
+            module = _module_of(frame)
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
             is_outermost = False

@@ -746,7 +746,7 @@ def _stacked_folds_problem(variables):
 _RAW_SCORES = "publishes or chooses by scores of the raw rows"
 
 
-# Selections of feature-engine that read nothing but scores and importances of their model.
+# Selections of feature-engine that only read scores and importances of their model.
 _SCORED_SELECTIONS = (
     "RecursiveFeatureElimination",
     "RecursiveFeatureAddition",
