@@ -47,8 +47,10 @@ def _binomial_losses(epsilon0: float, count: int):
     rounding = 2.0**-51 * sum_from_mode(1.0 + epsilon0 - ratios - np.delete(log_p, mode))
     p = np.exp(log_p + rounding) / math.fsum(np.exp(log_p - rounding))
     # Terms decrease away from the mean, so each omitted term is at most the term at an end.
-    up = 1.0 if count == 1 else _UP
-    return (count - 2.0 * i) * epsilon0 * up, p, first * float(p[0])
+    losses = (count - 2.0 * i) * epsilon0
+    if count > 1:
+        losses = losses * _UP
+    return losses, p, first * float(p[0])
 
 
 def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
@@ -84,7 +86,9 @@ def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0
 
 def _total_epsilon(epsilon0, count):
     """Return the sum of the epsilons, rounded up."""
-    return epsilon0 if count == 1 else count * epsilon0 * _UP
+    if count == 1:
+        return epsilon0
+    return count * epsilon0 * _UP
 
 
 def total_delta(counted):

@@ -75,9 +75,9 @@ def _split_delta(parts, delta_, relation):
     equal_part = 0.0
     if total:
         equal_part = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total
-    deltas = {}
-    for part, event_delta in event_deltas.items():
-        deltas[part] = event_delta + (equal_part if part in without_epsilon else 0.0)
+    deltas = dict(event_deltas)
+    for part in without_epsilon:
+        deltas[part] += equal_part
     return deltas, fixed <= delta_
 
 
@@ -198,14 +198,17 @@ def _epsilon(counts, delta_, relation, method, tolerance):
         parts = fewer
     if method == "pld":
         _require_loss_distribution(parts, relation)
-        return _pld_bound(parts if delta_ == 0.0 else fewer, delta_, relation, tolerance)
+        # At delta = 0 the largest loss counts, so parameters are not rounded.
+        pld_parts = parts if delta_ == 0.0 else fewer
+        return _pld_bound(pld_parts, delta_, relation, tolerance)
     if method == "rdp":
         return rdp_epsilon(fewer, delta_, relation)
     if method != "auto":
         return _BOUNDS[method](parts, delta_, relation)
-    exact = _exact_epsilon(parts, delta_, relation) if delta_ > 0.0 else None
-    if exact is not None:
-        return exact
+    if delta_ > 0.0:
+        exact = _exact_epsilon(parts, delta_, relation)
+        if exact is not None:
+            return exact
     bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
     bounds.append(rdp_epsilon(fewer, delta_, relation))
     bounds.append(_gaussian_and_others(parts, delta_, relation))
@@ -568,7 +571,10 @@ def trade_off(
         return math.exp(-epsilon) * (1.0 - delta_at(epsilon) - alpha)
 
     second_end = min(700.0, epsilon_at(0.0), epsilon_at(1e-9))
-    first_end = min(second_end, -math.log(alpha)) if alpha > 0.0 else second_end
+    first_end = second_end
+    if alpha > 0.0:
+        # Above -ln(alpha), e^epsilon alpha exceeds 1.
+        first_end = min(second_end, -math.log(alpha))
     return max(0.0, _maximum(first, first_end), _maximum(second, second_end))
 
 

@@ -64,11 +64,17 @@ def calibrate(
     check_costs(epsilon=epsilon, delta=delta)
     check_within(rtol, "rtol", 0.0, 1.0, "()")
     low, high = check_increasing(bounds, "bounds", math.ulp(0.0), math.nextafter(math.inf, 0.0))
-    options = {"relation": relation, "tolerance": tolerance, "group_size": group_size}
 
     @cache
-    def cost(value, name=method):
-        return _bounds.get_epsilon(make_event(value), delta, method=name, **options)
+    def cost(value, cost_method=method):
+        return _bounds.get_epsilon(
+            make_event(value),
+            delta,
+            relation=relation,
+            method=cost_method,
+            tolerance=tolerance,
+            group_size=group_size,
+        )
 
     def fits(value):
         return cost(value) <= epsilon
@@ -82,9 +88,11 @@ def calibrate(
             if low <= value <= high:
                 return round_to_safe(fits, value)
     counts = ev.leaves(make_event(start))
-    # If the bound is slow, start from the RDP bound, which is quick and no smaller.
     is_slow = exact and delta > 0.0 and (len(counts) > 1 or any(map(ev.is_sampled, counts)))
-    rough = partial(cost, name="rdp" if is_slow else method)
+    rough: Callable[[float], float] = cost
+    if is_slow:
+        # Start from the RDP bound, which is quick and no smaller.
+        rough = partial(cost, cost_method="rdp")
     safer = 4.0 if _is_decreasing(rough, start, low, high) else 0.25
     safe, unsafe = bracket(rough, epsilon, start, safer, low, high)
     if is_slow and unsafe is not None:
@@ -113,7 +121,9 @@ def _gaussian_scale(make_event, start, low, high):
         if mu is None:
             return None
         scales.append(value * mu)
-    return scales[0] if math.isclose(*scales, rel_tol=1e-12) else None
+    if math.isclose(*scales, rel_tol=1e-12):
+        return scales[0]
+    return None
 
 
 def _is_decreasing(cost, start, low, high):
@@ -133,13 +143,17 @@ def bracket(cost, target, start, safer, low, high):
     """
     is_safe = cost(start) <= target
     value = start
-    factor = 1.0 / safer if is_safe else safer
+    factor = safer
+    if is_safe:
+        factor = 1.0 / safer
     while True:
         next_value = min(max(value * factor, low), high)
         if next_value == value:
             break
         if (cost(next_value) <= target) != is_safe:
-            return (value, next_value) if is_safe else (next_value, value)
+            if is_safe:
+                return value, next_value
+            return next_value, value
         value = next_value
         if 0.5 < factor < 2.0:
             factor = factor**2

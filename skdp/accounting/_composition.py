@@ -58,8 +58,9 @@ def _ceil(fraction, to_fraction=Fraction):
 
 
 @lru_cache(maxsize=1024)
-def _rdp_at_quick_orders(event, **neighbors):
-    return np.array([rdp(event, order, **neighbors) for order in QUICK_ORDERS])
+def _rdp_at_quick_orders(event, relation, group_size):
+    costs = [rdp(event, o, relation=relation, group_size=group_size) for o in QUICK_ORDERS]
+    return np.array(costs)
 
 
 @lru_cache(maxsize=1024)
@@ -125,7 +126,9 @@ def _claimed_delta(event, group_size):
     """
     counts = leaves(group_event(event, group_size) or Composed(())).items()
     deltas = [(n, leaf.delta) for leaf, n in counts if isinstance(leaf, ApproximateDP)]
-    return min(1.0, sum_up(deltas)) if deltas else 0.0
+    if not deltas:
+        return 0.0
+    return min(1.0, sum_up(deltas))
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,10 @@ class _PricedAtLimit(_Rule):
 
     def price(self, event, budgets, delta=None):
         """Return the (epsilon, delta) of an event alone, at the delta of the smallest limit."""
-        delta = min(limit[1] for _, limit in budgets) if delta is None else check_delta(delta)
+        if delta is None:
+            delta = min(limit[1] for _, limit in budgets)
+        else:
+            delta = check_delta(delta)
         return self.single_epsilon(event, delta), delta
 
     def remaining(self, total, limit):
@@ -244,12 +250,11 @@ def _additive_cost(event, composition, rdp_order, relation, group_size):
 
     It is cached, because a charge needs it when it is decided, written and read back.
     """
-    neighbors = {"relation": relation, "group_size": group_size}
     if composition == "zcdp":
-        return zcdp(event, **neighbors)
+        return zcdp(event, relation=relation, group_size=group_size)
     if composition == "rdp":
-        return rdp(event, rdp_order, **neighbors), 0.0
-    return gdp(event, **neighbors) ** 2, 0.0
+        return rdp(event, rdp_order, relation=relation, group_size=group_size), 0.0
+    return gdp(event, relation=relation, group_size=group_size) ** 2, 0.0
 
 
 class AdditiveFilter(_SumRule, _PricedAtLimit):
@@ -389,16 +394,28 @@ class FixedSchedule(_PricedAtLimit):
         """Return a bound on epsilon by RDP at a few orders, infinite where it does not apply."""
         if delta == 0.0 or self.config.composition != "auto":
             return math.inf
-        costs = (n * _rdp_at_quick_orders(e, **self.config.options) for e, n in counts.items())
-        return min(map(rdp_to_epsilon, sum(costs), QUICK_ORDERS, itertools.repeat(delta)))
+        config = self.config
+        costs = sum(
+            n * _rdp_at_quick_orders(event, config.relation, config.max_rows)
+            for event, n in counts.items()
+        )
+        return min(map(rdp_to_epsilon, costs, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
         """Return epsilon by the composition of the events, or of the prices if that is smaller."""
-        # The cost of a single release follows from its privacy profile, by any method.
-        method = "auto" if schedule.events.total() == 1 else self.config.composition
+        method = self.config.composition
+        if schedule.events.total() == 1:
+            # The cost of a single release follows from its privacy profile, by any method.
+            method = "auto"
         events, prices = schedule.key
         event = Composed(tuple(leaf * count for leaf, count in events))
-        epsilon = get_epsilon(event, delta, method=method, **self.config.options)
+        epsilon = get_epsilon(
+            event,
+            delta,
+            method=method,
+            relation=self.config.relation,
+            group_size=self.config.max_rows,
+        )
         if self.config.composition in ("advanced", "auto"):
             pairs = ((*price, count) for price, count in sorted(prices))
             epsilon = min(epsilon, advanced_epsilon(pairs, delta))
@@ -412,7 +429,9 @@ def _sum_of_prices(schedule, delta):
     for price, count in schedule.prices.items():
         total_epsilon += count * exact(price[0])
         total_delta += count * exact(price[1])
-    return total_epsilon if total_delta <= exact(delta) else math.inf
+    if total_delta > exact(delta):
+        return math.inf
+    return total_epsilon
 
 
 def _merge_schedules(schedules):

@@ -114,7 +114,9 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float
 
     def at(log_excess):
         value = function(1.0 + math.exp(log_excess))
-        return math.inf if math.isnan(value) else value
+        if math.isnan(value):
+            return math.inf
+        return value
 
     values = []
     for point in grid:

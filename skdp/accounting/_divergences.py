@@ -20,7 +20,9 @@ _CELLS = 8192
 
 def squared(x: float) -> float:
     """Return x^2, which is positive unless x is 0."""
-    return max(x * x, _MIN_POSITIVE) if x != 0.0 else 0.0
+    if x == 0.0:
+        return 0.0
+    return max(x * x, _MIN_POSITIVE)
 
 
 def pure_rho(epsilon: float) -> float:

@@ -95,15 +95,15 @@ class Event:
     def __add__(self, other):
         if not isinstance(other, Event):
             return NotImplemented
-        first = self.events if isinstance(self, Composed) else (self,)
-        second = other.events if isinstance(other, Composed) else (other,)
-        return Composed(first + second)
+        return Composed(_summands(self) + _summands(other))
 
     def __mul__(self, count):
         if isinstance(count, Event):
             return NotImplemented
         count = _integer(count, "count", 0)
-        return self if count == 1 else Repeated(self, count)
+        if count == 1:
+            return self
+        return Repeated(self, count)
 
     __rmul__ = __mul__
 
@@ -460,7 +460,9 @@ class RandomStopping(_Listed):
             vars(self)["shape"] = _number(self.shape, "shape", -1.0, ends="(]")
             _number(self.mean, "mean", 1.0)
         for part in leaves(self.event):
-            inner = merged(part.event) if is_sampled(part) else part
+            inner = part
+            if is_sampled(part):
+                inner = merged(part.event)
             if getattr(part, "delta", 0.0) > 0.0 or getattr(inner, "delta", 0.0) > 0.0:
                 raise ValueError(
                     "event of RandomStopping must have a Renyi bound, so no delta, got "
@@ -543,11 +545,20 @@ def is_sampled(event: Event) -> bool:
     return isinstance(event, (PoissonSampled, SampledWithoutReplacement))
 
 
+def _summands(event):
+    """Return the events of a composition; of another event, a tuple of this event."""
+    if isinstance(event, Composed):
+        return event.events
+    return (event,)
+
+
 def _parts(event):
     """Return the events inside an event, None if its class has none."""
     if isinstance(event, Composed):
         return event.events
-    return (event.event,) if hasattr(event, "event") else None
+    if hasattr(event, "event"):
+        return (event.event,)
+    return None
 
 
 def leaves(event: Event) -> dict[Event, int]:
@@ -583,7 +594,9 @@ def _sort_key(event):
     """Return a key that orders events by class, then by parameters or JSON."""
     values = vars(event).values()
     has_only_numbers = all(isinstance(value, (int, float)) for value in values)
-    parameters = tuple(values) if has_only_numbers else event.to_json()
+    parameters = event.to_json()
+    if has_only_numbers:
+        parameters = tuple(values)
     return (type(event).__name__, has_only_numbers, parameters)
 
 
@@ -625,7 +638,9 @@ def _as_dict(event):
     values = {"type": type(event).__name__}
     for one in fields(event):
         value = getattr(event, one.name)
-        values[one.name] = "inf" if value == math.inf else value
+        if value == math.inf:
+            value = "inf"
+        values[one.name] = value
     return values
 
 

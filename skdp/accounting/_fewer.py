@@ -75,7 +75,8 @@ def _rounded(event, log_ratio):
         event = replace(event, event=_rounded(event.event, log_ratio))
     if isinstance(event, ev.PoissonSampled) and 0.0 < event.sampling_rate < 1.0:
         rate = _up(event.sampling_rate, log_ratio)
-        return replace(event, sampling_rate=rate) if rate < 1.0 else event
+        if rate < 1.0:
+            return replace(event, sampling_rate=rate)
     return event
 
 

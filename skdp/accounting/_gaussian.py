@@ -146,7 +146,9 @@ def _decreasing_root(function, target, low, high):
 
     def gap(x):
         value = function(x)
-        return (math.log(value) if value > 0.0 else -1e4) - math.log(target)
+        # ln of a value that underflowed is below that of every positive float, about -745.
+        log_value = math.log(value) if value > 0.0 else -1e4
+        return log_value - math.log(target)
 
     return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=200, disp=False)
 

@@ -81,11 +81,6 @@ class Neighbors(FrozenValue):
         return 1 if self.relation == "add_remove" else 2
 
     @property
-    def options(self) -> dict:
-        """The arguments `relation` and `group_size` of the functions of events."""
-        return {"relation": self.relation, "group_size": self.max_rows}
-
-    @property
     def per_row(self) -> Self:
         """The neighbors for a single row if the unit is a group, else unchanged."""
         if self.unit == "group":
@@ -145,9 +140,10 @@ class Guarantee(FrozenValue):
         delta = self.delta
         k = self.neighbors.max_rows
         if k > 1:
-            # With a larger epsilon of the group, the delta of a row would underflow.
-            max_epsilon = 200.0 if delta else math.inf
-            epsilon = math.nextafter(min(epsilon, max_epsilon) / k, 0.0)
+            if delta:
+                # With a larger epsilon of the group, the delta of a row would underflow.
+                epsilon = min(epsilon, 200.0)
+            epsilon = math.nextafter(epsilon / k, 0.0)
             row_growth = math.expm1(min(epsilon, 200.0))
             group_growth = math.expm1(min(k * epsilon, 200.0))
             delta *= row_growth / group_growth * (1.0 - 1e-12)

@@ -106,7 +106,9 @@ class EventPrivacy(FrozenValue):
     @property
     def pure(self):
         """The smallest known epsilon with delta = 0, infinite if there is none."""
-        return self.epsilon if self.delta == 0.0 else math.inf
+        if self.delta == 0.0:
+            return self.epsilon
+        return math.inf
 
     @cached_property
     def divergence(self):
@@ -168,6 +170,13 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
     )
 
 
+def pure_or_unknown(epsilon: float) -> EventPrivacy:
+    """Return the privacy of an epsilon-DP release; with an infinite epsilon nothing is known."""
+    if epsilon < math.inf:
+        return claimed(epsilon)
+    return EventPrivacy()
+
+
 def up_to(pure: float, profile: Callable) -> Callable:
     """Return a privacy profile, rounded up below an epsilon `pure` and 0 from there on."""
 
@@ -175,14 +184,26 @@ def up_to(pure: float, profile: Callable) -> Callable:
         if pure <= epsilon and pure < math.inf:
             return 0.0
         delta = min(1.0, profile(epsilon) * UP)
-        return up_from_underflow(delta) if epsilon < math.inf else delta
+        if epsilon == math.inf:
+            return delta
+        return up_from_underflow(delta)
 
     return delta_at
 
 
 @event_privacy.register
-def _claimed_event(e: ev.PureDP | ev.ApproximateDP | ev.RandomizedResponse, relation):
-    return claimed(**vars(e))
+def _pure(e: ev.PureDP, relation):
+    return claimed(e.epsilon)
+
+
+@event_privacy.register
+def _approximate(e: ev.ApproximateDP, relation):
+    return claimed(e.epsilon, e.delta)
+
+
+@event_privacy.register
+def _randomized_response(e: ev.RandomizedResponse, relation):
+    return claimed(e.epsilon, num_categories=e.num_categories)
 
 
 @event_privacy.register
@@ -341,7 +362,7 @@ def _composed(e: ev.Composed | ev.Repeated, relation):
     pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
     rho, delta = composed_zcdp(parts, relation)
     return replace(
-        claimed(pure) if pure < math.inf else EventPrivacy(),
+        pure_or_unknown(pure),
         delta=delta,
         rho=rho,
         renyi=_always(partial(composed_rdp, parts, relation)),

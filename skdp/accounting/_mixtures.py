@@ -105,7 +105,9 @@ class LaplaceShifts(FrozenValue):
         largest = shift * self.epsilon
         if epsilon >= largest:
             return -math.inf
-        gap = epsilon if epsilon <= -largest else 0.5 * (epsilon - largest)
+        gap = 0.5 * (epsilon - largest)
+        if epsilon <= -largest:
+            gap = epsilon
         return math.log(-math.expm1(gap))
 
     def ends(self, gained, lost):
@@ -261,6 +263,8 @@ class Mixture(FrozenValue):
             return p_cdf, p_sf, q_cdf, q_sf
 
         if math.isinf(last):
+            # A mixture with shifted records dominates on their side; else the weight of the
+            # unshifted noise bounds the ratio.
             unsampled = math.log1p(-self.rate)
             low = -math.inf if self.lost else self.gained * unsampled
             high = math.inf if self.gained else -self.lost * unsampled
@@ -289,7 +293,9 @@ class Mixture(FrozenValue):
         for size, sign in ((self.gained, 1.0), (self.lost, -1.0)):
             log_weights = _log_weights(size, self.rate)
             ratios = self.noise.log_ratio(np.arange(size + 1.0), sign * x)
-            factors = log_weights if sign > 0.0 else epsilon + log_weights + ratios
+            factors = log_weights
+            if sign < 0.0:
+                factors = epsilon + log_weights + ratios
             for i in range(1, size + 1):
                 log_term = float(factors[i]) + self.noise.log_delta(i, sign * float(ratios[i]))
                 total += math.exp(min(0.0, log_term))

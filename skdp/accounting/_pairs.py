@@ -171,6 +171,7 @@ def discrete_gaussian(sigma, sensitivity):
     reach = math.ceil(reach_in_sigma * sigma) + sensitivity + 1
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
+    # The exact sum is slow for many terms.
     total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
@@ -224,8 +225,11 @@ def _quantile(tail, mass):
 
 def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
     """Return (low, high) outside of which P has at most `mass` on each side, including atoms."""
-    low = float(pair.losses[0]) if len(pair.losses) else math.inf
-    high = float(pair.losses[-1]) if len(pair.losses) else -math.inf
+    low = math.inf
+    high = -math.inf
+    if len(pair.losses):
+        low = float(pair.losses[0])
+        high = float(pair.losses[-1])
     if len(pair.losses) > 100:
         below = np.cumsum(pair.p)
         above = np.cumsum(pair.p[::-1])[::-1]

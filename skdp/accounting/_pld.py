@@ -236,8 +236,9 @@ def _window(parts, tilt, epsilon, delta):
     low = min(epsilon, max_loss, max(min_loss, float(np.max((here - lower - 28.0) / spread))))
     tilted_end = min(max_loss, float(np.min((upper - here + 28.0) / spread)))
     high = min(max(high, low, low + tilted_end - 0.5 * (low + epsilon)), max_loss)
-    log_tail = float(np.min(moments - tilts * high)) if high < max_loss else -math.inf
-    return low, high, log_tail
+    if high == max_loss:
+        return low, high, -math.inf
+    return low, high, float(np.min(moments - tilts * high))
 
 
 def _power(values, count):
@@ -323,17 +324,19 @@ def _compose_directly(parts, step, delta):
         releases = 1
         while count:
             if count & 1:
-                products += len(result.mass) * len(grid.mass) if result else 0
                 if result is None:
                     result = grid
                 else:
+                    products += len(result.mass) * len(grid.mass)
                     result = _convolve(result, grid, trimmed_mass * total)
             count >>= 1
             if count:
                 releases *= 2
                 products += len(grid.mass) ** 2
                 grid = _convolve(grid, grid, trimmed_mass * releases)
-            cells = max(cells, len(grid.mass), len(result.mass) if result else 0)
+            cells = max(cells, len(grid.mass))
+            if result is not None:
+                cells = max(cells, len(result.mass))
             if cells > 4 * _DIRECT_CELLS or products > _MAX_PRODUCTS:
                 return None
     # A mass of n releases is an n-fold convolution, each with at most as many products as cells.

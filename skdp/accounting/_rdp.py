@@ -13,12 +13,11 @@ from skdp.accounting import _events as ev
 from skdp.accounting._conversions import converted_delta, converted_epsilon, minimum_over_orders
 from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._laws import (
-    EventPrivacy,
-    claimed,
     composed_rdp,
     event_privacy,
     group_event,
     privacy_of,
+    pure_or_unknown,
 )
 from skdp.utils._rounding import sum_up
 
@@ -139,16 +138,18 @@ def _run_privacy_profile(counts, relation):
 @event_privacy.register
 def _stopping(e: ev.RandomStopping, relation):
     run_epsilon = privacy_of(e.event, relation).pure
-    # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
-    pure = sum_up([(2, run_epsilon), (run_epsilon, e.shape)]) if run_epsilon > 0.0 else 0.0
+    pure = 0.0
+    if run_epsilon > 0.0:
+        # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
+        pure = sum_up([(2, run_epsilon), (run_epsilon, e.shape)])
 
     def grouped(k):
         # The number of runs does not depend on the data, so a group changes only each run.
         run = group_event(e.event, k)
-        return None if run is None else replace(e, event=run)
+        if run is None:
+            return None
+        return replace(e, event=run)
 
     return replace(
-        claimed(pure) if pure < math.inf else EventPrivacy(),
-        grouped=grouped,
-        renyi=partial(_stopping_renyi, e, relation, pure),
+        pure_or_unknown(pure), grouped=grouped, renyi=partial(_stopping_renyi, e, relation, pure)
     )

@@ -6,8 +6,9 @@ no grid, and delta may be arbitrarily small.
 """
 
 import math
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 from scipy.special import ndtr
@@ -15,6 +16,7 @@ from scipy.special import ndtr
 from skdp.accounting import _divergences as div
 from skdp.accounting import _events as ev
 from skdp.accounting._gaussian import delta_of_mu
+from skdp.accounting._guarantee import Neighbors
 from skdp.accounting._laws import (
     ROUND_OFF,
     EventPrivacy,
@@ -30,6 +32,7 @@ from skdp.accounting._laws import (
 from skdp.accounting._mixtures import has_mixture, mixtures, mixtures_renyi
 from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
+from skdp.utils._types import Relation
 
 # Quadratures with more nodes are replaced by the divergence without sampling.
 _MAX_NODES = 200_000
@@ -75,6 +78,13 @@ def amplified(epsilon, rate):
     return np.where(epsilon > 700.0, far, result)
 
 
+def _unamplified(epsilon, rate):
+    """Return the epsilon whose amplification by a sampling rate is `epsilon`."""
+    if epsilon > 30.0:
+        return epsilon - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-epsilon))
+    return math.log1p(math.expm1(epsilon) / rate)
+
+
 def sampled_gaussian_renyi(sigma, rate, kind):
     """Return the function of orders to Renyi divergences of the sampled Gaussian.
 
@@ -93,7 +103,17 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         (2022), whose part below loss 0 is mirrored.
     """
     width = 2.0 * min(sigma, sigma * sigma)
-    start = 0.5 if kind == "without" else -10.0 * sigma
+    start = -10.0 * sigma
+    if kind == "without":
+        # The pair's distribution below loss 0, at x = 0.5, is mirrored.
+        start = 0.5
+    scale = sigma
+    modes_per_order = 1.0
+    if kind == "replaced":
+        # The shifts 1 and -1 are 2 apart. For q near 1 and a large x, R(x)^a R(-x)^(1-a) has its
+        # mode at 2a - 1.
+        scale = 0.5 * sigma
+        modes_per_order = 2.0
 
     def log_ratio(x):
         return np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / sigma**2)
@@ -105,29 +125,28 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         weights = np.tile(0.5 * width * _GL_WEIGHTS, panels)
         density = np.log(weights) - 0.5 * (x / sigma) ** 2
         density -= math.log(sigma * math.sqrt(2.0 * math.pi))
-        return log_ratio(x), density, log_ratio(-x) if kind == "replaced" else x
-
-    scale = 0.5 * sigma if kind == "replaced" else sigma
+        if kind == "replaced":
+            return log_ratio(x), density, log_ratio(-x)
+        return log_ratio(x), density
 
     def curve(order):
         unsampled = order * 0.5 / scale**2
-        # For "replaced", q near 1 and a large x, R(x)^a R(-x)^(1-a) has its mode at 2a - 1.
-        mode = 2.0 * order if kind == "replaced" else order
-        panels = math.ceil((mode + 10.0 * sigma - start) / width) + 1
+        panels = math.ceil((modes_per_order * order + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
             return unsampled
         # The sizes of cached arrays are powers of two, so that most orders share them.
         cached = arrays(1 << (panels - 1).bit_length())
-        ratio, density, mirror = (values[: 16 * panels] for values in cached)
+        ratio, density, *mirrored_ratio = (values[: 16 * panels] for values in cached)
         exponent = density + order * ratio
         if kind == "replaced":
-            exponent = exponent + (1.0 - order) * mirror
+            exponent = exponent + (1.0 - order) * mirrored_ratio[0]
         peak = float(exponent.max())
         if peak > 20.0 or kind == "replaced":
             total = float(np.exp(exponent - peak).sum())
-            # Losses up to 0 add at most 1, and the mirrored part adds at most 1.
-            rest = 2.0 * math.exp(-peak) if kind == "without" else 0.0
-            log_moment = peak + math.log(total + rest)
+            if kind == "without":
+                # Losses up to 0 add at most 1, and the mirrored part adds at most 1.
+                total += 2.0 * math.exp(-peak)
+            log_moment = peak + math.log(total)
         elif kind == "poisson":
             base = np.exp(density)
             gain = np.exp(exponent) - base * (1.0 + order * np.expm1(np.minimum(ratio, 700.0)))
@@ -260,112 +279,187 @@ def _replaced_gaussian_delta(sigma, rate, epsilon):
     return rate * (delta_of_mu(mu, t - half) + second) * (1.0 + 1e-11)
 
 
-@event_privacy.register
-def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
-    rate = e.sampling_rate
-    inside = inner_event(e, relation)
-    inner = privacy_of(inside, relation)
-    if rate == 0.0:
-        return claimed(0.0)
-    if rate == 1.0:
-        return replace(inner, grouped=no_event)
-    is_poisson = isinstance(e, ev.PoissonSampled)
-    is_replaced = is_poisson and relation == "replace_one"
-    # ln(1 + q (e^epsilon - 1)) (Balle, Barthe and Gaboardi 2018). For additive noise under Poisson
-    # sampling and replace-one, the ratio of the two mixtures is also bounded term by term.
-    epsilon = amplified(inner.epsilon, rate)
-    if is_replaced and all(isinstance(part, ev.ADDITIVE) for part in ev.leaves(inside)):
-        one = privacy_of(ev.merged(e.event), relation).epsilon
-        epsilon = min(epsilon, amplified(one, rate) - amplified(-one, rate))
-    epsilon = math.nextafter(epsilon * UP, math.inf) if epsilon > 0.0 else 0.0
-    delta = sum_up([(rate, inner.delta)])
-    is_gaussian = isinstance(inside, ev.Gaussian)
-    record = ev.merged(e.event)
-    one_record = replace(e, event=record) if is_poisson else e
-    # A replaced record is a group of one. Gaussian noise has separate closed forms below.
-    is_mixture = is_replaced and isinstance(record, ev.Laplace) and has_mixture(one_record, 1)
+@dataclass(frozen=True)
+class _SampledRelease:
+    """The privacy of one release on a sample whose rate lies between 0 and 1.
 
-    def grouped(k):
-        is_known = is_poisson and has_mixture(one_record, k)
-        return ev.SampledGroup(one_record, k) if is_known else None
+    Attributes
+    ----------
+    event : PoissonSampled or SampledWithoutReplacement
+        The sampling event.
+    relation : {"add_remove", "replace_one"}
+        The relation between neighboring tables.
+    rate : float
+        The sampling rate q.
+    inner : Event
+        The event on the sample, for the change of the sample that can happen (`inner_event`).
+    unsampled : EventPrivacy
+        The privacy of `inner`.
+    """
 
-    # Noise over the contribution of one record; a replacement changes a sum by up to two.
-    record_sigma = 2.0 * inside.noise_multiplier if is_gaussian else math.nan
+    event: ev.PoissonSampled | ev.SampledWithoutReplacement
+    relation: Relation
+    rate: float
+    inner: ev.Event
+    unsampled: EventPrivacy
 
-    def pairs():
-        if is_replaced and is_gaussian:
-            return (_poisson_gaussian_replaced(record_sigma, rate),)
-        if is_mixture:
-            return tuple(mixture.pair() for mixture in mixtures(one_record, 1, relation))
-        (pair,) = inner.pairs()
-        if is_replaced or not is_poisson:
-            return (_replace_curve(pair, rate),)
-        mix = _mixed(pair, rate)
+    @property
+    def is_poisson(self):
+        """True if each record enters the sample independently of the others."""
+        return isinstance(self.event, ev.PoissonSampled)
+
+    @property
+    def is_replaced(self):
+        """True if another record can take a record's place in a Poisson sample."""
+        return self.is_poisson and self.relation == "replace_one"
+
+    @property
+    def is_gaussian(self):
+        """True if the noise is Gaussian, which has separate closed forms."""
+        return isinstance(self.inner, ev.Gaussian)
+
+    @property
+    def record_sigma(self):
+        """Gaussian noise over the contribution of one record; a replacement changes two."""
+        return 2.0 * self.inner.noise_multiplier
+
+    @cached_property
+    def merged_event(self):
+        """The sampling event; a composition inside a Poisson sample is merged into one event."""
+        if not self.is_poisson:
+            return self.event
+        return replace(self.event, event=ev.merged(self.event.event))
+
+    @cached_property
+    def is_laplace_mixture(self):
+        """True for a replaced record under Laplace noise: a group of one, a mixture of two."""
+        return (
+            self.is_replaced
+            and isinstance(self.merged_event.event, ev.Laplace)
+            and has_mixture(self.merged_event, 1)
+        )
+
+    @cached_property
+    def epsilon(self):
+        """The amplified epsilon ln(1 + q (e^epsilon - 1)), rounded up.
+
+        See Balle, Barthe and Gaboardi 2018. For additive noise under Poisson sampling and
+        replace-one, the ratio of the two mixtures is also bounded term by term.
+        """
+        epsilon = amplified(self.unsampled.epsilon, self.rate)
+        if self.is_replaced and all(
+            isinstance(leaf, ev.ADDITIVE) for leaf in ev.leaves(self.inner)
+        ):
+            one = privacy_of(self.merged_event.event, self.relation).epsilon
+            epsilon = min(epsilon, amplified(one, self.rate) - amplified(-one, self.rate))
+        if epsilon > 0.0:
+            return math.nextafter(epsilon * UP, math.inf)
+        return 0.0
+
+    @cached_property
+    def delta(self):
+        """The amplified delta, q times that of the release on the sample."""
+        return sum_up([(self.rate, self.unsampled.delta)])
+
+    def grouped(self, k):
+        """Return the event for k records, None if only the general bound is known."""
+        if self.is_poisson and has_mixture(self.merged_event, k):
+            return ev.SampledGroup(self.merged_event, k)
+        return None
+
+    def pairs(self):
+        """Return the dominating pairs, one for each order of the tables or a symmetric one."""
+        if self.is_replaced and self.is_gaussian:
+            return (_poisson_gaussian_replaced(self.record_sigma, self.rate),)
+        if self.is_laplace_mixture:
+            return tuple(mix.pair() for mix in mixtures(self.merged_event, 1, self.relation))
+        (pair,) = self.unsampled.pairs()
+        if self.is_replaced or not self.is_poisson:
+            return (_replace_curve(pair, self.rate),)
+        mix = _mixed(pair, self.rate)
         return mix, mix.reversed()
 
-    def renyi():
-        unsampled = inner.renyi()
-        if is_gaussian and is_replaced:
-            return sampled_gaussian_renyi(record_sigma, rate, "replaced")
-        if is_gaussian:
-            kind = "poisson" if is_poisson else "without"
-            return sampled_gaussian_renyi(inside.noise_multiplier, rate, kind)
-        if isinstance(inside, ev.DiscreteGaussian):
-            ratio = inside.sensitivity / inside.sigma
-            if inside.sigma >= 1e4 or ratio >= 25.0:
-                return unsampled
-            on_grid = div.pair_renyi(pairs(), unsampled)
+    def renyi(self):
+        """Return the function of orders to Renyi divergences, by quadrature or by the pairs."""
+        unsampled = self.unsampled.renyi()
+        if self.is_gaussian and self.is_replaced:
+            return sampled_gaussian_renyi(self.record_sigma, self.rate, "replaced")
+        if self.is_gaussian:
+            kind = "poisson" if self.is_poisson else "without"
+            return sampled_gaussian_renyi(self.inner.noise_multiplier, self.rate, kind)
+        if isinstance(self.inner, ev.DiscreteGaussian):
+            return self._discrete_gaussian_renyi(unsampled)
+        if self.epsilon == math.inf:
+            name = type(self.inner).__name__
+            raise ValueError(f"no Renyi bound is known for a sampled {name}")
+        return div.pair_renyi(self.pairs(), claimed(self.epsilon).renyi())
 
-            def discrete_gaussian(order):
-                # The moment's mode is at order * ratio standard deviations, where atoms must not
-                # be cut off.
-                return on_grid(order) if order * ratio < 25.0 else unsampled(order)
+    def _discrete_gaussian_renyi(self, unsampled):
+        """Return the Renyi divergences of the atoms, or those without sampling where atoms end."""
+        ratio = self.inner.sensitivity / self.inner.sigma
+        if self.inner.sigma >= 1e4 or ratio >= 25.0:
+            return unsampled
+        on_grid = div.pair_renyi(self.pairs(), unsampled)
 
-            return discrete_gaussian
-        if epsilon == math.inf:
-            raise ValueError(f"no Renyi bound is known for a sampled {type(inside).__name__}")
-        return div.pair_renyi(pairs(), claimed(epsilon).renyi())
+        def divergence(order):
+            # The moment's mode is at order * ratio standard deviations, where atoms must not be
+            # cut off.
+            if order * ratio < 25.0:
+                return on_grid(order)
+            return unsampled(order)
 
-    def privacy_profile():
-        unsampled = inner.privacy_profile()
-        if is_mixture:
-            return up_to(epsilon, mixtures(one_record, 1, relation)[0].delta)
+        return divergence
+
+    def privacy_profile(self):
+        """Return the function of epsilons to the smallest known delta."""
+        epsilon = self.epsilon
+        if self.is_laplace_mixture:
+            return up_to(epsilon, mixtures(self.merged_event, 1, self.relation)[0].delta)
+        unsampled = self.unsampled.privacy_profile()
+        rate = self.rate
+        has_closed_form = self.is_replaced and self.is_gaussian
 
         def sampled(at):
-            # The epsilon that sampling amplifies to `at`.
-            if at > 30.0:
-                inner_epsilon = at - math.log(rate) + math.log1p((rate - 1.0) * math.exp(-at))
-            else:
-                inner_epsilon = math.log1p(math.expm1(at) / rate)
-            bound = rate * unsampled(inner_epsilon * DOWN) * ROUND_OFF
-            if is_replaced and is_gaussian:
-                bound = min(bound, _replaced_gaussian_delta(record_sigma, rate, at))
+            bound = rate * unsampled(_unamplified(at, rate) * DOWN) * ROUND_OFF
+            if has_closed_form:
+                bound = min(bound, _replaced_gaussian_delta(self.record_sigma, rate, at))
             return bound
 
-        closed_form = up_to(math.inf, sampled)
+        amplified_profile = up_to(math.inf, sampled)
         if epsilon == math.inf:
-            return closed_form
-        from_claim = claimed(epsilon, delta).privacy_profile()
+            return amplified_profile
+        from_claim = claimed(epsilon, self.delta).privacy_profile()
 
         def smaller(at):
-            return min(closed_form(at), from_claim(at))
+            return min(amplified_profile(at), from_claim(at))
 
         return smaller
 
-    if delta > 0.0:
+
+@event_privacy.register
+def _sampled(e: ev.PoissonSampled | ev.SampledWithoutReplacement, relation):
+    """Return the privacy of a sampled event; rates 0 and 1 need no amplification."""
+    rate = e.sampling_rate
+    inner = inner_event(e, relation)
+    unsampled = privacy_of(inner, relation)
+    if rate == 0.0:
+        return claimed(0.0)
+    if rate == 1.0:
+        return replace(unsampled, grouped=no_event)
+    release = _SampledRelease(e, relation, rate, inner, unsampled)
+    if release.delta > 0.0:
         # (epsilon, delta)-DP is amplified to (epsilon', q delta)-DP.
-        privacy = claimed(epsilon, delta)
+        privacy = claimed(release.epsilon, release.delta)
     else:
         # zCDP has no amplification by sampling: rho is the value without sampling, or the value
         # implied by epsilon.
-        privacy = EventPrivacy(
-            epsilon=epsilon, rho=min(inner.rho, div.pure_rho(epsilon)), renyi=renyi
-        )
+        rho = min(unsampled.rho, div.pure_rho(release.epsilon))
+        privacy = EventPrivacy(epsilon=release.epsilon, rho=rho, renyi=release.renyi)
+    pairs: Callable | None = release.pairs
+    if unsampled.pairs is None:
+        pairs = None
     return replace(
-        privacy,
-        grouped=grouped,
-        pairs=None if inner.pairs is None else pairs,
-        privacy_profile=privacy_profile,
+        privacy, grouped=release.grouped, pairs=pairs, privacy_profile=release.privacy_profile
     )
 
 
@@ -390,8 +484,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
                 return min(pure(order), general(order))
 
             return div.pair_renyi(pairs(), smaller)
-        sensitivity_factor = 2 if relation == "replace_one" else 1
-        shift = sensitivity_factor * e.size
+        shift = Neighbors(relation=relation).sensitivity_factor * e.size
         unsampled_rho = 0.5 * (shift / group[0].noise.sigma) ** 2 * UP
 
         def smaller_of_gaussian(order):

@@ -197,7 +197,9 @@ class PrivacyAccountant(LedgerView):
         def decide(state):
             nonlocal is_new
             is_new = state.config is None
-            return ("open", body) if is_new else None
+            if is_new:
+                return "open", body
+            return None
 
         opened = self._append(decide, opening=True).config
         if not is_new and reserved_from is None and opened != config:
@@ -297,7 +299,9 @@ class PrivacyAccountant(LedgerView):
             return "charge", _charge_body(charge) | {"reservation": step}
 
         state = self._append(decide)
-        sequence, digest = state.position if run is None else run
+        if run is None:
+            run = state.position
+        sequence, digest = run
         return replace(charge or entry, sequence=sequence, hash=digest)
 
     def _plan_runs(self, reservation):
@@ -459,7 +463,7 @@ class PrivacyAccountant(LedgerView):
             Who decided and why; not empty.
         """
         epsilon, delta = BudgetLimit(epsilon, delta).params
-        self._decide("change_limit", reason, epsilon=epsilon, delta=delta)
+        self._decide("change_limit", reason, {"epsilon": epsilon, "delta": delta})
 
     def sub_limit(
         self,
@@ -520,7 +524,7 @@ class PrivacyAccountant(LedgerView):
         # Lists, as JSON reads them back.
         body["users"] = list(limit.users)
         body["purposes"] = list(limit.purposes)
-        self._decide("sub_limit", reason, **body)
+        self._decide("sub_limit", reason, body)
 
     def close(self, *, reason: str) -> None:
         """Close the data set permanently: it accepts no charge, reuse or limit any more.
@@ -535,7 +539,7 @@ class PrivacyAccountant(LedgerView):
         """
         self._decide("close", reason)
 
-    def _decide(self, kind, reason, **limit):
+    def _decide(self, kind, reason, limit=None):
         """Record a change of a limit, or the closing; a second closing is not recorded."""
         if not _check_text(reason, "reason").strip():
             raise ValueError("reason is empty: state who decided and why")
@@ -543,7 +547,9 @@ class PrivacyAccountant(LedgerView):
             raise ValueError(
                 "the limit of a reserved budget cannot be changed: reserve another one"
             )
-        body = limit | {"reason": reason, "time": _current_time()}
+        body = {"reason": reason, "time": _current_time()}
+        if limit:
+            body = limit | body
 
         def decide(state):
             if kind == "close" and state.closed:
@@ -694,7 +700,9 @@ class PrivacyAccountant(LedgerView):
 
     def _with_parent(self, state):
         """Return the state, closed if the data set from which it was reserved is closed."""
-        parent_closed = None if state.closed is not None else self._parent_closed()
+        if state.closed is not None:
+            return state
+        parent_closed = self._parent_closed()
         if parent_closed is None:
             return state
         return replace(state, closed=parent_closed)
@@ -705,7 +713,9 @@ class PrivacyAccountant(LedgerView):
         if state.config is not None and state.reserved_from is None:
             return None
         parent = self._parent()
-        return None if parent is None else parent._current_state().closed
+        if parent is None:
+            return None
+        return parent._current_state().closed
 
     def _parent(self):
         """Return the handle that reserved this budget, or None if it is not a reserved budget.
@@ -770,9 +780,12 @@ class PrivacyAccountant(LedgerView):
         return _restore_handle, self.__getstate__()
 
     def __repr__(self):
-        part = "" if self._part is None else f", part={self._part.index}"
-        user = f", user={self._user!r}" if self._user else ""
-        return f"PrivacyAccountant(dataset={self._dataset!r}{part}{user})"
+        params = f"dataset={self._dataset!r}"
+        if self._part is not None:
+            params += f", part={self._part.index}"
+        if self._user:
+            params += f", user={self._user!r}"
+        return f"PrivacyAccountant({params})"
 
 
 class _SharedState:
@@ -884,8 +897,10 @@ def _charge_body(charge):
         "seeded": charge.seeded,
         "time": charge.time,
         "version": charge.version,
-        "part": None if charge.part is None else asdict(charge.part),
+        "part": None,
     }
+    if charge.part is not None:
+        body["part"] = asdict(charge.part)
     if charge.user:
         body["user"] = charge.user
     if charge.purpose:

@@ -179,10 +179,10 @@ class LockFile(io.FileIO):
             super().__init__(path, opener=_open_descriptor)
         except OSError as error:
             folder = path.parent
-            missing = "" if folder.exists() else f"; create the folder {folder} first"
-            raise LedgerError(
-                f"the lock {path} of the ledger cannot be opened: {error.strerror}{missing}"
-            ) from error
+            message = f"the lock {path} of the ledger cannot be opened: {error.strerror}"
+            if not folder.exists():
+                message += f"; create the folder {folder} first"
+            raise LedgerError(message) from error
         self._is_taken = False
         _open_locks.add(self)
         status = os.fstat(self.fileno())

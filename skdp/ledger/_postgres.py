@@ -7,6 +7,7 @@ lists the allowed parts of an address, instead of the forbidden ones.
 
 import re
 from contextlib import contextmanager
+from functools import partial
 from urllib.parse import unquote
 
 from skdp.exceptions import LedgerError
@@ -140,25 +141,27 @@ class PostgreSQLLedger(_sql.TableLedger):
         except ImportError:
             message = "a postgresql:// ledger needs psycopg: install skdp[postgres]"
             raise LedgerError(message) from None
-        settings = {
-            "autocommit": True,
-            "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-            "application_name": "skdp",
+        connect = partial(
+            psycopg.connect,
+            self.address,
+            autocommit=True,
+            connect_timeout=CONNECT_TIMEOUT_SECONDS,
+            application_name="skdp",
             # Milliseconds until a connection to an unreachable server fails.
-            "tcp_user_timeout": int(1000 * LOCK_TIMEOUT_SECONDS),
-            "keepalives_idle": CONNECT_TIMEOUT_SECONDS,
+            tcp_user_timeout=int(1000 * LOCK_TIMEOUT_SECONDS),
+            keepalives_idle=CONNECT_TIMEOUT_SECONDS,
             # With another encoding, text would be read back as other text or as bytes.
-            "client_encoding": "utf8",
-            "target_session_attrs": "read-write",
-        }
+            client_encoding="utf8",
+            target_session_attrs="read-write",
+        )
 
-        def call_driver(function, *arguments, **options):
+        def call_driver(function, *arguments):
             """Call the driver, and raise a `LedgerError` with the message of its errors.
 
             It is not chained to them: they refer to the connection, and so to the password.
             """
             try:
-                return function(*arguments, **options)
+                return function(*arguments)
             except psycopg.Error as error:
                 problem = str(error)
             raise LedgerError(f"the ledger {self.address} cannot be used: {problem}")
@@ -169,7 +172,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             return call_driver(connection.execute, statement, parameters or None)
 
         with hold_connection(self.address):
-            connection = call_driver(psycopg.connect, self.address, **settings)
+            connection = call_driver(connect)
             try:
                 timeout = f"{LOCK_TIMEOUT_SECONDS:g}s"
                 execute("SELECT set_config('lock_timeout', ?, false)", (timeout,))

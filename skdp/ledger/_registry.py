@@ -214,7 +214,9 @@ def open_ledger(address: str) -> Ledger:
 
 def normalize_address(ledger):
     """Return the normalized address of a ledger, a path or a URL."""
-    address = os.fspath(ledger) if isinstance(ledger, str | os.PathLike) else ""
+    address = ""
+    if isinstance(ledger, str | os.PathLike):
+        address = os.fspath(ledger)
     if not isinstance(address, str) or address in ("", ":memory:"):
         # The value may contain a password, so the message does not repeat it.
         raise ValueError(f"ledger must be a path or an address, got a {type(ledger).__name__}")
@@ -232,7 +234,9 @@ def ledger_factory(address):
     is_windows_path = os.name == "nt" and _WINDOWS_DRIVE.match(address) and not separator
     if not is_windows_path and (separator or _SERVER_PATTERN.search(address)):
         # The address may contain a password, so the message does not repeat it.
-        name = f"the scheme {scheme!r}" if _SCHEME.fullmatch(scheme) else "such an address"
+        name = "such an address"
+        if _SCHEME.fullmatch(scheme):
+            name = f"the scheme {scheme!r}"
         raise LedgerError(
             f"no ledger is registered in this process for {name}: import the module that calls "
             "register_ledger, also in every worker, or give the path of a file, or "

@@ -63,7 +63,10 @@ def describe_relation(relation, unit, max_rows, *, is_size_public=True):
     -------
     str
     """
-    template = NEIGHBORING[relation, unit] if is_size_public else PRIVATE_SIZES[unit]
+    if is_size_public:
+        template = NEIGHBORING[relation, unit]
+    else:
+        template = PRIVATE_SIZES[unit]
     return template.format(max_rows=max_rows)
 
 
@@ -299,9 +302,11 @@ class BudgetReport(PrintedDocument, FrozenValue):
                 release.append(f"by {entry.user}")
             if entry.purpose:
                 release.append(f"for {entry.purpose}")
-            epsilon = format_rounded_up(entry.epsilon) if number else "-"
+            epsilon = delta = "-"
+            if number:
+                epsilon = format_rounded_up(entry.epsilon)
+                delta = format_rounded_up(entry.delta)
             epsilon = with_bar(epsilon, entry.epsilon, max_epsilon)
-            delta = format_rounded_up(entry.delta) if number else "-"
             rows.append((number or "", entry.time, " ".join(release).strip(), epsilon, delta))
         return rows
 
@@ -322,8 +327,11 @@ class BudgetReport(PrintedDocument, FrozenValue):
             epsilon, delta = entry["spent"]
             max_epsilon = entry.get("limit", self.limit)[0]
             spent = with_bar(format_rounded_up(epsilon, delta), epsilon, max_epsilon)
-            limit = format_rounded_up(*entry["limit"]) if "limit" in entry else "-"
-            remaining = format_rounded_up(*entry["remaining"]) if "remaining" in entry else "-"
+            limit = remaining = "-"
+            if "limit" in entry:
+                limit = format_rounded_up(*entry["limit"])
+            if "remaining" in entry:
+                remaining = format_rounded_up(*entry["remaining"])
             rows.append((entry["of"], spent, limit, remaining))
         tables = rows, (self.columns, *self.charge_rows())
         notes = list(self.notes)

@@ -121,13 +121,15 @@ class PlannedCharge(FrozenValue):
                 "was made; make a new plan"
             )
         if epsilon is None:
-            epsilon, delta = self.epsilon, self.delta if delta is None else delta
+            epsilon = self.epsilon
+            if delta is None:
+                delta = self.delta
         if delta is None:
             delta = 0.0
         price = claimed_price(event, epsilon, delta, config.relation)
         if config.max_rows == 1:
             return price
-        cost = get_epsilon(event, delta, **config.options)
+        cost = get_epsilon(event, delta, relation=config.relation, group_size=config.max_rows)
         # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
         group = group_event(ApproximateDP(*price), config.max_rows)
         if cost < math.inf:
@@ -177,13 +179,17 @@ def covering_event(events):
     for _, others in parts:
         reserved |= others
     reserves_delta = all(isinstance(e, ApproximateDP) and e.epsilon == 0.0 for e in reserved)
-    # A reserved delta leaves the Gaussian less budget, by some percent at most.
-    tolerance = Fraction(1, 20) if reserved else Fraction(1, 10**9)
+    tolerance = Fraction(1, 10**9)
+    if reserved:
+        # A reserved delta leaves the Gaussian less budget, by some percent at most.
+        tolerance = Fraction(1, 20)
     is_close = max(precisions) <= min(precisions) * (1 + tolerance)
     if not (min(precisions) > 0 and reserves_delta and is_close):
         return None
     gaussian = Gaussian((1 - 1e-9) / math.sqrt(max(precisions)))
-    return Composed((gaussian, *reserved.elements())) if reserved else gaussian
+    if not reserved:
+        return gaussian
+    return Composed((gaussian, *reserved.elements()))
 
 
 def plan_event(plan: Sequence[PlannedCharge]) -> Event:
@@ -473,7 +479,9 @@ class ReservedStep(_PlannedRelease, FrozenValue):
         """Reuse a run of the plan that is charged, or charge a new one."""
         reservation = self.reservation
         accountant = self.reservation.accountant
-        step_label = f"{self.planned.name} ({label})" if label else self.planned.name
+        step_label = self.planned.name
+        if label:
+            step_label += f" ({label})"
         run_label = f"{reservation.label}, from {step_label}"
         request = accountant._make_request(reservation.event, run_label, seeded)
         entry = accountant._make_request(event, step_label, seeded)

@@ -137,7 +137,10 @@ class SQLiteLedger(_sql.TableLedger):
         execute("PRAGMA synchronous = EXTRA")
         execute("BEGIN" if reading else "BEGIN IMMEDIATE")
         stamp = self._file_stamp()
-        sealed_stamp, sealed_end = _read_seal(lock.text() if lock else "")
+        seal = ""
+        if lock:
+            seal = lock.text()
+        sealed_stamp, sealed_end = _read_seal(seal)
         # An empty file has no schema yet.
         is_sealed = stamp == sealed_stamp and sealed_end != CHAIN_START
         if not is_sealed:

@@ -314,14 +314,18 @@ class PlanRuns:
     def first_without(self, step):
         """Return the first run in which a step has not run, as (sequence, hash), or None."""
         count = self.step_counts[step]
-        return self.charged[count] if count < len(self.charged) else None
+        if count < len(self.charged):
+            return self.charged[count]
+        return None
 
     def with_step(self, step, position=None):
         """Return the runs after a step ran, in a new run charged at a position or an earlier one.
 
         ValueError if the step has already run in every charged run.
         """
-        charged = self.charged if position is None else (*self.charged, position)
+        charged = self.charged
+        if position is not None:
+            charged = (*charged, position)
         step_counts = list(self.step_counts)
         step_counts[step] += 1
         if step_counts[step] > len(charged):
@@ -441,7 +445,9 @@ class State:
                         f"parts={other.parts}, by_index={other.by_index}"
                     )
         cost = rule.cost(charge)
-        total = rule.add(self.totals[key], cost) if key in self.totals else cost
+        total = cost
+        if key in self.totals:
+            total = rule.add(self.totals[key], cost)
         return replace(self, position=position, totals=self.totals | {key: total})
 
     def plan_runs(self, name, n_steps):
@@ -477,7 +483,9 @@ class State:
         for (user, purpose, part), total in self.totals.items():
             if limit is None or limit.counts(user, purpose):
                 totals = partitions.setdefault(part and part.partition, {})
-                totals[part] = rule.add(totals[part], total) if part in totals else total
+                if part in totals:
+                    total = rule.add(totals[part], total)
+                totals[part] = total
         all_rows = partitions.pop(None, {None: rule.zero})[None]
         if not partitions:
             return all_rows
@@ -561,7 +569,9 @@ class State:
         rule = self.config.rule
         price = None
         if epsilon is not None:
-            claimed_delta = 0.0 if delta is None else delta
+            claimed_delta = 0.0
+            if delta is not None:
+                claimed_delta = delta
             price = claimed_price(charge.event, epsilon, claimed_delta, self.config.relation)
             if not self.config.holds_for_group(charge.event, *price):
                 price = None

@@ -183,7 +183,9 @@ class LedgerView(NotCopied):
         event = Composed(tuple(charge.event for charge in self.charges))
         if delta is None:
             delta = config.delta
-        return get_epsilon(event, delta, method=method, **config.options)
+        return get_epsilon(
+            event, delta, method=method, relation=config.relation, group_size=config.max_rows
+        )
 
     def verify(self) -> str:
         """Check the ledger's hash chain and return the hash of its last record.
@@ -236,7 +238,10 @@ class LedgerView(NotCopied):
     def _records(self):
         """Return every record of the data set; raise LedgerError for another ledger's data set."""
         records = self._ledger.read(self._dataset)
-        self._shared.check_identity(records[0].hash if records else None)
+        identity = None
+        if records:
+            identity = records[0].hash
+        self._shared.check_identity(identity)
         return records
 
     def _repr_html_(self):
