@@ -37,28 +37,28 @@ METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 MIN_DELTA = 1e-290
 
 
-def has_loss_distribution(parts, relation):
+def has_loss_distribution(leaves, relation):
     """Return True if the privacy loss distribution of every event is known."""
-    return all(privacy_of(part, relation).pairs is not None for part in parts)
+    return all(privacy_of(leaf, relation).pairs is not None for leaf in leaves)
 
 
-def _is_exact(parts, relation):
+def _is_exact(leaves, relation):
     """Return True if the exact privacy profile has a closed form: Gaussians or a single event."""
-    if ev.gaussian_mu(parts) is not None:
+    if ev.gaussian_mu(leaves) is not None:
         return True
-    is_single = sum(parts.values()) == 1 and not isinstance(next(iter(parts)), ev.RandomStopping)
-    return is_single and has_loss_distribution(parts, relation)
+    is_single = sum(leaves.values()) == 1 and not isinstance(next(iter(leaves)), ev.RandomStopping)
+    return is_single and has_loss_distribution(leaves, relation)
 
 
-def _single_epsilon(part, delta_, relation):
+def _single_epsilon(leaf, delta, relation):
     """Return the smallest known epsilon at delta of one release, also by RDP if it is not exact."""
-    bound = privacy_of(part, relation).epsilon_at(delta_)
-    if not _is_exact({part: 1}, relation):
-        bound = min(bound, rdp_epsilon({part: 1}, delta_, relation))
+    bound = privacy_of(leaf, relation).epsilon_at(delta)
+    if not _is_exact({leaf: 1}, relation):
+        bound = min(bound, rdp_epsilon({leaf: 1}, delta, relation))
     return bound
 
 
-def _split_delta(parts, delta_, relation):
+def _split_delta(leaves, delta, relation):
     """Split delta among the events: each receives its delta, or an equal part of the rest.
 
     Returns
@@ -68,80 +68,80 @@ def _split_delta(parts, delta_, relation):
     is_enough : bool
         False if the deltas of the events alone exceed delta.
     """
-    event_deltas = {part: privacy_of(part, relation).delta for part in parts}
-    fixed = sum(n * Fraction(event_deltas[part]) for part, n in parts.items())
-    without_epsilon = {part for part in parts if privacy_of(part, relation).epsilon == math.inf}
-    total = sum(parts[part] for part in without_epsilon)
+    event_deltas = {leaf: privacy_of(leaf, relation).delta for leaf in leaves}
+    fixed = sum(n * Fraction(event_deltas[leaf]) for leaf, n in leaves.items())
+    without_epsilon = {leaf for leaf in leaves if privacy_of(leaf, relation).epsilon == math.inf}
+    total = sum(leaves[leaf] for leaf in without_epsilon)
     equal_part = 0.0
     if total:
-        equal_part = float(max(0, Fraction(delta_) - fixed)) * (1.0 - 1e-15) / total
+        equal_part = float(max(0, Fraction(delta) - fixed)) * (1.0 - 1e-15) / total
     deltas = dict(event_deltas)
-    for part in without_epsilon:
-        deltas[part] += equal_part
-    return deltas, fixed <= delta_
+    for leaf in without_epsilon:
+        deltas[leaf] += equal_part
+    return deltas, fixed <= delta
 
 
-def _basic(parts, delta_, relation):
+def _basic(leaves, delta, relation):
     """Return epsilon by basic composition."""
-    if sum(parts.values()) == 1:
-        return _single_epsilon(next(iter(parts)), delta_, relation)
-    deltas, is_enough = _split_delta(parts, delta_, relation)
+    if sum(leaves.values()) == 1:
+        return _single_epsilon(next(iter(leaves)), delta, relation)
+    deltas, is_enough = _split_delta(leaves, delta, relation)
     if not is_enough:
         return math.inf
-    return sum_up((n, _single_epsilon(p, deltas[p], relation)) for p, n in parts.items())
+    return sum_up((n, _single_epsilon(p, deltas[p], relation)) for p, n in leaves.items())
 
 
-def _advanced_bound(parts, delta_, relation):
+def _advanced_bound(leaves, delta, relation):
     """Return epsilon by advanced composition.
 
     Two splits are tried: each event at its delta, and half of delta split among the events.
     """
-    event_deltas = {part: privacy_of(part, relation).delta for part in parts}
+    event_deltas = {leaf: privacy_of(leaf, relation).delta for leaf in leaves}
     best = math.inf
     splits = [event_deltas]
-    half_split, is_enough = _split_delta(parts, 0.5 * delta_, relation)
+    half_split, is_enough = _split_delta(leaves, 0.5 * delta, relation)
     if is_enough:
         splits.append(half_split)
     for deltas in splits:
-        costs = [(_single_epsilon(p, deltas[p], relation), deltas[p], n) for p, n in parts.items()]
+        costs = [(_single_epsilon(p, deltas[p], relation), deltas[p], n) for p, n in leaves.items()]
         if all(epsilon < math.inf for epsilon, _, _ in costs):
-            best = min(best, _advanced.advanced_epsilon(costs, delta_))
+            best = min(best, _advanced.advanced_epsilon(costs, delta))
             if len(costs) == 1:
                 epsilon, delta0, count = costs[0]
-                best = min(best, _advanced.optimal_epsilon(epsilon, count, delta_, delta0))
+                best = min(best, _advanced.optimal_epsilon(epsilon, count, delta, delta0))
     return best
 
 
-def _zcdp_bound(parts, delta_, relation, k=1):
+def _zcdp_bound(leaves, delta, relation, k=1):
     """Return epsilon by zCDP, for a group of k records."""
-    rho, rho_delta = composed_zcdp(parts, relation, k)
-    return _conversions.zcdp_to_epsilon(rho, delta_, rho_delta)
+    rho, rho_delta = composed_zcdp(leaves, relation, k)
+    return _conversions.zcdp_to_epsilon(rho, delta, rho_delta)
 
 
-def _gaussian_and_others(parts, delta_, relation):
+def _gaussian_and_others(leaves, delta, relation):
     """Return epsilon of all Gaussians together plus the sum of the others' epsilons."""
-    gaussians = {part: n for part, n in parts.items() if isinstance(part, ev.Gaussian)}
-    others = {part: n for part, n in parts.items() if part not in gaussians}
-    others_epsilon = sum_up((n, privacy_of(part, relation).epsilon) for part, n in others.items())
-    others_delta = sum_up((n, privacy_of(part, relation).delta) for part, n in others.items())
-    delta_left = (delta_ - others_delta) * (1.0 - 1e-15)
+    gaussians = {leaf: n for leaf, n in leaves.items() if isinstance(leaf, ev.Gaussian)}
+    others = {leaf: n for leaf, n in leaves.items() if leaf not in gaussians}
+    others_epsilon = sum_up((n, privacy_of(leaf, relation).epsilon) for leaf, n in others.items())
+    others_delta = sum_up((n, privacy_of(leaf, relation).delta) for leaf, n in others.items())
+    delta_left = (delta - others_delta) * (1.0 - 1e-15)
     if not gaussians or others_epsilon == math.inf or delta_left < 0.0:
         return math.inf
     gaussian_epsilon = _gaussian.gdp_to_epsilon(ev.gaussian_mu(gaussians), delta_left)
     return sum_up([(1, others_epsilon), (1, gaussian_epsilon)])
 
 
-def _require_loss_distribution(parts, relation):
+def _require_loss_distribution(leaves, relation):
     """Raise ValueError unless the loss distribution of every event is known."""
-    if not has_loss_distribution(parts, relation):
-        names = sorted({type(part).__name__ for part in parts})
+    if not has_loss_distribution(leaves, relation):
+        names = sorted({type(leaf).__name__ for leaf in leaves})
         raise ValueError(
             "no privacy loss distribution is known for a composition of "
             f"{', '.join(names)}; use method='auto', 'rdp' or 'zcdp'"
         )
 
 
-def _pld_bound(parts, delta_, relation, tolerance):
+def _pld_bound(leaves, delta, relation, tolerance):
     """Return epsilon by privacy loss distributions, or by RDP if that is smaller.
 
     A loss distribution can be looser than the Renyi divergences: the pair of the exponential
@@ -149,22 +149,22 @@ def _pld_bound(parts, delta_, relation, tolerance):
     pure runs is the pair of an arbitrary pure release. The method also gives no finite epsilon
     beyond 1e9 releases, or if the losses are too large for a grid.
     """
-    exact = _exact_epsilon(parts, delta_, relation)
+    exact = _exact_epsilon(leaves, delta, relation)
     if exact is not None:
         return exact
-    bound = rdp_epsilon(parts, delta_, relation)
-    if delta_ == 0.0 or sum(parts.values()) == 1:
-        return min(bound, _basic(parts, delta_, relation))
-    return min(bound, _pld.pld_epsilon(parts, delta_, relation, tolerance))
+    bound = rdp_epsilon(leaves, delta, relation)
+    if delta == 0.0 or sum(leaves.values()) == 1:
+        return min(bound, _basic(leaves, delta, relation))
+    return min(bound, _pld.pld_epsilon(leaves, delta, relation, tolerance))
 
 
-def _exact_epsilon(parts, delta_, relation):
+def _exact_epsilon(leaves, delta, relation):
     """Return the exact epsilon if the privacy profile has a closed form, else None."""
-    mu = ev.gaussian_mu(parts)
+    mu = ev.gaussian_mu(leaves)
     if mu is not None:
-        return _gaussian.gdp_to_epsilon(mu, delta_)
-    if _is_exact(parts, relation):
-        return _basic(parts, delta_, relation)
+        return _gaussian.gdp_to_epsilon(mu, delta)
+    if _is_exact(leaves, relation):
+        return _basic(leaves, delta, relation)
     return None
 
 
@@ -174,8 +174,8 @@ _BOUNDS = {"basic": _basic, "advanced": _advanced_bound, "zcdp": _zcdp_bound}
 def _without_full_samples(counts, relation):
     """Return the counts with each sampling event of rate 1 replaced by its inner events."""
     merged = {}
-    for part, count in counts:
-        for leaf, times in ev.leaves(whole_sample(part, relation)).items():
+    for event, count in counts:
+        for leaf, times in ev.leaves(whole_sample(event, relation)).items():
             merged[leaf] = merged.get(leaf, 0) + count * times
     return merged
 
@@ -186,43 +186,43 @@ def _counts(event):
 
 # Calibration, every fit of a plan and the ledger compute the same costs repeatedly.
 @lru_cache(maxsize=1024)
-def _epsilon(counts, delta_, relation, method, tolerance):
-    if not counts or delta_ >= 1.0:
+def _epsilon(counts, delta, relation, method, tolerance):
+    if not counts or delta >= 1.0:
         return 0.0
-    if any(_is_non_private(part) for part, _ in counts):
+    if any(_is_non_private(leaf) for leaf, _ in counts):
         return math.inf
-    parts = _without_full_samples(counts, relation)
-    fewer = with_fewer_events(parts)
-    if delta_ > 0.0 and any(map(contains_group, parts)):
+    leaves = _without_full_samples(counts, relation)
+    fewer = with_fewer_events(leaves)
+    if delta > 0.0 and any(map(contains_group, leaves)):
         # The price of a single event takes long, too.
-        parts = fewer
+        leaves = fewer
     if method == "pld":
-        _require_loss_distribution(parts, relation)
+        _require_loss_distribution(leaves, relation)
         # At delta = 0 the largest loss counts, so parameters are not rounded.
-        pld_parts = parts if delta_ == 0.0 else fewer
-        return _pld_bound(pld_parts, delta_, relation, tolerance)
+        pld_parts = leaves if delta == 0.0 else fewer
+        return _pld_bound(pld_parts, delta, relation, tolerance)
     if method == "rdp":
-        return rdp_epsilon(fewer, delta_, relation)
+        return rdp_epsilon(fewer, delta, relation)
     if method != "auto":
-        return _BOUNDS[method](parts, delta_, relation)
-    if delta_ > 0.0:
-        exact = _exact_epsilon(parts, delta_, relation)
+        return _BOUNDS[method](leaves, delta, relation)
+    if delta > 0.0:
+        exact = _exact_epsilon(leaves, delta, relation)
         if exact is not None:
             return exact
-    bounds = [bound(parts, delta_, relation) for bound in _BOUNDS.values()]
-    bounds.append(rdp_epsilon(fewer, delta_, relation))
-    bounds.append(_gaussian_and_others(parts, delta_, relation))
-    if delta_ > 0.0 and sum(parts.values()) > 1 and has_loss_distribution(parts, relation):
-        bounds.append(_pld.pld_epsilon(fewer, delta_, relation, tolerance))
+    bounds = [bound(leaves, delta, relation) for bound in _BOUNDS.values()]
+    bounds.append(rdp_epsilon(fewer, delta, relation))
+    bounds.append(_gaussian_and_others(leaves, delta, relation))
+    if delta > 0.0 and sum(leaves.values()) > 1 and has_loss_distribution(leaves, relation):
+        bounds.append(_pld.pld_epsilon(fewer, delta, relation, tolerance))
     return min(bounds)
 
 
-def _is_non_private(part):
+def _is_non_private(leaf):
     """Return True for `NonPrivate`, and for events that run it with positive probability."""
-    if not hasattr(part, "event"):
-        return isinstance(part, ev.NonPrivate)
-    runs = getattr(part, "sampling_rate", 1.0) > 0.0
-    return runs and any(map(_is_non_private, ev.leaves(part.event)))
+    if not hasattr(leaf, "event"):
+        return isinstance(leaf, ev.NonPrivate)
+    runs = getattr(leaf, "sampling_rate", 1.0) > 0.0
+    return runs and any(map(_is_non_private, ev.leaves(leaf.event)))
 
 
 def _check(event, relation, method, tolerance, group_size):
@@ -285,36 +285,37 @@ def get_epsilon(
 
 
 @lru_cache(maxsize=1024)
-def _group_epsilon(counts, delta_, relation, method, tolerance, k):
-    event = ev.Composed(tuple(part * n for part, n in counts))
+def _group_epsilon(counts, delta, relation, method, tolerance, k):
+    event = ev.Composed(tuple(leaf * n for leaf, n in counts))
     bounds = [math.inf]
     grouped = group_event(event, k)
     if grouped is not None:
-        bounds.append(_epsilon(_counts(grouped), delta_, relation, method, tolerance))
-    if delta_ == 0.0:
+        bounds.append(_epsilon(_counts(grouped), delta, relation, method, tolerance))
+    if delta == 0.0:
         # k records cost k times as much as one (Dwork and Roth 2014, theorem 2.2).
         single = _epsilon(counts, 0.0, relation, method, tolerance)
-        bounds.append(sum_up([(k, single)]) if single < math.inf else math.inf)
+        if single < math.inf:
+            bounds.append(sum_up([(k, single)]))
     if method in ("auto", "zcdp"):
-        bounds.append(_zcdp_bound(dict(counts), delta_, relation, k))
+        bounds.append(_zcdp_bound(dict(counts), delta, relation, k))
     # The search for a good delta of one record computes many bounds, so each is less accurate.
     tolerance = max(tolerance, _GROUP_TOLERANCE)
-    use_general = delta_ > 0.0
+    use_general = delta > 0.0
     if grouped is not None and use_general:
         # The general bound can be smaller only for mixtures.
         use_general = any(map(contains_group, ev.leaves(grouped)))
         use_general = use_general and not _is_general_bound_above(
-            min(bounds), counts, delta_, relation, method, tolerance, k
+            min(bounds), counts, delta, relation, method, tolerance, k
         )
     if use_general:
         # Each of about 30 bounds for one record computes every distinct event.
         fewer = with_fewer_events(dict(counts), MAX_DISTINCT_IN_SEARCH)
         counts = tuple(fewer.items())
-        bounds.append(_general_group_epsilon(counts, delta_, relation, method, tolerance, k))
+        bounds.append(_general_group_epsilon(counts, delta, relation, method, tolerance, k))
     return min(bounds)
 
 
-def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, k):
+def _is_general_bound_above(bound, counts, delta, relation, method, tolerance, k):
     """Return True if the general bound on a group is proved to be at least another bound.
 
     The general bound is k times the epsilon of one record at some delta of at most delta / k. The
@@ -323,27 +324,27 @@ def _is_general_bound_above(bound, counts, delta_, relation, method, tolerance, 
     """
     if bound == math.inf:
         return False
-    record_delta = delta_ / k
+    record_delta = delta / k
     for _ in range(4):
         record_epsilon = _epsilon(counts, record_delta, relation, method, tolerance)
         if k * record_epsilon >= bound:
             return True
         total_delta = group_delta(record_epsilon, record_delta, k)
-        if total_delta <= delta_ * (1.0 + 1e-3):
+        if total_delta <= delta * (1.0 + 1e-3):
             return False
-        record_delta *= delta_ / total_delta
+        record_delta *= delta / total_delta
         if record_delta < MIN_DELTA:
             return False
     return False
 
 
-def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
-    """Return k epsilon of one record, at the largest delta whose group delta is at most delta_."""
+def _general_group_epsilon(counts, delta, relation, method, tolerance, k):
+    """Return k epsilon of one record, at the largest delta whose group delta is at most delta."""
     searches = [(method, 24)]
     if method in ("auto", "pld"):
         # These are slow, so that a quick search narrows the interval first.
         searches = [("rdp", 24), (method, 8)]
-    log_high = math.log(delta_ / k)
+    log_high = math.log(delta / k)
     best = math.inf
     low = log_high - 600.0
     high = log_high
@@ -352,7 +353,7 @@ def _general_group_epsilon(counts, delta_, relation, method, tolerance, k):
             middle = 0.5 * (low + high)
             single = math.exp(max(middle, -700.0))
             value = _epsilon(counts, single, relation, name, tolerance)
-            if value < math.inf and group_delta(value, single, k) <= delta_:
+            if value < math.inf and group_delta(value, single, k) <= delta:
                 best = min(best, k * value)
                 low = middle
             else:
@@ -417,59 +418,59 @@ def get_delta(
 
 @lru_cache(maxsize=1024)
 def _delta(counts, target, relation, method, tolerance):
-    if any(_is_non_private(part) for part, _ in counts):
+    if any(_is_non_private(leaf) for leaf, _ in counts):
         return 1.0
     if not counts or target == math.inf:
         return 0.0
-    parts = _without_full_samples(counts, relation)
+    leaves = _without_full_samples(counts, relation)
     if method == "pld":
-        _require_loss_distribution(parts, relation)
+        _require_loss_distribution(leaves, relation)
     if method in ("auto", "pld"):
-        exact = _exact_delta(parts, target, relation)
+        exact = _exact_delta(leaves, target, relation)
         if exact is not None:
             return exact
     best = 1.0
-    fewer = with_fewer_events(parts)
-    if any(map(contains_group, parts)):
-        parts = fewer
+    fewer = with_fewer_events(leaves)
+    if any(map(contains_group, leaves)):
+        leaves = fewer
     if method in ("auto", "zcdp"):
-        rho, rho_delta = composed_zcdp(parts, relation)
+        rho, rho_delta = composed_zcdp(leaves, relation)
         best = min(best, _conversions.zcdp_to_delta(rho, target, rho_delta))
     if method in ("auto", "rdp", "pld"):
         best = min(best, rdp_delta(fewer, target, relation))
-    if method in ("auto", "pld") and has_loss_distribution(parts, relation):
+    if method in ("auto", "pld") and has_loss_distribution(leaves, relation):
         best = min(best, _pld_delta(fewer, target, relation, tolerance))
     by_epsilon = {"basic": _basic, "advanced": _advanced_bound, "auto": _gaussian_and_others}
     for name, bound in by_epsilon.items():
         if method in ("auto", name):
-            best = _inverted_delta(_epsilon_curve(bound, parts, relation), target, best)
+            best = _inverted_delta(_epsilon_curve(bound, leaves, relation), target, best)
     return best
 
 
-def _epsilon_curve(bound, parts, relation):
+def _epsilon_curve(bound, leaves, relation):
     """Return the function of deltas to a bound on epsilon."""
 
     def epsilon_at(delta):
-        return bound(parts, delta, relation)
+        return bound(leaves, delta, relation)
 
     return epsilon_at
 
 
-def _exact_delta(parts, target, relation):
+def _exact_delta(leaves, target, relation):
     """Return the exact delta if the privacy profile has a closed form, else None."""
-    mu = ev.gaussian_mu(parts)
+    mu = ev.gaussian_mu(leaves)
     if mu is not None:
         return _gaussian.delta_of_mu(mu, target)
-    if _is_exact(parts, relation):
-        return privacy_of(next(iter(parts)), relation).privacy_profile()(target)
+    if _is_exact(leaves, relation):
+        return privacy_of(next(iter(leaves)), relation).privacy_profile()(target)
     return None
 
 
-def _pld_delta(parts, target, relation, tolerance):
+def _pld_delta(leaves, target, relation, tolerance):
     """Return delta by privacy loss distributions, without a grid for a single event."""
-    if sum(parts.values()) == 1:
-        return privacy_of(next(iter(parts)), relation).privacy_profile()(target)
-    return _pld.pld_delta(parts, target, relation, tolerance)
+    if sum(leaves.values()) == 1:
+        return privacy_of(next(iter(leaves)), relation).privacy_profile()(target)
+    return _pld.pld_delta(leaves, target, relation, tolerance)
 
 
 def _inverted_delta(epsilon_at, target, bound=1.0):

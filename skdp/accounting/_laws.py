@@ -358,62 +358,62 @@ def _zcdp(e: ev.ZCDP, relation):
 @event_privacy.register
 def _composed(e: ev.Composed | ev.Repeated, relation):
     """Return the privacy of a composition; pure events are replaced by their total epsilon."""
-    parts = ev.leaves(e)
-    pure = sum_up((n, privacy_of(part, relation).pure) for part, n in parts.items())
-    rho, delta = composed_zcdp(parts, relation)
+    leaves = ev.leaves(e)
+    pure = sum_up((n, privacy_of(leaf, relation).pure) for leaf, n in leaves.items())
+    rho, delta = composed_zcdp(leaves, relation)
     return replace(
         pure_or_unknown(pure),
         delta=delta,
         rho=rho,
-        renyi=_always(partial(composed_rdp, parts, relation)),
+        renyi=_always(partial(composed_rdp, leaves, relation)),
     )
 
 
 def composed_zcdp(
-    parts: dict[ev.Event, int], relation: Relation, k: int = 1
+    leaves: dict[ev.Event, int], relation: Relation, k: int = 1
 ) -> tuple[float, float]:
     """Return the sums of the events' (rho, delta) for a group of k records."""
-    if k > 1 and may_fail_with_others(parts):
+    if k > 1 and may_fail_with_others(leaves):
         return math.inf, 1.0
-    costs = [(count, _group_zcdp(part, relation, k)) for part, count in parts.items()]
+    costs = [(count, _group_zcdp(leaf, relation, k)) for leaf, count in leaves.items()]
     rho = sum_up((count, cost[0]) for count, cost in costs)
     delta = sum_up((count, cost[1]) for count, cost in costs)
     return rho, min(1.0, delta)
 
 
-def _group_zcdp(part, relation, k):
+def _group_zcdp(leaf, relation, k):
     """Return (rho, delta) of one event for a group of k records."""
-    grouped = group_event(part, k)
+    grouped = group_event(leaf, k)
     if grouped is not None:
         privacy = privacy_of(grouped, relation)
         return privacy.rho, privacy.delta
-    privacy = privacy_of(part, relation)
+    privacy = privacy_of(leaf, relation)
     if privacy.delta == 0.0:
         # rho grows with the square of the group (Bun and Steinke 2016).
         return k * k * privacy.rho, 0.0
     return math.inf, 1.0
 
 
-def composed_rdp(parts: dict[ev.Event, int], relation: Relation, order: float) -> float:
+def composed_rdp(leaves: dict[ev.Event, int], relation: Relation, order: float) -> float:
     """Return the sum of the events' Renyi divergences at one order."""
-    return math.fsum(n * privacy_of(part, relation).divergence(order) for part, n in parts.items())
+    return math.fsum(n * privacy_of(leaf, relation).divergence(order) for leaf, n in leaves.items())
 
 
-def may_fail_with_others(parts):
+def may_fail_with_others(leaves):
     """Return True if a composition has an `ApproximateDP` with epsilon = 0 and other events.
 
     Such an event is the failure probability of a threshold on noisy counts, which hides a value
     that only one record has. For a group, this probability also depends on the noise of the
     other events.
     """
-    failure = any(isinstance(p, ev.ApproximateDP) and p.epsilon == 0.0 for p in parts)
-    return failure and len(parts) > 1
+    failure = any(isinstance(p, ev.ApproximateDP) and p.epsilon == 0.0 for p in leaves)
+    return failure and len(leaves) > 1
 
 
 def scaled(event: ev.Event, k: float) -> ev.Event:
     """Return an additive-noise event with k times the sensitivity; other events unchanged."""
     if isinstance(event, ev.Composed):
-        return ev.Composed(tuple(scaled(part, k) for part in event.events))
+        return ev.Composed(tuple(scaled(leaf, k) for leaf in event.events))
     if isinstance(event, ev.Repeated):
         return replace(event, event=scaled(event.event, k))
     if isinstance(event, ev.ADDITIVE):
@@ -432,10 +432,10 @@ def group_event(event, k):
     if k == 1:
         return event
     if isinstance(event, (ev.Composed, ev.Repeated)):
-        parts = {part: group_event(part, k) for part in ev.leaves(event)}
-        if None in parts.values() or may_fail_with_others(parts):
+        leaves = {leaf: group_event(leaf, k) for leaf in ev.leaves(event)}
+        if None in leaves.values() or may_fail_with_others(leaves):
             return None
-        return ev.Composed(tuple(parts[p] * count for p, count in ev.leaves(event).items()))
+        return ev.Composed(tuple(leaves[p] * count for p, count in ev.leaves(event).items()))
     return privacy_of(event, "add_remove").grouped(k)
 
 
@@ -535,19 +535,19 @@ def rdp(
     """
     check_within(order, "order", 1.0, ends="()")
     check_neighbors(relation, group_size)
-    parts = ev.leaves(event).items()
-    costs = ((n, _group_rdp(part, float(order), relation, group_size)) for part, n in parts)
+    leaves = ev.leaves(event).items()
+    costs = ((n, _group_rdp(leaf, float(order), relation, group_size)) for leaf, n in leaves)
     return sum_up(costs) * (1.0 + 2.0**-50)
 
 
-def _group_rdp(part, order, relation, k):
+def _group_rdp(leaf, order, relation, k):
     """Return the Renyi divergence of one event for a group of k records."""
-    grouped = group_event(part, k)
-    if privacy_of(grouped or part, relation).delta > 0.0:
+    grouped = group_event(leaf, k)
+    if privacy_of(grouped or leaf, relation).delta > 0.0:
         return math.inf
     if grouped is not None:
         return privacy_of(grouped, relation).divergence(order)
-    return general_group_renyi(privacy_of(part, relation).divergence, order, k)
+    return general_group_renyi(privacy_of(leaf, relation).divergence, order, k)
 
 
 def general_group_renyi(divergence, order, k):
@@ -591,12 +591,12 @@ def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int =
     """
     check_neighbors(relation, group_size)
     squares = []
-    for part, count in ev.leaves(event).items():
-        if isinstance(part, ev.Gaussian):
-            squares.append(count * (group_size / part.noise_multiplier) ** 2)
+    for leaf, count in ev.leaves(event).items():
+        if isinstance(leaf, ev.Gaussian):
+            squares.append(count * (group_size / leaf.noise_multiplier) ** 2)
             continue
-        epsilon = group_size * privacy_of(part, relation).pure
+        epsilon = group_size * privacy_of(leaf, relation).pure
         if epsilon == math.inf:
-            raise ValueError(f"{type(part).__name__} has no cost in Gaussian DP")
+            raise ValueError(f"{type(leaf).__name__} has no cost in Gaussian DP")
         squares.append(count * div.pure_mu(epsilon) ** 2)
     return math.sqrt(math.fsum(squares))
