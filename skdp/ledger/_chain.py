@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from skdp.exceptions import LedgerError
 from skdp.utils._json import canonical_json
 
+# The predecessor of the first record, in place of a SHA-256 in hexadecimal digits.
 FIRST_HASH = "0" * 64
 
 # The position before the first record: (sequence, hash).

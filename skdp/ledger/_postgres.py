@@ -27,6 +27,7 @@ _ALLOWED_ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
 )
+# How long to wait for a connection, and for other writers of the ledger.
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
 _CREATE = f"""

@@ -14,7 +14,9 @@ from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
 from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
 
-APPLICATION_ID = 0x736B6470  # "skdp"
+# The bytes of "skdp": the number in the file's header that says whose database it is.
+APPLICATION_ID = 0x736B6470
+# How long a writer waits for another program that has locked the database.
 BUSY_TIMEOUT_SECONDS = 30.0
 
 # Suffixes of files that belong to another ledger: SQLite deletes its journals, and skdp writes its
