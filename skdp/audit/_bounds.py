@@ -284,7 +284,9 @@ def clopper_pearson(hits, n, confidence):
     alpha = (1.0 - confidence) / 2.0
     low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1, alpha), 0.0)
     high = np.where(hits < n, betaincinv(hits + 1, np.maximum(n - hits, 1), 1.0 - alpha), 1.0)
-    return (low, high) if hits.ndim else (float(low), float(high))
+    if hits.ndim == 0:
+        return float(low), float(high)
+    return low, high
 
 
 def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
@@ -305,7 +307,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
     return np.fmax(*events)
 
 
-def halved_epsilon(*counts, delta, confidence, gaussian=False):
+def halved_epsilon(counts, *, delta, confidence, gaussian=False):
     """Return the epsilon of one step that a test between tables two steps apart certifies.
 
     Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
@@ -313,7 +315,7 @@ def halved_epsilon(*counts, delta, confidence, gaussian=False):
 
     Parameters
     ----------
-    *counts : int
+    counts : tuple of int
         True positives and runs, false positives and runs.
     delta, confidence : float
     gaussian : bool, default=False

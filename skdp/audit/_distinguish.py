@@ -132,7 +132,9 @@ def _bound_of_tests(gaussian, delta):
 
 def certified_epsilon(counts, *, delta, confidence, gaussian=False):
     """Return the epsilon that the counts of a `ChosenTest` certify."""
-    certify = _bounds.gaussian_epsilon_from_rates if gaussian else _bounds.epsilon_from_rates
+    certify = _bounds.epsilon_from_rates
+    if gaussian:
+        certify = _bounds.gaussian_epsilon_from_rates
     return certify(*counts, delta=delta, confidence=confidence)
 
 
@@ -250,7 +252,10 @@ def _scorers(inside, outside, names, columns):
             ("a linear discriminant", discriminant_score),
             ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, selected)),
         ]
-        scorers = (scorers[:1] if len(scorers) > MANY_SCORERS else scorers) + combined
+        if len(scorers) > MANY_SCORERS:
+            # Every candidate lowers the error that each may have; combinations use all numbers.
+            scorers = scorers[:1]
+        scorers = scorers + combined
     spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)
     by_spread = np.argsort(-spread_ratio)[:SPREAD_FEATURES]
     for column in columns[sorted({*np.argsort(-effect_size)[:SPREAD_FEATURES], *by_spread})]:

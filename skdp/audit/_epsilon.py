@@ -281,55 +281,97 @@ def audit_epsilon(
         raise ValueError(f"method={method!r} needs X and y: give both, or use 'worst_case'")
     # Clones charge no accountant, and each draws fresh noise.
     estimator = shadow(estimator)
-    bounded = {"delta": claim.delta, "confidence": confidence, "gaussian": gaussian}
-    persons = None if groups is None else read_persons(groups, _n_rows(y)).codes
+    persons = None
+    if groups is not None:
+        persons = read_persons(groups, _n_rows(y)).codes
     if method == "one_run":
         n_canaries = check_integer(n_canaries, "n_canaries", 20)
-        norm = _tables.declared_norm(estimator) if canary_norm is None else canary_norm
-        if norm is None:
-            norm = np.max(np.linalg.norm(_tables.coordinates(_tables.as_table(X)), axis=1))
         random = check_random_state(random_state)
+        norm = _canary_norm(estimator, X, canary_norm)
         canaries = _tables.orthogonal_canaries(X, y, n_canaries, norm, relation, random)
         fitter = _Fitter(estimator, _n_rows(y), _rows_of_unit(estimator, persons), persons)
-        result = _one_run(fitter, canaries, **bounded)
+        result = _one_run(
+            fitter, canaries, delta=claim.delta, confidence=confidence, gaussian=gaussian
+        )
         n_runs = 1
     else:
         if method == "worst_case":
             n_samples = check_integer(n_samples, "n_samples", 4)
             pairs = _tables.worst_case_tables(estimator, n_samples, relation)
-            is_by_person = any(
-                terms_of(accountant).unit == "person" for accountant in accountants(estimator)
-            )
-            persons = np.arange(n_samples - 1) if is_by_person else None
+            persons = _one_row_persons(estimator, n_samples - 1)
         else:
-            canaries = [canary]
-            if canary is None:
-                canaries = _tables.default_canaries(estimator, X, y)
-            pairs = [_tables.canary_tables(X, y, row, relation, replacement) for row in canaries]
-            if is_classifier(estimator):
-                for pair in pairs:
-                    _check_labels(pair, y, parameter(estimator, "classes"))
-        is_two_steps = method == "two_worlds" and replacement is not None
-        is_two_steps = is_two_steps and relation == "add_remove"
-        rounds = _rounds(n_fits, confidence)
+            pairs = _canary_pairs(estimator, X, y, canary, relation, replacement)
+        # A replacement under add/remove is a removal and an addition.
+        is_two_steps = (
+            method == "two_worlds" and replacement is not None and relation == "add_remove"
+        )
         n_others = len(pairs[0].y_in) - 1
         fitter = _Fitter(estimator, n_others, _rows_of_unit(estimator, persons), persons)
         run = _CountedRuns(n_jobs, verbose)
-        new_attack = partial(_Attack, fitter=fitter, run=run, options=bounded)
-        attacks = [new_attack(pair, two_steps=claim if is_two_steps else None) for pair in pairs]
-        result, attack, n_runs = _run_attacks(attacks, rounds, claim, run)
-        if result.epsilon > claim.epsilon and attack.tables.is_removal and result.has_statement:
-            same_size = _tables.with_as_many_rows(attack.tables)
-            attacks = [new_attack(same_size, two_steps=claim)]
-            result, _, n_more = _run_attacks(attacks, rounds, claim, run)
-            result = replace(result, test=f"{result.test}, tables of one size")
-            n_runs += n_more
+        new_attack = partial(
+            _Attack, fitter=fitter, run=run, claim=claim, confidence=confidence, gaussian=gaussian
+        )
+        rounds = _rounds(n_fits, confidence)
+        result, n_runs = _attack_pairs(pairs, is_two_steps, rounds, new_attack, run)
     audit = EpsilonAudit(
-        result.epsilon, claim.epsilon, attack=result.test, runs=n_runs, method=method, **bounded
+        lower_bound=result.epsilon,
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        confidence=confidence,
+        method=method,
+        attack=result.test,
+        runs=n_runs,
+        gaussian=gaussian,
     )
     if audit.violation:
         warnings.warn(str(audit), PrivacyViolationWarning, stacklevel=2)
     return audit
+
+
+def _canary_norm(estimator, X, canary_norm):
+    """Return the norm of the canaries: as given, as the estimator declares, or the largest in X."""
+    if canary_norm is None:
+        canary_norm = _tables.declared_norm(estimator)
+    if canary_norm is None:
+        canary_norm = np.max(np.linalg.norm(_tables.coordinates(_tables.as_table(X)), axis=1))
+    return canary_norm
+
+
+def _one_row_persons(estimator, n_rows):
+    """Return codes of persons of one row each, None unless an accountant's unit is the person."""
+    if any(terms_of(accountant).unit == "person" for accountant in accountants(estimator)):
+        return np.arange(n_rows)
+    return None
+
+
+def _canary_pairs(estimator, X, y, canary, relation, replacement):
+    """Return the pairs of tables of "two_worlds", one per canary, with checked labels."""
+    canaries = [canary]
+    if canary is None:
+        canaries = _tables.default_canaries(estimator, X, y)
+    pairs = [_tables.canary_tables(X, y, row, relation, replacement) for row in canaries]
+    if is_classifier(estimator):
+        for pair in pairs:
+            _check_labels(pair, y, parameter(estimator, "classes"))
+    return pairs
+
+
+def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
+    """Return the result of attacks on pairs of neighboring tables, and the number of fits.
+
+    A violation by a removed row is tried again with tables of equal size, because a mean changes
+    with its divisor, too, and skdp treats the number of rows as public.
+    """
+    attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
+    result, attack, n_runs = _run_attacks(attacks, rounds, run)
+    is_above = result.epsilon > attack.claim.epsilon
+    if is_above and attack.tables.is_removal and result.has_statement:
+        same_size = _tables.with_as_many_rows(attack.tables)
+        attacks = [new_attack(same_size, is_two_steps=True)]
+        result, _, n_more = _run_attacks(attacks, rounds, run)
+        result = replace(result, test=f"{result.test}, tables of one size")
+        n_runs += n_more
+    return result, n_runs
 
 
 @dataclass(frozen=True)
@@ -383,7 +425,9 @@ def _rows_of_unit(estimator, persons):
 
 def _check_labels(tables, y, declared):
     """Raise `ValueError` if a canary has a label that is neither in y nor declared."""
-    labels = np.append(y, y if declared is None else declared)
+    labels = y
+    if declared is not None:
+        labels = np.append(y, declared)
     unknown = np.setdiff1d(np.append(tables.y_in, tables.y_out), labels).tolist()
     if unknown:
         raise ValueError(
@@ -473,18 +517,24 @@ class _Attack:
     fitter : _Fitter
     run : callable
         Runs delayed calls; see `run_jobs`.
-    options : dict
-        `delta`, `confidence` and `gaussian`.
-    two_steps : Guarantee, default=None
-        The claim for a removed row, if the tables are a removal and an addition apart.
+    claim : Guarantee
+        The claim for one row.
+    confidence : float
+        Confidence of the bound.
+    gaussian : bool
+        Bound epsilon by the trade-off curve of a Gaussian mechanism.
+    is_two_steps : bool
+        True if the tables are a removal and an addition of the row apart.
     """
 
-    def __init__(self, tables, fitter, run, options, two_steps=None):
+    def __init__(self, tables, fitter, run, claim, confidence, gaussian, is_two_steps):
         self.tables = tables
+        self.claim = claim
         self._fitter = fitter
         self._run = run
-        self._options = options
-        self._two_steps = two_steps
+        self._confidence = confidence
+        self._gaussian = gaussian
+        self._is_two_steps = is_two_steps
         # Observations of the fits to each of the two tables.
         self._choosing = ([], [])
         self._judging = ([], [])
@@ -504,7 +554,9 @@ class _Attack:
         tables = self.tables
         probe = take_rows(tables.X_in, np.array([len(tables.y_in) - 1, 0]))
         # The number of a person's rows is not public: in the other table the person has one row.
-        canary_rows = None if self._fitter.persons is None else 1
+        canary_rows = None
+        if self._fitter.persons is not None:
+            canary_rows = 1
         order = _table_order(n - len(seen[0]))
         observe_table = delayed(self._fitter.observe)
         jobs = []
@@ -519,21 +571,30 @@ class _Attack:
     def choose(self):
         """Return the best test on the fits that choose it, or None."""
         choosing, _, names = self._private_numbers()
-        return choose_test(*choosing, names=names, **self._test_options)
+        return self._choose_test(choosing, names)
+
+    def _choose_test(self, fits, names):
+        """Return the best test on fits to each of the two tables, or None."""
+        return choose_test(
+            *fits,
+            names=names,
+            delta=self._delta_between_tables,
+            confidence=self._confidence,
+            gaussian=self._gaussian,
+        )
 
     @property
-    def _test_options(self):
-        """Options of a test, with the delta of all steps between the two tables."""
-        if self._two_steps is None:
-            return self._options
-        claim = self._two_steps
-        _, delta = convert_relation(claim.epsilon, claim.delta, *RELATIONS)
-        return self._options | {"delta": delta}
+    def _delta_between_tables(self):
+        """The delta of all steps between the two tables."""
+        delta = self.claim.delta
+        if self._is_two_steps:
+            _, delta = convert_relation(self.claim.epsilon, delta, *RELATIONS)
+        return delta
 
     def judge(self, confidence):
         """Return the `TestResult` of a test, judged by the fits that did not choose it."""
         choosing, judging, names = self._numbers = self._private_numbers()
-        test = self._test = choose_test(*choosing, names=names, **self._test_options)
+        test = self._test = self._choose_test(choosing, names)
         has_statement = any("privacy_." in name for name in self._choosing[0][0])
         if test is None:
             return TestResult(0.0, NO_TEST, has_statement=has_statement)
@@ -543,10 +604,12 @@ class _Attack:
 
     def _certified(self, counts, confidence):
         """Return the epsilon that the counts of a test certify."""
-        options = self._options | {"confidence": confidence}
-        if self._two_steps is None:
-            return certified_epsilon(counts, **options)
-        return halved_epsilon(*counts, **options)
+        certify = certified_epsilon
+        if self._is_two_steps:
+            certify = halved_epsilon
+        return certify(
+            counts, delta=self.claim.delta, confidence=confidence, gaussian=self._gaussian
+        )
 
     def could_exceed(self, epsilon, n_judging, confidence):
         """Return True if `n_judging` fits to each table could certify more than an epsilon.
@@ -561,15 +624,22 @@ class _Attack:
         hits, n_in, false_alarms, n_out = self._test.counts(*judging)
         if (hits, false_alarms) in ((n_in, 0), (0, n_out)):
             return True
-        options = self._test_options | {"confidence": confidence}
-        n_steps = 1 if self._two_steps is None else 2
-        other_test = choose_test(*judging, names=names, **self._test_options)
+        n_steps = 2 if self._is_two_steps else 1
+        other_test = self._choose_test(judging, names)
         for test, fits in ((self._test, judging), (other_test, choosing)):
             if test is None:
                 continue
-            bound = attainable_bound(test, *fits, n_judging, **options) / n_steps
-            if options["gaussian"]:
-                bound = gdp_to_epsilon(max(bound, 0.0), self._options["delta"])
+            bound = attainable_bound(
+                test,
+                *fits,
+                n_judging,
+                delta=self._delta_between_tables,
+                confidence=confidence,
+                gaussian=self._gaussian,
+            )
+            bound /= n_steps
+            if self._gaussian:
+                bound = gdp_to_epsilon(max(bound, 0.0), self.claim.delta)
             if bound > epsilon:
                 return True
         return False
@@ -605,7 +675,9 @@ class _Attack:
             self._others = []
             probe = take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
             # A number that is public must not depend on the number of rows of the persons.
-            other_rows = 1 if self._fitter.persons is None else 2
+            other_rows = 1
+            if self._fitter.persons is not None:
+                other_rows = 2
             for X, y in _tables.other_tables(self.tables):
                 # A table for which the estimator raises is left out.
                 with suppress(ValueError):
@@ -628,7 +700,10 @@ def _table_order(n_fits):
     """
     order = []
     for pair in range(n_fits):
-        order += [0, 1] if pair // 2 % 2 else [1, 0]
+        if pair // 2 % 2:
+            order += [0, 1]
+        else:
+            order += [1, 0]
     return order
 
 
@@ -649,15 +724,19 @@ def _most_promising(attacks, n_choosing):
                 raise
             continue
         n_left -= n_attack_fits
-        test = attack.choose() if len(attacks) > 1 else None
-        bound = -np.inf if test is None else test.bound
+        test = None
+        if len(attacks) > 1:
+            test = attack.choose()
+        bound = -np.inf
+        if test is not None:
+            bound = test.bound
         if best is None or bound > best_bound:
             best = attack
             best_bound = bound
     return best
 
 
-def _run_attacks(attacks, rounds, claim, run):
+def _run_attacks(attacks, rounds, run):
     """Return the result of the most promising attack, the attack, and the number of fits.
 
     Parameters
@@ -665,7 +744,6 @@ def _run_attacks(attacks, rounds, claim, run):
     attacks : list of _Attack
     rounds : list of _Round
         Rounds after the first are made only while they could prove a violation.
-    claim : Guarantee
     run : _CountedRuns
         Runs the fits of all attacks.
     """
@@ -678,11 +756,11 @@ def _run_attacks(attacks, rounds, claim, run):
         run.n_planned = n_before + audit_round.n_fits
         attack.fit(audit_round.n_choosing - n_elsewhere, audit_round.n_judging)
         result = attack.judge(audit_round.confidence)
-        is_settled = result.epsilon > claim.epsilon or not result.counts
+        is_settled = result.epsilon > attack.claim.epsilon or not result.counts
         if is_settled or index == len(rounds) - 1:
             break
         last = rounds[-1]
-        if not attack.could_exceed(claim.epsilon, last.n_judging, last.confidence):
+        if not attack.could_exceed(attack.claim.epsilon, last.n_judging, last.confidence):
             break
     return result, attack, audit_round.n_fits
 
@@ -692,7 +770,9 @@ def _one_run(fitter, canaries, *, delta, confidence, gaussian):
     fitted = fitter.fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     order = np.argsort(_canary_scores(fitted, canaries), kind="stable")
-    certify = one_run_gaussian_epsilon if gaussian else one_run_epsilon
+    certify = one_run_epsilon
+    if gaussian:
+        certify = one_run_gaussian_epsilon
     fraction_confidence = 1.0 - (1.0 - confidence) / len(GUESSED_FRACTIONS)
     bounds = []
     for fraction in GUESSED_FRACTIONS:
@@ -708,7 +788,9 @@ def _one_run(fitter, canaries, *, delta, confidence, gaussian):
 
 def _canary_scores(fitted, canaries):
     """Return the effect of each canary on the model's output for it, towards its label."""
-    names = ("predict",) if is_regressor(fitted) else ("decision_function", "predict_proba")
+    names = ("decision_function", "predict_proba")
+    if is_regressor(fitted):
+        names = ("predict",)
     name = next((name for name in names if hasattr(fitted, name)), None)
     if name is None:
         raise ValueError(

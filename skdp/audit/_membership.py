@@ -1,7 +1,7 @@
 """Membership inference: attacks that find the rows that an estimator was fitted to."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -161,7 +161,15 @@ class MembershipInference(PrintedDocument, FrozenValue):
                     f"sensitive_features has a group {value!r} with only members or only other "
                     "rows: merge it with another group"
                 )
-            results[value] = replace(self, **_figures(members, scores, confidence))
+            results[value] = _evaluate(
+                members,
+                scores,
+                confidence,
+                attack=self.attack,
+                access=self.access,
+                train_score=self.train_score,
+                test_score=self.test_score,
+            )
         return results
 
     def to_dict(self):
@@ -314,97 +322,139 @@ def membership_inference(
     check_choice(variance, "variance", ("auto", "row", "global"))
     if releases is not None and (attack != "lira" or offline or members is not None):
         raise ValueError("releases needs attack='lira', without offline and members")
-    X_all, y_all = indexable(X, column_or_1d(y))
     n_shadow = check_integer(n_shadow, "n_shadow", 2)
-    # Without groups each row is a separate person.
-    codes = read_persons(range(len(y_all)) if groups is None else groups, len(y_all)).codes
-    n_units = codes.max() + 1
-    unit_codes = None if groups is None else codes
+    candidates = _Candidates(X, y, groups, access, releases)
     random = check_random_state(random_state)
-
-    def statistic(model):
-        # One number per person: the mean over the rows.
-        return np.bincount(codes, per_row_statistic(model, X_all, y_all, access)) / np.bincount(
-            codes
-        )
-
-    def observe(model, mask):
-        """Return a model fitted to some persons, and the statistics of all, per release."""
-        rows = mask[codes]
-        if releases is None:
-            groups_in = None if unit_codes is None else take_rows(unit_codes, rows)
-            model = fit_persons(model, take_rows(X_all, rows), take_rows(y_all, rows), groups_in)
-            return model, statistic(model)
-        statistics = []
-        for published in releases(model, X_all, y_all, rows):
-            statistics.append(statistic(published))
-        return published, np.array(statistics)
-
-    def observe_shadow(model, mask):
-        return observe(model, mask)[1]
-
     if members is None:
-        is_member = halves(n_units, 1, random)[0]
-        model, target = observe(without_accountant(estimator), is_member)
+        is_member = halves(candidates.n_units, 1, random)[0]
+        model, target = candidates.observe(without_accountant(estimator), is_member)
     else:
-        rows = _check_members(members, len(y_all))
-        is_member = np.bincount(codes, rows) > 0
-        if not np.array_equal(is_member[codes], rows):
+        is_member = candidates.units_in(members)
+        check_is_fitted(estimator)
+        model = estimator
+        target = candidates.statistic(estimator)
+    if attack == "loss":
+        scores = target
+    else:
+        in_shadow = halves(candidates.n_units, n_shadow, random)
+        seeds = random.randint(np.iinfo(np.int32).max, size=n_shadow).tolist()
+        runs = (
+            delayed(candidates.observe_shadow)(shadow(estimator, seed), mask)
+            for seed, mask in zip(seeds, in_shadow, strict=True)
+        )
+        shadows = run_jobs(
+            runs,
+            line_format="membership_inference: {} of {} shadow models",
+            n=n_shadow,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        labels = candidates.labels_of_units(is_classifier(model))
+        scores = _score(attack, target, np.array(shadows), in_shadow, labels, offline, variance)
+    is_member_row = is_member[candidates.codes]
+    return _evaluate(
+        is_member,
+        scores,
+        confidence,
+        attack=attack,
+        access=access,
+        train_score=float(model.score(*candidates.rows(is_member_row))),
+        test_score=float(model.score(*candidates.rows(~is_member_row))),
+    )
+
+
+class _Candidates:
+    """The rows whose membership is inferred, and the persons to which they belong.
+
+    Parameters
+    ----------
+    X, y, groups, access, releases
+        As in `membership_inference`.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples,)
+        The unit of each row: its person, or without groups the row itself.
+    n_units : int
+        The number of units.
+    """
+
+    def __init__(self, X, y, groups, access, releases):
+        self.X, self.y = indexable(X, column_or_1d(y))
+        self.has_groups = groups is not None
+        if groups is None:
+            groups = range(len(self.y))
+        self.codes = read_persons(groups, len(self.y)).codes
+        self.n_units = self.codes.max() + 1
+        self._access = access
+        self._releases = releases
+
+    def rows(self, mask):
+        """Return X and y of some rows."""
+        return take_rows(self.X, mask), take_rows(self.y, mask)
+
+    def units_in(self, members):
+        """Return the mask of the units whose rows are members; none may be so in part."""
+        is_member_row = _check_members(members, len(self.y))
+        is_member = np.bincount(self.codes, is_member_row) > 0
+        if not np.array_equal(is_member[self.codes], is_member_row):
             raise ValueError(
                 "members must be equal for all rows of a person, but it is True for some rows and "
                 "False for others"
             )
-        check_is_fitted(estimator)
-        model = estimator
-        target = statistic(estimator)
-    if attack == "loss":
-        scores = target
-    else:
-        fitted = halves(n_units, n_shadow, random)
-        seeds = random.randint(np.iinfo(np.int32).max, size=n_shadow).tolist()
-        runs = (
-            delayed(observe_shadow)(shadow(estimator, seed), mask)
-            for seed, mask in zip(seeds, fitted, strict=True)
-        )
-        shadows = np.array(
-            run_jobs(
-                runs,
-                line_format="membership_inference: {} of {} shadow models",
-                n=n_shadow,
-                n_jobs=n_jobs,
-                verbose=verbose,
-            )
-        )
-        by_label = groups is None and is_classifier(model)
-        labels = np.asarray(y_all) if by_label else np.zeros(n_units)
-        scores = _score(attack, target, shadows, fitted, labels, offline, variance)
+        return is_member
 
-    is_member_row = is_member[codes]
-    X_in, y_in = take_rows(X_all, is_member_row), take_rows(y_all, is_member_row)
-    X_out, y_out = take_rows(X_all, ~is_member_row), take_rows(y_all, ~is_member_row)
+    def labels_of_units(self, is_classification):
+        """Return the labels by which attacks fit separate models, zeros if units have none.
+
+        A person's rows can have several labels.
+        """
+        if is_classification and not self.has_groups:
+            return np.asarray(self.y)
+        return np.zeros(self.n_units)
+
+    def statistic(self, model):
+        """Return the attacker's observation of a model, one number per unit: its rows' mean."""
+        values = per_row_statistic(model, self.X, self.y, self._access)
+        return np.bincount(self.codes, values) / np.bincount(self.codes)
+
+    def observe(self, model, mask):
+        """Return a model fitted to some units, and the statistics of all, per release."""
+        is_row_in = mask[self.codes]
+        if self._releases is None:
+            groups_in = None
+            if self.has_groups:
+                groups_in = take_rows(self.codes, is_row_in)
+            model = fit_persons(model, *self.rows(is_row_in), groups_in)
+            return model, self.statistic(model)
+        statistics = []
+        for published in self._releases(model, self.X, self.y, is_row_in):
+            statistics.append(self.statistic(published))
+        return published, np.array(statistics)
+
+    def observe_shadow(self, model, mask):
+        """Return the statistics of a shadow model, which itself stays in its worker."""
+        return self.observe(model, mask)[1]
+
+
+def _evaluate(members, scores, confidence, *, attack, access, train_score, test_score):
+    """Return the `MembershipInference` of the scores of an attack."""
+    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
     return MembershipInference(
         attack=attack,
         access=access,
-        train_score=float(model.score(X_in, y_in)),
-        test_score=float(model.score(X_out, y_out)),
-        **_figures(is_member, scores, confidence),
+        members=members,
+        scores=scores,
+        fpr=fpr,
+        tpr=tpr,
+        auc=area_under_curve(members, scores, confidence),
+        tpr_at={rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
+        advantage=float(np.max(tpr - fpr)),
+        accuracy=attack_accuracy(members, scores, confidence),
+        confidence=confidence,
+        train_score=train_score,
+        test_score=test_score,
     )
-
-
-def _figures(members, scores, confidence):
-    """Return the fields of `MembershipInference` that follow from scores."""
-    fpr, tpr, _ = roc_curve(members, scores, drop_intermediate=False)
-    return {
-        "members": members,
-        "scores": scores,
-        "fpr": fpr,
-        "tpr": tpr,
-        "auc": area_under_curve(members, scores, confidence),
-        "tpr_at": {rate: rate_at(members, scores, rate, confidence) for rate in (0.001, 0.01)},
-        "advantage": float(np.max(tpr - fpr)),
-        "accuracy": attack_accuracy(members, scores, confidence),
-        "confidence": confidence,
-    }
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
@@ -414,7 +464,9 @@ def _score(attack, target, shadows, fitted, labels, offline, variance):
     if attack == "rmia":
         return _scores.rmia(target, shadows, fitted, offline=offline)
     if variance == "auto":
-        variance = "row" if len(shadows) >= SHADOWS_FOR_ROW_VARIANCE else "global"
+        variance = "global"
+        if len(shadows) >= SHADOWS_FOR_ROW_VARIANCE:
+            variance = "row"
     return _scores.lira(target, shadows, fitted, offline=offline, variance=variance)
 
 

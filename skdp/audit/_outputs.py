@@ -109,8 +109,16 @@ def halves(n_rows, n_models, random):
 
 def _null_accountant(accountant):
     """Return a `NullAccountant` like the accountant, or None if it has the default config."""
-    terms = replace(DEFAULT_CONFIG, **vars(neighbors_of(accountant)))
-    return None if terms == DEFAULT_CONFIG else NullAccountant(terms)
+    neighbors = neighbors_of(accountant)
+    terms = replace(
+        DEFAULT_CONFIG,
+        relation=neighbors.relation,
+        unit=neighbors.unit,
+        max_rows=neighbors.max_rows,
+    )
+    if terms == DEFAULT_CONFIG:
+        return None
+    return NullAccountant(terms)
 
 
 @muted_findings()
@@ -207,5 +215,7 @@ def _gradient_scale(estimator, X):
                 f"{type(estimator).__name__}"
             )
         final = inner
-    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    if hasattr(X, "todense"):
+        X = X.todense()
+    X = np.asarray(X, dtype=np.float64)
     return np.sqrt(np.einsum("ij,ij->i", X, X) + float(np.any(getattr(final, "intercept_", 0.0))))

@@ -92,13 +92,20 @@ def as_matrix(observations):
     names = []
     sizes = {}
     for name in dict.fromkeys(name for seen in observations for name in seen):
-        size = np.array([len(seen[name]) if name in seen else -1 for seen in observations])
+        # -1 distinguishes a missing entry from an empty one.
+        size = np.full(len(observations), -1)
+        for index, seen in enumerate(observations):
+            if name in seen:
+                size[index] = len(seen[name])
         width = size.max()
         block = np.zeros((len(size), width))
         numbers = [seen[name] for seen in observations if name in seen]
         block[np.arange(width) < size[:, None]] = np.concatenate(numbers)
         blocks.append(block)
-        names += [f"{name}[{i}]" for i in range(width)] if width > 1 else [name] * width
+        if width > 1:
+            names += [f"{name}[{i}]" for i in range(width)]
+        else:
+            names += [name] * width
         sizes[f"how many numbers there are in {name}"] = size
     values = np.column_stack([*blocks, *sizes.values()])
     names = [*names, *sizes]
@@ -125,8 +132,9 @@ def _numbers(value):
     if cls is float and 0.0 < abs(value) <= MAX_NUMBER:
         return [value]
     if cls in (str, bytes, int):
-        text = value if cls is bytes else str(value).encode("utf-8", "surrogatepass")
-        return [float(zlib.crc32(text))]
+        if cls is not bytes:
+            value = str(value).encode("utf-8", "surrogatepass")
+        return [float(zlib.crc32(value))]
     if cls in (list, tuple) and value and set(map(type, value)) <= {bool, int, float}:
         return [number for item in value for number in _numbers(item)]
     array = _array(value)
@@ -141,14 +149,23 @@ def _numbers(value):
     with np.errstate(over="ignore", invalid="ignore"):
         exact = array
         array = array.astype(float)
-        differences = np.diff(array, axis=0).ravel().tolist() if array.ndim == 2 else []
-        hidden = np.abs(array) > (MAX_NUMBER if exact.dtype.kind == "f" else 2**53)
+        differences = []
+        if array.ndim == 2:
+            differences = np.diff(array, axis=0).ravel().tolist()
+        max_distinct = 2**53
+        if exact.dtype.kind == "f":
+            max_distinct = MAX_NUMBER
+        hidden = np.abs(array) > max_distinct
     # Doubles do not distinguish large integers, and comparisons do not distinguish 0.0 and -0.0;
     # the check sum of their bits does.
     hidden |= (array == 0.0) & np.signbit(array)
-    bits = (exact if exact.dtype.kind in "iu" else array)[hidden].tobytes()
-    check_sum = [float(zlib.crc32(bits))] if bits else []
-    return array.ravel().tolist() + differences + check_sum
+    numbers = array.ravel().tolist() + differences
+    if exact.dtype.kind not in "iu":
+        exact = array
+    bits = exact[hidden].tobytes()
+    if bits:
+        numbers.append(float(zlib.crc32(bits)))
+    return numbers
 
 
 def _converts(value):
@@ -166,7 +183,9 @@ def _array(value):
         return None
     if hasattr(value, "toarray"):
         return value.toarray()
-    return np.asarray(value) if hasattr(value, "__array__") else None
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    return None
 
 
 def _is_array(value):
@@ -232,7 +251,7 @@ def _has_slots(cls):
 
 def _state(value):
     """Return (location, content) for attributes and for other content of an object's pickle."""
-    attributes = vars(value) if hasattr(value, "__dict__") else {}
+    attributes = getattr(value, "__dict__", {})
     parts = [(f".{name}", attributes[name]) for name in sorted(attributes)]
     cls = type(value)
     if parts and cls.__reduce__ is object.__reduce__ and not _has_slots(cls):
@@ -243,5 +262,9 @@ def _state(value):
     except Exception:
         # An object that cannot be pickled, such as a lock, has no further state.
         return parts
-    contents = [list(part) if isinstance(part, Iterator) else part for part in contents]
-    return [*parts, *((f".state{i}", part) for i, part in enumerate(contents) if part)]
+    for i, part in enumerate(contents):
+        if isinstance(part, Iterator):
+            part = list(part)
+        if part:
+            parts.append((f".state{i}", part))
+    return parts

@@ -188,7 +188,9 @@ def differencing(
     """
     rows = as_table(table)
     n_rows = rows.shape[0]
-    attacked = np.arange(n_rows) if persons is None else column_or_1d(persons)
+    if persons is None:
+        persons = range(n_rows)
+    attacked = column_or_1d(persons)
     differences = []
     for person in attacked:
         others = take_rows(rows, np.delete(np.arange(n_rows), person))

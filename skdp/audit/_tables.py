@@ -25,10 +25,14 @@ def as_table(X):
         return X
     if issparse(X):
         return X.tocsr()
-    array = np.asarray(X) if hasattr(X, "dtype") else np.array(X, dtype=object)
-    if array.dtype.kind not in "biufO":
-        return array
-    return as_numbers(array) if is_numeric(array) else array
+    if hasattr(X, "dtype"):
+        array = np.asarray(X)
+    else:
+        # Mixed values keep their types.
+        array = np.array(X, dtype=object)
+    if array.dtype.kind in "biufO" and is_numeric(array):
+        return as_numbers(array)
+    return array
 
 
 def append_row(table, row):
@@ -42,7 +46,9 @@ def append_row(table, row):
     if issparse(table):
         return vstack([table, csr_array(np.asarray(row, dtype=float)[None, :])], format="csr")
     if not hasattr(table, "columns"):
-        row = np.asarray(row, dtype=table.dtype if table.dtype.kind in "fO" else None)
+        # Another type than float or object may be too narrow for the row.
+        dtype = table.dtype if table.dtype.kind in "fO" else None
+        row = np.asarray(row, dtype=dtype)
         return np.concatenate([table, row[None, :]])
     row = list(row)
     names = list(table.columns)
@@ -110,7 +116,10 @@ def coordinates(table):
             column = 1.0 - np.bincount(codes)[codes] / len(column)
         column = as_numbers(np.array(column, dtype=object))
         missing = np.isnan(column)
-        column[missing] = 0.0 if missing.all() else np.mean(column[~missing])
+        mean = 0.0
+        if not missing.all():
+            mean = np.mean(column[~missing])
+        column[missing] = mean
         columns.append(column)
     return np.column_stack(columns)
 
@@ -129,7 +138,10 @@ def null_row(table, rows):
     """
     row = []
     for j, is_number in enumerate(numeric_columns(table)):
-        row.append(0.0 if is_number else column_of(table, j)[rows[j]])
+        if is_number:
+            row.append(0.0)
+        else:
+            row.append(column_of(table, j)[rows[j]])
     return row
 
 
@@ -280,7 +292,9 @@ def max_norm_row(X, norm=None, factor=1.0):
 def declared_norm(estimator):
     """Return the `data_norm` that an estimator declares as a number, or None."""
     norm = parameter(estimator, "data_norm")
-    return float(norm) if _is_number(norm) else None
+    if _is_number(norm):
+        return float(norm)
+    return None
 
 
 def _is_number(value):
@@ -305,7 +319,9 @@ def _declared_max_value(estimator):
     bounds = _declared_pair(estimator, "bounds")
     if norm is not None:
         return norm
-    return 1.0 if bounds is None else max(bounds, key=abs)
+    if bounds is None:
+        return 1.0
+    return max(bounds, key=abs)
 
 
 def worst_case_tables(estimator, n_samples, relation):
@@ -362,8 +378,12 @@ def worst_case_tables(estimator, n_samples, relation):
 def _target_ends(estimator):
     """Return two labels or targets, and a target beyond the declared ones, or None."""
     if not is_regressor(estimator):
-        classes = parameter(estimator, "classes") if is_classifier(estimator) else None
-        low, *_, high = (0, 1) if classes is None else classes
+        classes = None
+        if is_classifier(estimator):
+            classes = parameter(estimator, "classes")
+        if classes is None:
+            classes = (0, 1)
+        low, *_, high = classes
         return low, high, None
     ends = _declared_pair(estimator, "target_bounds")
     if ends is None:

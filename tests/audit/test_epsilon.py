@@ -343,10 +343,10 @@ def test_an_accountant_in_a_grid_is_not_charged(grid):
 def test_what_a_removal_and_an_addition_certify():
     # Each of two steps of randomized response has e^2 between its chances.
     counts = 982_014, 1_000_000, 17_986, 1_000_000
-    assert abs(halved_epsilon(*counts, delta=0.0, confidence=0.95) - 2.0) < 0.02
-    assert halved_epsilon(*counts, delta=1e-3, confidence=0.95) < 1.99
+    assert abs(halved_epsilon(counts, delta=0.0, confidence=0.95) - 2.0) < 0.02
+    assert halved_epsilon(counts, delta=1e-3, confidence=0.95) < 1.99
     both = gaussian_epsilon_from_rates(*counts, delta=1e-5)
-    one = halved_epsilon(*counts, delta=1e-5, confidence=0.95, gaussian=True)
+    one = halved_epsilon(counts, delta=1e-5, confidence=0.95, gaussian=True)
     assert 0.3 * both < one < 0.5 * both
 
 
