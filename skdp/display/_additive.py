@@ -39,8 +39,10 @@ MIN_DOT_DENSITY = 5.0
 # Half the height of an error band in standard errors. Chosen so that bands cover the values that
 # the steps give without noise in 93 to 99 % of cells (docs/benchmarks/bands.py).
 BAND_WIDTH = 2.25
-COUNT_STYLE = {"color": "0.5", "alpha": 0.4}
-ROTATED_TEXT = {"rotation": 50, "ha": "right", "rotation_mode": "anchor"}
+# Gray, and its opacity.
+COUNT_COLOR = ("0.5", 0.4)
+# Degrees by which the labels of bars are rotated.
+LABEL_ROTATION = 50
 
 
 class AdditiveDisplay(Display):
@@ -169,12 +171,12 @@ class AdditiveDisplay(Display):
         panels = []
         for shape in ranked[:n_panels]:
             # Values and standard errors get a last axis of outputs, also for a single output.
-            with_outputs = {
-                name: array.reshape(*shape.counts.shape, -1)[..., output_indices]
-                for name in ("values", "standard_errors")
-                if (array := getattr(shape, name)) is not None
-            }
-            panels.append(replace(shape, **with_outputs))
+            by_output = (*shape.counts.shape, -1)
+            standard_errors = shape.standard_errors
+            if standard_errors is not None:
+                standard_errors = standard_errors.reshape(by_output)[..., output_indices]
+            values = shape.values.reshape(by_output)[..., output_indices]
+            panels.append(replace(shape, values=values, standard_errors=standard_errors))
         names = {s.features[0]: s.name for s in shapes if len(s.features) == 1}
         return cls(
             panels, outputs=drawn, names=names, n_terms=len(shapes), unit=_unit(model), rest=rest
@@ -219,11 +221,9 @@ class AdditiveDisplay(Display):
 
     def _draw(self, ax):
         """Divide axes into panels, and draw one term in each."""
-        has_classes = len(self.outputs) > 1
         shown = [s.values.reshape(s.counts.size, -1)[_shapes.shown_cells(s)] for s in self.shapes]
         low = min(values.min(initial=0.0) for values in shown)
         high = max(values.max(initial=0.0) for values in shown)
-        height = (high - low) or 1.0
         ax.set_axis_off()
         n_rows, n_columns = self._grid
         grid = ax.get_subplotspec().subgridspec(
@@ -233,38 +233,56 @@ class AdditiveDisplay(Display):
             hspace=PANEL_SPACE[1] / PANEL_SIZE[1],
         )
         self.axes_ = [ax.figure.add_subplot(grid[i]) for i in range(len(self.shapes))]
-        self.rest_ax_ = ax.figure.add_subplot(grid[len(self.shapes)]) if self.rest else None
+        self.rest_ax_ = None
+        if self.rest:
+            self.rest_ax_ = ax.figure.add_subplot(grid[len(self.shapes)])
         for i, (panel, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
             panel.tick_params(labelsize="x-small")
-            title = short_text(shape.name, 24)
-            is_leftmost = i % n_columns == 0
             if len(shape.features) == 2:
-                draw_table(panel, shape, max(-low, high) or 1.0)
-                first, second = (short_text(self.names[j], 18) for j in shape.features)
-                panel.set_xlabel(first, fontsize="x-small")
-                panel.set_ylabel(second, fontsize="x-small", labelpad=2)
-                title += f"\n{short_text(self.outputs[0])}" if has_classes else ""
+                self._draw_pair(panel, shape, max(-low, high) or 1.0)
             else:
-                draw = draw_bars if shape.kinds == ("label",) else draw_curve
-                title += draw(panel, shape)
-                panel.axhline(0.0, color="0.5", linewidth=0.8)
-                panel.set_ylim(low - COUNT_SPACE * height, high + 0.08 * height)
-                panel.locator_params(axis="y", nbins=5)
-                if is_leftmost:
-                    panel.set_ylabel(self.unit, fontsize="small")
-                    panel.yaxis.set_major_formatter(tick_writer(max(-low, high)))
-                else:
-                    # All panels have one scale.
-                    panel.tick_params(labelleft=False)
-            panel.set_title(title, fontsize="small")
+                self._draw_column(panel, shape, low, high, is_leftmost=i % n_columns == 0)
         if self.rest:
             draw_rest(self.rest_ax_, self.rest)
-        bands = ""
+        self._draw_title(ax)
+
+    def _draw_pair(self, panel, shape, largest):
+        """Draw a term of two columns; of several outputs, it is that of the first."""
+        draw_table(panel, shape, largest)
+        first, second = (short_text(self.names[j], 18) for j in shape.features)
+        panel.set_xlabel(first, fontsize="x-small")
+        panel.set_ylabel(second, fontsize="x-small", labelpad=2)
+        title = short_text(shape.name, 24)
+        if len(self.outputs) > 1:
+            title += f"\n{short_text(self.outputs[0])}"
+        panel.set_title(title, fontsize="small")
+
+    def _draw_column(self, panel, shape, low, high, is_leftmost):
+        """Draw a term of one column on the scale of all panels, which the leftmost one shows."""
+        draw = draw_curve
+        if shape.kinds == ("label",):
+            draw = draw_bars
+        title = short_text(shape.name, 24) + draw(panel, shape)
+        panel.set_title(title, fontsize="small")
+        panel.axhline(0.0, color="0.5", linewidth=0.8)
+        height = (high - low) or 1.0
+        panel.set_ylim(low - COUNT_SPACE * height, high + 0.08 * height)
+        panel.locator_params(axis="y", nbins=5)
+        if is_leftmost:
+            panel.set_ylabel(self.unit, fontsize="small")
+            panel.yaxis.set_major_formatter(tick_writer(max(-low, high)))
+        else:
+            panel.tick_params(labelleft=False)
+
+    def _draw_title(self, ax):
+        """Draw the title of all panels; of several outputs, also a legend."""
+        title = f"{short_text(self._title, 90)}\ngray: rows"
         if any(shape.standard_errors is not None for shape in self.shapes):
-            bands = "; bands: noise of the fit"
-        title = f"{short_text(self._title, 90)}\ngray: rows{bands}"
-        ax.set_title(title, fontsize="medium", pad=44 if has_classes else 26)
-        if has_classes:
+            title += "; bands: noise of the fit"
+        has_legend = len(self.outputs) > 1
+        # Points between the title and the panels, whose own titles, and the legend, lie there.
+        ax.set_title(title, fontsize="medium", pad=44 if has_legend else 26)
+        if has_legend:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
             height = ax.get_position().height * ax.figure.get_size_inches()[1]
             ax.legend(
@@ -283,7 +301,9 @@ def _unit(model):
     """Return the unit of the values of a model: log-odds, or that of the target."""
     if not hasattr(model, "classes_"):
         return "units of the target"
-    return "log-odds" if len(model.classes_) == 2 else "log-odds, by class"
+    if len(model.classes_) == 2:
+        return "log-odds"
+    return "log-odds, by class"
 
 
 def tick_writer(largest):
@@ -292,8 +312,10 @@ def tick_writer(largest):
     def write(value, position=None):
         if largest >= 1e6 and value:
             return f"{value / 1e6:.4g} M"
+        if largest >= 1e4:
+            return f"{value:,.0f}"
         # Years, and other numbers up to four digits, have no comma.
-        return f"{value:,.0f}" if largest >= 1e4 else f"{value:.4g}"
+        return f"{value:.4g}"
 
     return write
 
@@ -303,52 +325,23 @@ def draw_rest(ax, importances):
     listed = list(importances.items())[:MAX_LISTED]
     positions = -np.arange(len(listed))
     sizes = [size for _, size in listed]
-    ax.barh(positions, sizes, height=0.8, **COUNT_STYLE)
+    ax.barh(positions, sizes, height=0.8, color=COUNT_COLOR)
     width = max(*sizes, 1e-300)
     for position, (name, size) in zip(positions, listed, strict=True):
         text = f" {short_text(name, 22)}: {size:.2g}"
         ax.text(0.0, position, text, va="center", fontsize="x-small")
     ax.set(xlim=(0.0, 1.05 * width), ylim=(0.6 - MAX_LISTED, 0.6), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    n_all = len(importances)
-    count = f"{len(listed)} of {n_all}" if len(listed) < n_all else f"{n_all}"
+    count = str(len(importances))
+    if len(listed) < len(importances):
+        count = f"{len(listed)} of {count}"
     ax.set_title(f"{count} further terms: mean size", fontsize="small")
 
 
 def draw_curve(ax, shape):
     """Draw the steps of a number or a date, with missing values beside them; return no title."""
-    from matplotlib import dates
-
-    (edges,) = shape.edges
-    # The last cell contains missing values.
-    missing = shape.counts.size - 1
-    ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(tick_writer(np.abs(edges).max()))
-    if shape.kinds == ("duration",):
-        ax.set_xlabel("days", fontsize="x-small")
-    if shape.kinds == ("date",) and (days := _shapes.dates_of(edges)).dtype.kind == "M":
-        edges = dates.date2num(days)
-        locator = dates.AutoDateLocator(minticks=2, maxticks=6)
-        ax.xaxis.set_major_locator(locator)
-        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    widths = np.diff(edges)
-    total_width = edges[-1] - edges[0]
-    density = shape.counts[:-1] / widths
-    median_density = max(np.median(density), 1e-300)
-    # Clipped, as a single value with many rows would leave no height for the other bins.
-    heights = COUNT_HEIGHT * np.minimum(density / (2.0 * median_density), 1.0)
-    # Vertical positions are fractions of the panel's height.
-    transform = ax.get_xaxis_transform()
-    ax.stairs(heights, edges, fill=True, transform=transform, **COUNT_STYLE)
-    is_dot = (widths < MAX_DOT_WIDTH * total_width) & (density > MIN_DOT_DENSITY * median_density)
-    positions = (edges[:-1] + 0.5 * widths)[is_dot]
-    dots = np.flatnonzero(is_dot)
-    if missing in _shapes.shown_cells(shape):
-        positions = np.append(positions, edges[-1] + 0.1 * total_width)
-        dots = np.append(dots, missing)
-        ax.text(
-            positions[-1], -0.05, "missing", transform=transform, va="top", size=7, **ROTATED_TEXT
-        )
+    edges = _set_axis_of_edges(ax, shape)
+    positions, dots = _draw_counts(ax, shape, edges)
     bands = band_of(shape)
     for k, values in enumerate(shape.values.T):
         if bands is not None:
@@ -368,6 +361,59 @@ def draw_curve(ax, shape):
     return ""
 
 
+def _set_axis_of_edges(ax, shape):
+    """Format the horizontal axis of a column, and return the edges of its bins on this axis."""
+    from matplotlib import dates
+
+    (edges,) = shape.edges
+    ax.locator_params(axis="x", nbins=4)
+    ax.xaxis.set_major_formatter(tick_writer(np.abs(edges).max()))
+    if shape.kinds == ("duration",):
+        ax.set_xlabel("days", fontsize="x-small")
+    if shape.kinds == ("date",) and (days := _shapes.dates_of(edges)).dtype.kind == "M":
+        edges = dates.date2num(days)
+        locator = dates.AutoDateLocator(minticks=2, maxticks=6)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    return edges
+
+
+def _draw_counts(ax, shape, edges):
+    """Draw the density of rows; return the positions and cells that are to be drawn as dots.
+
+    These are narrow bins with many rows, and missing values.
+    """
+    # The last cell contains missing values.
+    missing = shape.counts.size - 1
+    widths = np.diff(edges)
+    total_width = edges[-1] - edges[0]
+    density = shape.counts[:-1] / widths
+    median_density = max(np.median(density), 1e-300)
+    # Clipped, as a single value with many rows would leave no height for the other bins.
+    heights = COUNT_HEIGHT * np.minimum(density / (2.0 * median_density), 1.0)
+    # Vertical positions are fractions of the panel's height.
+    transform = ax.get_xaxis_transform()
+    ax.stairs(heights, edges, fill=True, transform=transform, color=COUNT_COLOR)
+    is_dot = (widths < MAX_DOT_WIDTH * total_width) & (density > MIN_DOT_DENSITY * median_density)
+    positions = (edges[:-1] + 0.5 * widths)[is_dot]
+    dots = np.flatnonzero(is_dot)
+    if missing in _shapes.shown_cells(shape):
+        positions = np.append(positions, edges[-1] + 0.1 * total_width)
+        dots = np.append(dots, missing)
+        ax.text(
+            positions[-1],
+            -0.05,
+            "missing",
+            transform=transform,
+            va="top",
+            ha="right",
+            size=7,
+            rotation=LABEL_ROTATION,
+            rotation_mode="anchor",
+        )
+    return positions, dots
+
+
 def draw_bars(ax, shape):
     """Draw the categories with the most rows, as bars, or as points if there are several classes.
 
@@ -380,7 +426,7 @@ def draw_bars(ax, shape):
     positions = np.arange(len(shown))
     heights = COUNT_HEIGHT * shape.counts[shown] / max(shape.counts.max(), 1.0)
     transform = ax.get_xaxis_transform()
-    ax.bar(positions, heights, width=0.9, transform=transform, **COUNT_STYLE)
+    ax.bar(positions, heights, width=0.9, transform=transform, color=COUNT_COLOR)
     if shape.values.shape[1] > 1:
         ax.plot(positions, shape.values[shown], "o", markersize=4)
     else:
@@ -388,11 +434,21 @@ def draw_bars(ax, shape):
     bands = band_of(shape)
     if bands is not None:
         for k in range(bands.shape[1]):
-            color = "0.5" if bands.shape[1] == 1 else f"C{k}"
+            color = f"C{k}"
+            if bands.shape[1] == 1:
+                # The bars of a single output have the color C0.
+                color = "0.5"
             draw_error_bars(ax, positions, shape.values[shown, k], bands[shown, k], color=color)
-    ax.set_xticks(positions, [short_text(names[i], 18) for i in shown], **ROTATED_TEXT)
+    set_rotated_ticks(ax, positions, [short_text(names[i], 18) for i in shown])
     n_all = len(_shapes.shown_cells(shape))
-    return f", {len(shown)} of {n_all}" if len(shown) < n_all else ""
+    if len(shown) == n_all:
+        return ""
+    return f", {len(shown)} of {n_all}"
+
+
+def set_rotated_ticks(ax, positions, labels):
+    """Set ticks on the horizontal axis whose long labels end at them."""
+    ax.set_xticks(positions, labels, rotation=LABEL_ROTATION, ha="right", rotation_mode="anchor")
 
 
 def band_of(shape):
@@ -411,12 +467,13 @@ def draw_table(ax, shape, largest):
     """Draw the table of a pair of columns for the first output; the first column is horizontal."""
     first, second = map(np.unique, np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape))
     values = shape.values[np.ix_(first, second, [0])][..., 0]
-    colors = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-    picture = ax.imshow(values.T, origin="lower", aspect="auto", **colors)
+    picture = ax.imshow(
+        values.T, origin="lower", aspect="auto", cmap="RdBu_r", vmin=-largest, vmax=largest
+    )
     bar = ax.figure.colorbar(picture, ax=ax)
     bar.ax.tick_params(labelsize="x-small")
     bar.formatter = tick_writer(largest)
-    ax.set_xticks(*ticks(shape, 0, first), **ROTATED_TEXT)
+    set_rotated_ticks(ax, *ticks(shape, 0, first))
     ax.set_yticks(*ticks(shape, 1, second))
 
 
@@ -440,5 +497,6 @@ def short_text(text, width=36):
     """Return text of the user in at most `width` characters, without matplotlib's math mode."""
     text = escape_control(text)
     half = width // 2
-    short = text if len(text) <= width else f"{text[:half]}…{text[1 - half :]}"
-    return short.replace("$", r"\$")
+    if len(text) > width:
+        text = f"{text[:half]}…{text[1 - half :]}"
+    return text.replace("$", r"\$")

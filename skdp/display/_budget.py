@@ -114,8 +114,15 @@ class BudgetDisplay(Display):
         ]
         by_label = ax.barh(labels, list(self.epsilons.values()), label="by itself")
         spent = ax.barh(TOTAL, self.spent, color="C1", label=f"spent ({self.composition})")
-        hatched = {"color": "none", "edgecolor": "C1", "hatch": "//"}
-        rest = ax.barh(TOTAL, remaining, left=self.spent, label="left", **hatched)
+        rest = ax.barh(
+            TOTAL,
+            remaining,
+            left=self.spent,
+            label="left",
+            color="none",
+            edgecolor="C1",
+            hatch="//",
+        )
         ax.axvline(epsilon, color="C3", linestyle="--", label=f"limit ε = {epsilon:g}")
         ax.bar_label(by_label, fmt="%.3g", padding=3)
         ax.bar_label(spent, fmt="%.3g", label_type="center")
