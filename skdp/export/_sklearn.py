@@ -98,7 +98,9 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     if type(model) in RULES:
         exported = RULES[type(model)](model)
         if hasattr(model, "feature_names_in_"):
-            first = exported[0] if hasattr(exported, "steps") else exported
+            first = exported
+            if hasattr(exported, "steps"):
+                first = exported[0]
             with_attributes(first, feature_names_in_=model.feature_names_in_)
         return exported
     if holds_private(model):
@@ -114,10 +116,13 @@ def _with_attributes_of(exported, model, *names, **released):
 
 def _exported_steps(named):
     """Return named steps with exported estimators; a step without columns was never fitted."""
-    return [
-        (name, "drop" if columns and not np.size(columns[0]) else to_sklearn(part), *columns)
-        for name, part, *columns in named
-    ]
+    exported = []
+    for name, part, *columns in named:
+        if columns and np.size(columns[0]) == 0:
+            exported.append((name, "drop", *columns))
+        else:
+            exported.append((name, to_sklearn(part), *columns))
+    return exported
 
 
 def _pipeline(model):
@@ -142,7 +147,12 @@ def _columns(model):
     # The other attributes that contain a private estimator are tuples (name, remainder, columns).
     for name, value in vars(model).items():
         if name not in attributes and holds_private(value):
-            attributes[name] = tuple(remainder if holds_private(part) else part for part in value)
+            parts = []
+            for part in value:
+                if holds_private(part):
+                    part = remainder
+                parts.append(part)
+            attributes[name] = tuple(parts)
     return _copied(model, **attributes)
 
 
@@ -174,10 +184,11 @@ def _classifier(model):
     clipped = type(model) in CLIPPED
     if clipped and len(scores.weights) == 1:
         return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
-    # SGDClassifier instead of LinearSVC, which skl2onnx does not convert in double precision, nor
-    # in a pipeline.
-    is_margin_only = type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0)
-    loss = "hinge" if is_margin_only else getattr(model, "loss", "log_loss")
+    loss = getattr(model, "loss", "log_loss")
+    if type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0):
+        # Scores without probabilities: SGDClassifier instead of LinearSVC, which skl2onnx does not
+        # convert in double precision, nor in a pipeline.
+        loss = "hinge"
     exported = _linear_classifier(model, scores.weights, scores.constants, loss)
     if scores.steps:
         return make_pipeline(*scores.steps, exported)
@@ -190,8 +201,13 @@ def _linear_classifier(model, coef, intercept, loss="log_loss"):
         exported = linear_model.LogisticRegression()
     else:
         exported = linear_model.SGDClassifier(loss=loss)
-    attributes = {"classes_": model.classes_, "n_features_in_": coef.shape[1]}
-    return with_attributes(exported, coef_=coef, intercept_=intercept, **attributes)
+    return with_attributes(
+        exported,
+        coef_=coef,
+        intercept_=intercept,
+        classes_=model.classes_,
+        n_features_in_=coef.shape[1],
+    )
 
 
 def _regressor(model):
@@ -225,8 +241,12 @@ def _clipped_logistic(model):
         clip = offset_step(np.zeros(1), [low, high])
         voters.append(make_pipeline(clip, _linear_classifier(model, np.ones((1, 1)), intercept)))
     # skl2onnx needs the weights as an array, and does not convert flatten_transform=True.
-    options = {"weights": np.array([2.0, 2.0, -1.0]), "flatten_transform": False}
-    exported = VotingClassifier([*zip("abc", voters, strict=True)], voting="soft", **options)
+    exported = VotingClassifier(
+        [*zip("abc", voters, strict=True)],
+        voting="soft",
+        weights=np.array([2.0, 2.0, -1.0]),
+        flatten_transform=False,
+    )
     codes = preprocessing.LabelEncoder().fit(model.classes_)
     return with_attributes(exported, estimators_=voters, le_=codes, classes_=model.classes_)
 
@@ -258,12 +278,13 @@ def _scaler(model):
 
 def _gaussian(model):
     low, high = model.bounds_
-    attributes = {
-        "theta_": (model.theta_ - low) / (high - low),
-        "var_": model.var_ / (high - low) ** 2,
-    }
     exported = _with_attributes_of(
-        naive_bayes.GaussianNB(), model, "class_prior_", "classes_", **attributes
+        naive_bayes.GaussianNB(),
+        model,
+        "class_prior_",
+        "classes_",
+        theta_=(model.theta_ - low) / (high - low),
+        var_=model.var_ / (high - low) ** 2,
     )
     return make_pipeline(_to_unit(model), exported)
 
@@ -273,7 +294,9 @@ def _quantiles(model):
     # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
     # output, values within 1e-7 of them). So quantiles are added outside of them.
     ends = model.quantiles_[[0, -1]]
-    margin = 2e-7 if model.output_distribution == "normal" else 0.0
+    margin = 0.0
+    if model.output_distribution == "normal":
+        margin = 2e-7
     below, above = ends + [[-1.0], [1.0]] * np.maximum(np.spacing(np.abs(ends)), margin)
     exported = _with_attributes_of(
         exported, model, quantiles_=np.vstack([below, model.quantiles_, above])
@@ -288,7 +311,10 @@ def _pca(model):
 
 
 def _imputer(model):
-    strategy = "most_frequent" if model.strategy == "constant" else model.strategy
+    strategy = model.strategy
+    if strategy == "constant":
+        # The fit below cannot know the constant, but finds it as the only value.
+        strategy = "most_frequent"
     # A fit to one row of the statistics, and a missing one if indicators are added.
     rows = np.tile(model.statistics_, (1 + model.add_indicator, 1))
     rows[1:] = np.nan
@@ -323,7 +349,9 @@ def _mean_transformer(model):
 def _histogram(model):
     if model.categories is not None or model.interactions or model.encode not in BIN_ENCODINGS:
         raise export_error(model, NO_HISTOGRAM)
-    width = model.n_bins_.sum() if model.encode == "onehot" else len(model.n_bins_)
+    width = len(model.n_bins_)
+    if model.encode == "onehot":
+        width = model.n_bins_.sum()
     scaler = preprocessing.MaxAbsScaler().fit(np.full((1, width), 1.0 / model._factor))
     return make_pipeline(_bins(model, BIN_ENCODINGS[model.encode]), scaler)
 
@@ -331,13 +359,16 @@ def _histogram(model):
 def _one_hot(model):
     if model.other is not None:
         raise export_error(model, NO_OTHER)
-    options = {"handle_unknown": "ignore", "sparse_output": model.sparse_output}
-    encoder = preprocessing.OneHotEncoder(**options)
+    encoder = preprocessing.OneHotEncoder(
+        handle_unknown="ignore", sparse_output=model.sparse_output
+    )
     return _with_categories(encoder, model, model._encoded_labels())
 
 
 def _target_means(model):
-    labels = (0.0, 0.5) if model.classes_ is None else model.classes_
+    labels = model.classes_
+    if labels is None:
+        labels = (0.0, 0.5)
     exported = preprocessing.TargetEncoder(target_type=model.target_type_)
     exported = _with_categories(exported, model, model.categories_, labels)
     return with_attributes(exported, encodings_=model.encodings_, target_mean_=model.target_mean_)
