@@ -95,9 +95,9 @@ class ClassMomentsPlan(MomentsPlan):
 
 def _add_class_moments(sums, u, row_args):
     codes, row_weights = row_args
-    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * (
-        1.0 if row_weights is None else row_weights
-    )
+    if row_weights is None:
+        row_weights = 1.0
+    of_class = (codes == np.arange(len(sums))[:, np.newaxis]) * row_weights
     sums += of_class.dot(np.hstack([u, u * u - 0.5, np.ones((len(u), 1))]))
 
 
@@ -286,7 +286,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
             If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
-        prior = None if self.priors is None else _checked_priors(self.priors, n_classes)
+        prior = None
+        if self.priors is not None:
+            prior = _checked_priors(self.priors, n_classes)
         return plan_columns(
             self, ClassMomentsPlan, shape, guarantee, n_classes=n_classes, prior=prior
         )
@@ -311,7 +313,9 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         rows = Rows(X, block_size(self.theta_.size))
         params = (self.theta_, self.var_, self.bounds_)
         scores = map_over(rows, _log_likelihoods, constants, *params, shape=constants.shape)
-        return scores[:, 1] - scores[:, 0] if len(constants) == 2 else scores
+        if len(constants) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
 
 
 def _log_likelihoods(block, constants, means, variances, bounds):

@@ -93,8 +93,10 @@ class HistogramNBPlan(ColumnsPlan):
     @cached_property
     def budget_fractions(self):
         """Fraction of the budget of each stage."""
-        last = CALIBRATION_FRACTION if self.has_two_classes else TEMPERATURE_FRACTION
-        fractions = self.column_fractions | {"calibration": last, "counts": 0.0}
+        calibration = TEMPERATURE_FRACTION
+        if self.has_two_classes:
+            calibration = CALIBRATION_FRACTION
+        fractions = self.column_fractions | {"calibration": calibration, "counts": 0.0}
         # The counts receive the rest; the last term is a margin for rounding.
         fractions["counts"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
         return fractions
@@ -106,7 +108,8 @@ class HistogramNBPlan(ColumnsPlan):
     @cached_property
     def levels(self):
         """Levels of dyadic cells that are counted, as fine as noise allows."""
-        return self._choose_levels(PURE_COUNT_STDS if self.budget.is_pure else 1.0)
+        max_stds = PURE_COUNT_STDS if self.budget.is_pure else 1.0
+        return self._choose_levels(max_stds)
 
     @property
     def _losses_mechanism(self):
@@ -145,17 +148,46 @@ class HistogramNBPlan(ColumnsPlan):
         class_counts = _pool_class_counts(terms, noisy, class_counts, coarsest)
         class_counts = np.clip(class_counts, noise_std, None)
         class_counts *= self.n_rows / class_counts.sum()
+        log_prior = np.log(class_counts / self.n_rows)
+        terms, values, corrections = self._log_ratios(terms, noisy, class_counts, noise_std)
+        self._report_counts(terms, noise_std)
+        rows = cells_of(table, terms)
+        row_args = (codes, row_weights)
+        if self.has_two_classes:
+            prior = class_counts[1] / self.n_rows
+            values, shift = self._calibrated_evidence(
+                terms, values, corrections, prior, rows, row_args, source
+            )
+            return terms, values, log_prior[1:] - log_prior[:1] + shift
+        factor = self._inverse_temperature(rows, values, corrections, log_prior, row_args, source)
+        return terms, [factor * column_values for column_values in values], log_prior
+
+    def _log_ratios(self, terms, noisy, class_counts, noise_std):
+        """Return log ratios of the classes' frequencies in each cell to their priors.
+
+        All is computed from released counts.
+
+        Returns
+        -------
+        terms : list of Term
+            With their counts.
+        values : list of ndarray of shape (n_cells, n_classes)
+            The log ratios: the evidence of the cells of each column.
+        corrections : list of ndarray of shape (n_cells, n_classes)
+            The change of a row's evidence if its own count is left out.
+        """
         prior = class_counts / self.n_rows
         parent_count = PARENT_COUNT_STDS * noise_std + 1.0
         # Smallest possible ratio of a class's frequency in a cell to its prior: the cell contains
         # all rows, and none of this class.
         min_ratio = parent_count / (self.n_rows + parent_count)
+        counted_terms = []
         values = []
         corrections = []
         single_rows = np.eye(self.n_classes)[..., np.newaxis]
-        for j, column_counts in enumerate(noisy):
-            summary = _summarize_column(terms[j], column_counts, class_counts, noise_std, coarsest)
-            terms[j] = replace(terms[j], counts=summary.counts)
+        for term, counts in zip(terms, noisy, strict=True):
+            summary = _summarize_column(term, counts, class_counts, noise_std, self.levels[0])
+            counted_terms.append(replace(term, counts=summary.counts))
             probabilities = _class_probabilities(summary, prior, parent_count)
             leave_one_out = [
                 _class_probabilities(summary, prior, parent_count, row)[k]
@@ -163,37 +195,31 @@ class HistogramNBPlan(ColumnsPlan):
             ]
             values.append(np.log(np.maximum(probabilities.T / prior, min_ratio)))
             corrections.append((logit(leave_one_out) - logit(probabilities)).T)
-        self._report_counts(terms, noise_std)
-        log_prior = np.log(prior)
-        rows = cells_of(table, terms)
-        if not self.has_two_classes:
-            factor = self._inverse_temperature(
-                rows, values, corrections, log_prior, codes, row_weights, source
-            )
-            return terms, [factor * column_values for column_values in values], log_prior
+        return counted_terms, values, corrections
+
+    def _calibrated_evidence(self, terms, values, corrections, prior, rows, row_args, source):
+        """Return the scaled evidence of the second of two classes, and the shift of its score.
+
+        The columns are not independent, so their sum of evidence is too large; see `calibrate`.
+        """
         values = [column_values[:, 1] - column_values[:, 0] for column_values in values]
         # The correction changes the evidence in the direction of the row's class.
         corrections = [column_corrections * (-1.0, 1.0) for column_corrections in corrections]
         counts = [term.counts for term in terms]
         edges, evidence = evidence_bins(values, counts, self.n_evidence_bins)
-        exact = zero_counts(2 * len(evidence), row_weights)
-        sum_over(
-            rows, _count_evidence, exact, values, corrections, edges, row_args=(codes, row_weights)
-        )
+        exact = zero_counts(2 * len(evidence), row_args[1])
+        sum_over(rows, _count_evidence, exact, values, corrections, edges, row_args=row_args)
         mechanism = self._calibration_mechanism
         noisy = mechanism.release(exact.astype(float), random_state=source).reshape(2, -1)
         noise_std = mechanism.deviation(noisy.size)
-        shift, slope = calibrate(noisy, evidence, prior[1], noise_std, self.n_rows)
+        shift, slope = calibrate(noisy, evidence, prior, noise_std, self.n_rows)
         scaled = [slope * column_values[:, np.newaxis] for column_values in values]
-        return terms, scaled, log_prior[1:] - log_prior[:1] + shift
+        return scaled, shift
 
-    def _inverse_temperature(
-        self, rows, values, corrections, log_prior, codes, row_weights, source
-    ):
+    def _inverse_temperature(self, rows, values, corrections, log_prior, row_args, source):
         """Return the factor of the evidence of several classes, from noisy losses."""
         losses = np.zeros(len(INVERSE_TEMPERATURES))
-        args = (values, corrections, log_prior)
-        sum_over(rows, _add_losses, losses, *args, row_args=(codes, row_weights))
+        sum_over(rows, _add_losses, losses, values, corrections, log_prior, row_args=row_args)
         noisy = self._losses_mechanism.release(losses, random_state=source)
         noise_std = self._losses_mechanism.deviation(len(noisy))
         return softmax(-noisy / noise_std) @ INVERSE_TEMPERATURES
@@ -225,9 +251,9 @@ def _add_losses(losses, cells, codes, row_weights, values, corrections, log_prio
         errors = row_softmax(log_prior + factor * evidence) - truth
         loss = np.clip(0.5 * row_sums(errors**2) - 0.5, -0.5, 0.5)
         steps = np.trunc(loss / LOSS_GRID)
-        losses[i] += (
-            LOSS_GRID * (steps if row_weights is None else np.trunc(steps * row_weights)).sum()
-        )
+        if row_weights is not None:
+            steps = np.trunc(steps * row_weights)
+        losses[i] += LOSS_GRID * steps.sum()
 
 
 def _pool_class_counts(terms, noisy, class_counts, coarsest):
@@ -256,7 +282,9 @@ def _pool_class_counts(terms, noisy, class_counts, coarsest):
     # All counts have the same noise variance.
     weights = [1.0 / class_counts.shape[1]]
     for term, counts in zip(terms, noisy, strict=True):
-        cells = counts if "label" in term.kinds else counts[:, -n_last:]
+        cells = counts
+        if "label" not in term.kinds:
+            cells = counts[:, -n_last:]
         estimates.append(cells.sum(axis=1))
         weights.append(1.0 / cells.shape[1])
     return np.average(estimates, axis=0, weights=weights)
@@ -315,9 +343,11 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
     levels = []
     for level in range(1, cells.shape[1].bit_length()):
         counts = cells.reshape(len(cells), 2**level, -1).sum(axis=2)
-        # Consistent counts have less noise if all levels are counted (Hay et al. 2010).
         width = cells.shape[1] >> level
-        noise_variance = variance * width / (2 * width - 1 if level >= coarsest else 1)
+        noise_variance = variance * width
+        if level >= coarsest:
+            # Consistent counts have less noise if all levels are counted (Hay et al. 2010).
+            noise_variance /= 2 * width - 1
         levels.append((counts, _parent_counts(counts, 2 ** (level - 1), noise_variance)))
     n_missing = missing.sum()
     finest_counts = nonnegative_counts(cells.sum(axis=0), total - n_missing)
