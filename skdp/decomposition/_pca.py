@@ -75,20 +75,23 @@ class PCAPlan(TransformerPlan):
 
     released_name = "the second moment"
 
-    def run(self, X, source, **shared):
+    def run(self, X, source, persons=None):
         """Return the `ReleasedComponents`."""
         moment = self.moment
         n_components = self.n_components
         if self.search is not None:
-            data_norm = self.search.run(X, source, center=moment.center, **shared)
+            data_norm = self.search.run(X, source, moment.center, persons)
             moment = replace(moment, data_norm=data_norm)
-        mean, covariance = moment.release(X, source, **shared)
+        mean, covariance = moment.release(X, source, persons=persons)
         variances, components = _principal_axes(covariance)
         total = variances.sum()
+        if total <= 0.0:
+            # Noise can leave no positive variance; the ratios are then 0.
+            total = 1.0
         return ReleasedComponents(
             components=components[:n_components],
             variances=variances[:n_components],
-            variance_ratios=variances[:n_components] / (total if total > 0 else 1.0),
+            variance_ratios=variances[:n_components] / total,
             mean=moment.center + mean,
             data_norm=moment.data_norm,
         )
@@ -230,8 +233,10 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             table = fit.read(X, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
-            # A declared center is public information.
-            declared = () if plan.moment.constant else ("center",)
+            declared = ()
+            if not plan.moment.constant:
+                # A declared center is public information.
+                declared = ("center",)
             fit.publish(
                 plan,
                 public=public_inputs(self, "data_norm", *declared),
@@ -334,7 +339,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             if None in (form.n_rows, form.n_columns):
                 return None
             n_components = min(form.n_rows, form.n_columns)
-        max_components = math.inf if form.n_columns is None else form.n_columns
+        max_components = math.inf
+        if form.n_columns is not None:
+            max_components = form.n_columns
         return prefixed_names(self, check_integer(n_components, "n_components", 1, max_components))
 
 

@@ -89,7 +89,9 @@ def column_bins(categories, other, edges, names, n_features):
 
 def planned_n_bins(n_bins):
     """Return the number of bins of equal width for a parameter `n_bins`."""
-    return MAX_BINS if is_auto(n_bins) else check_integer(n_bins, "n_bins", 2)
+    if is_auto(n_bins):
+        return MAX_BINS
+    return check_integer(n_bins, "n_bins", 2)
 
 
 def planned_size(bins, n_bins):
@@ -103,7 +105,9 @@ def planned_size(bins, n_bins):
     if bins.kind == "quantile":
         # Equal quantiles, of common values, become one edge.
         return None
-    return planned_n_bins(n_bins) if bins.limits is None else bins.size
+    if bins.limits is None:
+        return planned_n_bins(n_bins)
+    return bins.size
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +138,7 @@ class EdgesPlan(FrozenValue):
     remaining: Guarantee
 
     @classmethod
-    def make(cls, bins, n_bins, bounds, shape, guarantee, share=1.0):
+    def make(cls, bins, n_bins, bounds, shape, guarantee, quantiles_fraction=1.0):
         """Return the plan, calibrated to fractions of the guarantee.
 
         Parameters
@@ -146,9 +150,9 @@ class EdgesPlan(FrozenValue):
         shape : TableShape
         guarantee : Guarantee
             Guarantee of everything that is released.
-        share : float in (0, 1], default=1.0
-            Fraction of the quantiles in the guarantee that remains after the search. Below 1 the
-            rest is for a release on the bins.
+        quantiles_fraction : float in (0, 1], default=1.0
+            Fraction of the budget after the search that the quantiles receive. Below 1 the rest is
+            for a release on the bins.
         """
         auto = is_auto(n_bins)
         n_bins = planned_n_bins(n_bins)
@@ -156,7 +160,10 @@ class EdgesPlan(FrozenValue):
         for j in columns_of(bins, ("declared",)):
             check_no_times(shape, [j], "edges", bins[j].limits.tolist())
         quantile_columns = columns_of(bins, ("quantile",))
-        bounds = declared_bounds(bounds, shape, ranged) if len(ranged) else None
+        if len(ranged):
+            bounds = declared_bounds(bounds, shape, ranged)
+        else:
+            bounds = None
         search = None
         quantiles = None
         remaining = guarantee
@@ -169,13 +176,13 @@ class EdgesPlan(FrozenValue):
                 edges = uniform_edges(*ends, n_bins)
                 check_edges(edges, "bounds are too close to one another for n_bins")
         if n_undeclared:
-            is_single = not len(quantile_columns) and share == 1.0
+            is_single = not len(quantile_columns) and quantiles_fraction == 1.0
             search, remaining = plan_search(
                 replace(shape, n_columns=n_undeclared), remaining, alone=is_single
             )
         if len(quantile_columns):
-            if share < 1.0:
-                quantiles_guarantee, remaining = split_guarantee(remaining, share)
+            if quantiles_fraction < 1.0:
+                quantiles_guarantee, remaining = split_guarantee(remaining, quantiles_fraction)
             else:
                 quantiles_guarantee, remaining = remaining, None
             plan = partial(
@@ -196,9 +203,11 @@ class EdgesPlan(FrozenValue):
     def columns_with_found_bounds(self):
         """Positions of the columns whose bounds are not declared and are needed."""
         ranged = columns_of(self.bins, AUTOMATIC)
-        return ranged[np.isnan(self.bounds[0])] if len(ranged) else ranged
+        if len(ranged) == 0:
+            return ranged
+        return ranged[np.isnan(self.bounds[0])]
 
-    def run(self, table, source, **shared):
+    def run(self, table, source, persons=None):
         """Return the bins of each column, with the released edges."""
         bins = list(self.bins)
         n_features = len(self.bins)
@@ -210,14 +219,14 @@ class EdgesPlan(FrozenValue):
             if self.search is not None:
                 undeclared = self.columns_with_found_bounds
                 numbers = table.numbers(undeclared)
-                bounds = self.search.run(numbers, source, columns=undeclared, **shared)
+                bounds = self.search.run(numbers, source, persons=persons, columns=undeclared)
                 low[undeclared], high[undeclared] = bounds
         for j in columns_of(bins, ("uniform",)):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(quantile_columns):
             plan = replace(self.quantiles, low=low[quantile_columns], high=high[quantile_columns])
             released = plan.run(
-                table.numbers(quantile_columns), source, columns=quantile_columns, **shared
+                table.numbers(quantile_columns), source, persons=persons, columns=quantile_columns
             )
             for j, column in zip(quantile_columns, released.T, strict=True):
                 bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
@@ -325,7 +334,10 @@ def column_pairs(interactions, names, n_features):
         If `interactions` is not a list of pairs of columns, or contains a pair twice.
     """
     declared = []
-    for pair in interactions if isinstance(interactions, list | tuple) else [interactions]:
+    if not isinstance(interactions, list | tuple):
+        # Not a list of pairs: the message shows it.
+        interactions = [interactions]
+    for pair in interactions:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
             raise ValueError(f"interactions must hold pairs of columns, got {pair!r}")
         entries = column_entries(dict.fromkeys(pair, True), names, n_features, "interactions")
@@ -377,19 +389,22 @@ def _entries(value, entry_types, names, n_features, description):
     """
     if isinstance(value, Mapping | None) or not len(value):
         return column_entries(value, names, n_features, description)
-    flat = all(np.ndim(item) == 0 and not isinstance(item, entry_types) for item in value)
-    return [value] * n_features if flat else column_entries(value, names, n_features, description)
+    if all(np.ndim(item) == 0 and not isinstance(item, entry_types) for item in value):
+        return [value] * n_features
+    return column_entries(value, names, n_features, description)
 
 
 def one_hot(codes, n_bins, value, sparse):
     """Return one column per bin of each feature, with `value` if a row is in the bin."""
-    places = codes + (np.cumsum(n_bins) - n_bins)
+    columns = codes + (np.cumsum(n_bins) - n_bins)
     inside = codes >= 0
     shape = (len(codes), int(n_bins.sum()))
     starts = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-    indices = places[inside]
+    indices = columns[inside]
     encoded = csr_array((np.full(len(indices), value), indices, starts), shape=shape)
-    return encoded if sparse else encoded.toarray()
+    if sparse:
+        return encoded
+    return encoded.toarray()
 
 
 # The names of the features of X: from the fit, from the argument, or x0, x1, ...

@@ -375,15 +375,17 @@ class DPHistogramTransformer(PlannedTransformer):
             raise ValueError("bounds are not read where all edges are declared; leave them out")
         if not quantiles and not is_auto(self.edges_fraction):
             raise ValueError("edges_fraction is for edges='quantile' only")
-        share = EDGES_FRACTION[self.encode]
+        edges_fraction = EDGES_FRACTION[self.encode]
         if not is_auto(self.edges_fraction):
-            share = check_within(self.edges_fraction, "edges_fraction", 0.0, 1.0, "(]")
-        if share == 1.0 and self.encode in ("density", "cumulative"):
+            edges_fraction = check_within(self.edges_fraction, "edges_fraction", 0.0, 1.0, "(]")
+        if edges_fraction == 1.0 and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_fraction must be below 1")
-        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee, share)
+        edges = _binning.EdgesPlan.make(
+            bins, self.n_bins, self.bounds, shape, guarantee, edges_fraction
+        )
         counts = None
-        if share < 1.0:
-            counts = counts_mechanism(n_features, _largest_size(edges), edges.remaining)
+        if edges_fraction < 1.0:
+            counts = counts_mechanism(n_features, _max_n_counts(edges), edges.remaining)
         return HistogramPlan(
             edges=edges,
             counts=counts,
@@ -421,7 +423,7 @@ class DPHistogramTransformer(PlannedTransformer):
         plan = self._plan_of_size(1, n_features)
         if plan.counts is None:
             raise ValueError("with edges_fraction=1 no counts are released")
-        return plan.counts.deviation(_largest_size(plan.edges))
+        return plan.counts.deviation(_max_n_counts(plan.edges))
 
     @row_wise_answer
     def transform(self, X):
@@ -452,8 +454,8 @@ class DPHistogramTransformer(PlannedTransformer):
             if self.encode == "cumulative" and bins.is_numeric:
                 column = as_numbers(table.column(j).to_array())
                 below = np.append(0, np.cumsum(counts))
-                shares = np.minimum(below / max(below[-1], 1.0), 1.0)
-                encoded[:, j] = np.interp(column, bins.limits, shares)
+                cumulative = np.minimum(below / max(below[-1], 1.0), 1.0)
+                encoded[:, j] = np.interp(column, bins.limits, cumulative)
                 continue
             values = np.append(densities(bins, counts), 0.0)
             if self.encode == "cumulative":
@@ -466,13 +468,15 @@ class DPHistogramTransformer(PlannedTransformer):
         output_names = super()._names_made(names, parts)
         if parts is None:
             return output_names
-        pairs = self._pairs if form is None else self._planned_pairs(form)
+        pairs = self._pairs
+        if form is not None:
+            pairs = self._planned_pairs(form)
         cells = np.split(output_names, np.cumsum([len(column_parts) for column_parts in parts]))
         return output_names + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
 
     def _parts_of_columns(self):
         if self.encode == "onehot":
-            return [_parts_of(column, column.size) for column in self._bins]
+            return [_bin_labels(column, column.size) for column in self._bins]
 
     def _planned_parts(self, form):
         if self.encode != "onehot":
@@ -480,7 +484,7 @@ class DPHistogramTransformer(PlannedTransformer):
         bins = _binning.column_bins(
             self.categories, self.other, self.edges, form.names, form.n_columns
         )
-        return [_parts_of(column, _binning.planned_size(column, self.n_bins)) for column in bins]
+        return [_bin_labels(column, _binning.planned_size(column, self.n_bins)) for column in bins]
 
     def _planned_pairs(self, form):
         return _binning.column_pairs(self.interactions or [], form.names, form.n_columns)
@@ -490,8 +494,9 @@ class DPHistogramTransformer(PlannedTransformer):
         return bool(self.sparse_output)
 
     def _read(self, X, reset=True):
-        read = _columns.read_numeric_columns if self.categories is None else _columns.read_columns
-        return read(self, X, reset=reset)
+        if self.categories is None:
+            return _columns.read_numeric_columns(self, X, reset=reset)
+        return _columns.read_columns(self, X, reset=reset)
 
     def _example_labels(self):
         labels = {j: column.limits for j, column in enumerate(self._bins) if not column.is_numeric}
@@ -511,7 +516,9 @@ class DPHistogramTransformer(PlannedTransformer):
                     # The category of other values is not expected to occur in the column.
                     is_expected = np.arange(len(column.limits)) != column.other
                     expected[j] = column.limits[is_expected]
-            table.check(checks, labels, expected=expected if is_fit else None)
+            if not is_fit:
+                expected = None
+            table.check(checks, labels, expected=expected)
 
     def _divides(self):
         if is_auto(self.unit_norm):
@@ -520,14 +527,18 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _accepts(self):
-        return () if self.categories is None else ("string", "categorical")
+        if self.categories is None:
+            return ()
+        return ("string", "categorical")
 
 
-def _parts_of(bins, size):
+def _bin_labels(bins, size):
     """Return the indices of a column's bins, or its categories; None if `size` is None."""
     if size is None:
         return None
-    return range(size) if bins.is_numeric else bins.limits.tolist()
+    if bins.is_numeric:
+        return range(size)
+    return bins.limits.tolist()
 
 
 def counts_mechanism(n_features, size, guarantee):
@@ -552,21 +563,26 @@ def consistent_counts(noisy, total, exactly=True):
         True if the sum must equal the total; otherwise it may be smaller.
     """
     positive = np.maximum(noisy, 0.0)
-    fits = not exactly and positive.sum() <= total
-    return positive if fits else project_on_simplex(noisy, total)
+    if not exactly and positive.sum() <= total:
+        return positive
+    return project_on_simplex(noisy, total)
 
 
 def densities(bins, counts):
     """Return the fraction of rows in each bin, divided by its width if the column is numeric."""
     frequencies = counts / max(counts.sum(), 1.0)
-    return frequencies / np.diff(bins.limits) if bins.is_numeric else frequencies
+    if bins.is_numeric:
+        frequencies = frequencies / np.diff(bins.limits)
+    return frequencies
 
 
 def _norm_bound(encode, bins, counts, pairs):
     """Return a bound on the norm of an encoded row, from released values only."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
-        return root if root.is_integer() else math.nextafter(root, math.inf)
+        if root.is_integer():
+            return root
+        return math.nextafter(root, math.inf)
     if encode == "ordinal":
         largest = [max(column.size - 1, 1) for column in bins]
     else:
@@ -577,8 +593,12 @@ def _norm_bound(encode, bins, counts, pairs):
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 
-def _largest_size(edges):
+def _max_n_counts(edges):
     """Return an upper bound on the number of counts that does not depend on released edges."""
-    return sum(
-        edges.n_bins if column.limits is None else len(column.limits) for column in edges.bins
-    )
+    size = 0
+    for column in edges.bins:
+        if column.limits is None:
+            size += edges.n_bins
+        else:
+            size += len(column.limits)
+    return size

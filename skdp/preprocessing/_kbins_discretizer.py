@@ -55,9 +55,9 @@ class BinningPlan(TransformerPlan):
 
     edges: _binning.EdgesPlan
 
-    def run(self, table, source, **shared):
+    def run(self, table, source, persons=None):
         """Return the `ReleasedBins`."""
-        return ReleasedBins(self.edges.run(table, source, **shared))
+        return ReleasedBins(self.edges.run(table, source, persons))
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
@@ -276,9 +276,13 @@ class DPKBinsDiscretizer(PlannedTransformer):
             If the number of columns of X differs from that of the output of `transform`.
         """
         check_is_fitted(self)
-        X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        if hasattr(X, "toarray"):
+            X = X.toarray()
+        X = np.asarray(X, dtype=np.float64)
         sizes = self.n_bins_
-        width = len(sizes) if self.encode == "ordinal" else int(sizes.sum())
+        width = len(sizes)
+        if self.encode != "ordinal":
+            width = int(sizes.sum())
         if X.ndim != 2 or X.shape[1] != width:
             raise ValueError(f"X must have {width} columns, got shape {X.shape}")
         codes = X.T
@@ -298,9 +302,11 @@ class DPKBinsDiscretizer(PlannedTransformer):
     def _planned_parts(self, form):
         if self.encode == "ordinal":
             return None
-        # Quantiles of values that are common are one edge.
-        n_bins = _binning.planned_n_bins(self.n_bins) if self.strategy == "uniform" else None
-        return [n_bins and [float(k) for k in range(n_bins)]] * form.n_columns
+        if self.strategy != "uniform":
+            # The number of bins is not known: quantiles of values that are common are one edge.
+            return [None] * form.n_columns
+        n_bins = _binning.planned_n_bins(self.n_bins)
+        return [[float(k) for k in range(n_bins)]] * form.n_columns
 
     @property
     def _makes_sparse(self):

@@ -101,7 +101,10 @@ class MeanPlan(MechanismPlan):
         else:
             exact = rounded_sums(X, self.low, self.high, persons)
         if self.noisy_count:
-            exact = np.append(exact, float(len(X) if row_weights is None else row_weights.sum()))
+            count = len(X)
+            if row_weights is not None:
+                count = row_weights.sum()
+            exact = np.append(exact, float(count))
         released = self.mechanism.release(exact, random_state=source)
         if not self.noisy_count:
             return released / self.n_rows
@@ -246,8 +249,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         return self
 
     def _assumptions(self):
-        public = (NUMBER,) if self.count == "public" else ()
-        public += ("the number of columns",)
+        public = ("the number of columns",)
+        if self.count == "public":
+            public = (NUMBER, *public)
         if not is_auto(self.bounds):
             public += ("bounds",)
         return public
@@ -291,8 +295,9 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             )
         if noisy and has_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        choices = {"noise": self.mechanism, "noisy_count": noisy}
-        return plan_columns(self, MeanPlan, shape, guarantee, **choices)
+        return plan_columns(
+            self, MeanPlan, shape, guarantee, noise=self.mechanism, noisy_count=noisy
+        )
 
     def expected_error(self, n_samples, n_features=None):
         """Return the expected error of the means of the clipped values.
@@ -327,11 +332,12 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         """
         n_samples = check_integer(n_samples, "n_samples", low=1)
         if n_features is None:
-            bounds = self.bounds if np.iterable(self.bounds) else ()
-            if isinstance(bounds, Mapping):
-                n_features = len(bounds)
+            if isinstance(self.bounds, Mapping):
+                n_features = len(self.bounds)
+            elif np.iterable(self.bounds):
+                n_features = max(map(np.size, self.bounds), default=1)
             else:
-                n_features = max(map(np.size, bounds), default=1)
+                n_features = 1
         n_features = check_integer(n_features, "n_features", low=1)
         if has_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
@@ -377,7 +383,9 @@ def rounded_sums(X, low, high, persons=None):
     exact and are truncated to the finest grid that represents the sums of all persons, so that a
     person also changes a sum by at most 1.
     """
-    finest = 1.0 if persons is None else sum_grid(1.0, persons.n_persons) / STEP
+    finest = 1.0
+    if persons is not None:
+        finest = sum_grid(1.0, persons.n_persons) / STEP
     add = partial(_add_rounded, finest)
     return unit_sums(X, add, np.zeros(X.shape[1]), low, high, row_weights_of(persons)) * STEP
 

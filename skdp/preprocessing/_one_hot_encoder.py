@@ -42,12 +42,12 @@ class EncoderPlan(TransformerPlan):
     Parameters
     ----------
     mechanism : DeclaredCounts, StabilityThreshold or Declared
-    least : float or None
+    min_count : float or None
         The noisy count below which a category is infrequent.
     sparse_output : bool
     """
 
-    least: float | None
+    min_count: float | None
 
 
 class DPOneHotEncoder(PlannedTransformer):
@@ -207,7 +207,7 @@ class DPOneHotEncoder(PlannedTransformer):
                 plan,
                 categories_=[_with_other(labels, self.other) for labels in categories],
                 counts_=counts,
-                infrequent_categories_=_infrequent(categories, counts, plan.least, self.other),
+                infrequent_categories_=_infrequent(categories, counts, plan.min_count, self.other),
             )
         return self
 
@@ -238,7 +238,7 @@ class DPOneHotEncoder(PlannedTransformer):
         """
         check_boolean(self.sparse_output, "sparse_output")
         _check_other(self.other)
-        min_count = _least_count(self.min_frequency, shape.n_rows)
+        min_count = _min_count(self.min_frequency, shape.n_rows)
         categories = category_lists(self.categories, shape)
         if min_count is not None:
             mechanism = plan_counts(self.categories, self.other, shape, guarantee)
@@ -247,7 +247,7 @@ class DPOneHotEncoder(PlannedTransformer):
         else:
             mechanism = Declared(categories)
         return EncoderPlan(
-            mechanism=mechanism, least=min_count, sparse_output=bool(self.sparse_output)
+            mechanism=mechanism, min_count=min_count, sparse_output=bool(self.sparse_output)
         )
 
     def _check_rows(self, rows, plan):
@@ -274,7 +274,10 @@ class DPOneHotEncoder(PlannedTransformer):
         ]
         widths = np.array([column.size for column in bins])
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
-        return csr_matrix(encoded) if self.sparse_output else encoded
+        if self.sparse_output:
+            # scikit-learn's encoder returns a matrix, too.
+            return csr_matrix(encoded)
+        return encoded
 
     @private_answer
     def inverse_transform(self, X):
@@ -291,7 +294,9 @@ class DPOneHotEncoder(PlannedTransformer):
             Categories; None where no indicator is set.
         """
         check_is_fitted(self)
-        X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+        if hasattr(X, "toarray"):
+            X = X.toarray()
+        X = np.asarray(X)
         indicators = [
             (j, label)
             for j, labels in enumerate(self._encoded_labels())
@@ -313,11 +318,12 @@ class DPOneHotEncoder(PlannedTransformer):
     def _planned_parts(self, form):
         if self.min_frequency is not None:
             return [None] * form.n_columns
-        declared = category_lists(self.categories, form)
-        return [
-            None if labels is None else _with_other(labels, self.other).tolist()
-            for labels in declared
-        ]
+        parts = []
+        for labels in category_lists(self.categories, form):
+            if labels is not None:
+                labels = _with_other(labels, self.other).tolist()
+            parts.append(labels)
+        return parts
 
     @property
     def _makes_sparse(self):
@@ -325,11 +331,12 @@ class DPOneHotEncoder(PlannedTransformer):
 
     def _encoded_labels(self):
         """Return the categories of each column that have an indicator."""
-        pairs = zip(self.categories_, self.infrequent_categories_, strict=True)
-        return [
-            labels[category_codes(labels, infrequent) < 0] if len(infrequent) else labels
-            for labels, infrequent in pairs
-        ]
+        encoded_labels = []
+        for labels, infrequent in zip(self.categories_, self.infrequent_categories_, strict=True):
+            if len(infrequent):
+                labels = labels[category_codes(labels, infrequent) < 0]
+            encoded_labels.append(labels)
+        return encoded_labels
 
 
 def _check_other(other):
@@ -341,7 +348,7 @@ def _check_other(other):
         raise ValueError(f"other must be one label or None, got {other!r}")
 
 
-def _least_count(min_frequency, n_rows):
+def _min_count(min_frequency, n_rows):
     """Return the noisy count below which a category is infrequent, or None."""
     if min_frequency is None:
         return None
@@ -351,7 +358,9 @@ def _least_count(min_frequency, n_rows):
         raise ValueError(
             f"min_frequency must be a count or a share in (0, 1), got {min_frequency!r}"
         )
-    return min_count * n_rows if is_share else min_count
+    if is_share:
+        min_count *= n_rows
+    return min_count
 
 
 def _infrequent(categories, counts, min_count, other):

@@ -95,15 +95,16 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
             # Column names in parameters are assumed to exist.
             form = replace(form, names=names_in(self.get_params(deep=False), form.n_columns))
         output_names = self._planned_names(form)
-        n_columns = None if output_names is None else len(output_names)
-        # Keys of dicts in parameters are labels, also those that are not strings.
-        keyed = form if form.labels is None else replace(form, names=form.labels)
-        is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
+        n_columns = None
+        if output_names is not None:
+            n_columns = len(output_names)
+        keyed = _named_by_labels(form)
         library = frame_library(self)
+        is_named = has_names or isinstance(self, ClassNamePrefixFeaturesOutMixin)
+        if not (library and is_named):
+            output_names = None
         output = form.with_columns(
-            n_columns,
-            names=output_names if library and is_named else None,
-            examples=self._planned_examples(keyed),
+            n_columns, names=output_names, examples=self._planned_examples(keyed)
         )
         return replace(
             output,
@@ -124,8 +125,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         """
         if form.n_columns is None:
             return None
-        # Keys of dicts in parameters are labels, also those that are not strings.
-        keyed = form if form.labels is None else replace(form, names=form.labels)
+        keyed = _named_by_labels(form)
         parts = self._planned_parts(keyed)
         if parts is not None and any(column_parts is None for column_parts in parts):
             return None
@@ -198,7 +198,9 @@ class CenteringTransformer(BoundedColumnsTransformer):
         X = self._clipped(X)
         if self._middle is not None:
             X = X - self._middle
-        return X if self._spread is None else finite_doubles(X / self._spread)
+        if self._spread is not None:
+            X = finite_doubles(X / self._spread)
+        return X
 
     @private_answer
     def inverse_transform(self, X):
@@ -216,7 +218,9 @@ class CenteringTransformer(BoundedColumnsTransformer):
         X = read_samples(self, X)
         if self._spread is not None:
             X = X * self._spread
-        return X if self._middle is None else X + self._middle
+        if self._middle is not None:
+            X = X + self._middle
+        return X
 
 
 def prefixed_names(estimator, n_columns):
@@ -227,7 +231,19 @@ def prefixed_names(estimator, n_columns):
 
 def planned_input_names(form):
     """Return the input names of a transformer that is fitted to a table of this form."""
-    return [f"x{j}" for j in range(form.n_columns)] if form.names is None else [*form.names]
+    if form.names is None:
+        return [f"x{j}" for j in range(form.n_columns)]
+    return [*form.names]
+
+
+def _named_by_labels(form):
+    """Return a form whose names are the columns' labels, also those that are not strings.
+
+    These are the keys of dicts in parameters.
+    """
+    if form.labels is None:
+        return form
+    return replace(form, names=form.labels)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -245,9 +261,9 @@ class TransformerPlan(MechanismPlan):
 
     by_person = True
 
-    def run(self, X, source, **shared):
+    def run(self, X, source, persons=None):
         """Return the result of the mechanism."""
-        return self.mechanism.run(X, source, **shared)
+        return self.mechanism.run(X, source, persons=persons)
 
 
 def plan_columns(estimator, kind, shape, guarantee, **fields):

@@ -244,7 +244,9 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         """
         X = self._clipped(X)
         X = finite_doubles(X * self.scale_ + self.min_)
-        return np.clip(X, *self.feature_range) if self.clip else X
+        if self.clip:
+            X = np.clip(X, *self.feature_range)
+        return X
 
     @private_answer
     def inverse_transform(self, X):
@@ -405,13 +407,12 @@ class DPRobustScaler(CenteringTransformer):
             plan = self.plan_fit(table.shape, fit.guarantee)
             within = fit.run(plan, table)
             quantiles = within.released
-            ranges = flat_ranges(quantiles[-1] - quantiles[0], *within.bounds)
-            fit.publish(
-                plan,
-                bounds_=within.bounds,
-                center_=quantiles[len(quantiles) // 2] if self.with_centering else None,
-                scale_=ranges if self.with_scaling else None,
-            )
+            center = scale = None
+            if self.with_centering:
+                center = quantiles[len(quantiles) // 2]
+            if self.with_scaling:
+                scale = flat_ranges(quantiles[-1] - quantiles[0], *within.bounds)
+            fit.publish(plan, bounds_=within.bounds, center_=center, scale_=scale)
         return self
 
     @plans_for_groups
@@ -441,8 +442,10 @@ class DPRobustScaler(CenteringTransformer):
         """
         _, with_scaling = self._switches("with_centering", "with_scaling")
         ends = check_quantile_range(self.quantile_range)
-        # Three quantiles need as many levels of the recursion as the two ends alone.
-        quantiles = (ends[0], 0.5, ends[1]) if with_scaling else (0.5,)
+        quantiles = (0.5,)
+        if with_scaling:
+            # Three quantiles need as many levels of the recursion as the two ends alone.
+            quantiles = (ends[0], 0.5, ends[1])
         return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
 
 
@@ -635,12 +638,15 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         """
         check_boolean(self.clip, "clip")
 
-        def planned(share):
-            return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(share,))
+        def plan_quantile(level):
+            return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(level,))
 
         if not is_auto(self.quantile):
-            return planned(check_within(self.quantile, "quantile", 0.0, 100.0, "(]") / 100.0)
-        return planned(1.0 - tail_of_noise(planned(1.0 - LARGEST_TAIL)))
+            percent = check_within(self.quantile, "quantile", 0.0, 100.0, "(]")
+            return plan_quantile(percent / 100.0)
+        # The noise of a quantile hardly depends on its level.
+        preliminary = plan_quantile(1.0 - LARGEST_TAIL)
+        return plan_quantile(1.0 - tail_of_noise(preliminary))
 
     @row_wise_answer
     def transform(self, X):
@@ -656,7 +662,9 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         X = self._clipped(X) / self.scale_
-        return np.clip(X, -1.0, 1.0) if self.clip else X
+        if self.clip:
+            X = np.clip(X, -1.0, 1.0)
+        return X
 
     @private_answer
     def inverse_transform(self, X):

@@ -249,6 +249,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         ndarray of shape (n_samples, n_features), float64
         """
         X = read_samples(self, X)
-        shares = X if self.output_distribution == "uniform" else ndtr(X)
-        columns = zip(shares.T, self.quantiles_.T, strict=True)
-        return np.column_stack([np.interp(s, self.references_, q) for s, q in columns])
+        if self.output_distribution == "normal":
+            X = ndtr(X)
+        # Now the values are probabilities.
+        columns = zip(X.T, self.quantiles_.T, strict=True)
+        return np.column_stack([np.interp(p, self.references_, q) for p, q in columns])

@@ -62,7 +62,9 @@ class ColumnwiseResponse(MechanismPlan):
     def run(self, table, source):
         """Return the reports of the rows."""
         kinds = {labels.dtype.kind for labels in self.categories}
-        dtype = np.result_type(*self.categories) if len(kinds) == 1 else np.dtype(object)
+        dtype = np.dtype(object)
+        if len(kinds) == 1:
+            dtype = np.result_type(*self.categories)
         reports = np.empty(table.shape, dtype=dtype)
         for j, column in enumerate(self.mechanism.parts):
             values = table.column(j).to_array()

@@ -154,13 +154,10 @@ class DPStandardScaler(CenteringTransformer):
             plan = self.plan_fit(table.shape, fit.guarantee)
             within = fit.run(plan, table)
             mean, variance = within.released
-            fit.publish(
-                plan,
-                bounds_=within.bounds,
-                mean_=mean,
-                var_=variance,
-                scale_=None if variance is None else np.sqrt(variance),
-            )
+            scale = None
+            if variance is not None:
+                scale = np.sqrt(variance)
+            fit.publish(plan, bounds_=within.bounds, mean_=mean, var_=variance, scale_=scale)
         return self
 
     @plans_for_groups
@@ -189,5 +186,5 @@ class DPStandardScaler(CenteringTransformer):
             If a parameter is invalid, as in `fit`.
         """
         _, with_std = self._switches("with_mean", "with_std")
-
-        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=2 if with_std else 1)
+        n_moments = 2 if with_std else 1
+        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=n_moments)

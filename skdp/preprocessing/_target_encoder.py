@@ -192,7 +192,7 @@ class DPTargetEncoder(PlannedTransformer):
                 encodings_=released.encodings,
                 target_mean_=released.target_mean,
                 classes_=plan.outcomes.classes,
-                target_type_=plan.outcomes.kind,
+                target_type_=plan.outcomes.target_type,
             )
         return self
 
@@ -229,8 +229,13 @@ class DPTargetEncoder(PlannedTransformer):
         smooth = check_within(self.smooth, "smooth", 0.0, np.inf, "[)")
         outcomes = self._outcomes(shape)
         categories = category_lists(self.categories, shape)
-        # A found category has at least one row, so there are at most n_rows of them per column.
-        n_cells = sum(shape.n_rows if labels is None else len(labels) for labels in categories)
+        n_cells = 0
+        for labels in categories:
+            if labels is None:
+                # A found category has at least one row, so a column has at most n_rows of them.
+                n_cells += shape.n_rows
+            else:
+                n_cells += len(labels)
         if any(labels is None for labels in categories):
             first, second = split_epsilon(guarantee.epsilon, KEY_SELECTION_FRACTION)
             selection_guarantee = replace(guarantee, epsilon=first)
@@ -242,7 +247,7 @@ class DPTargetEncoder(PlannedTransformer):
             rest = guarantee
             charged_discovery = None
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
-        noise.check_size(outcomes.number * n_cells)
+        noise.check_size(outcomes.n_outcomes * n_cells)
         return TargetPlan(
             discovery=discovery,
             noise=noise,
@@ -307,7 +312,7 @@ class DPTargetEncoder(PlannedTransformer):
         if self.target_bounds is None and self.classes is None and form.classes is None:
             return [None] * form.n_columns
         outcomes = self._outcomes(form)
-        if outcomes.kind == "multiclass":
+        if outcomes.target_type == "multiclass":
             return [outcomes.classes] * form.n_columns
 
     def __sklearn_tags__(self):
@@ -325,22 +330,32 @@ class Outcomes:
     classes: np.ndarray | None
 
     @property
-    def number(self):
-        return 2 if self.classes is None else len(self.classes)
+    def n_outcomes(self):
+        """Number of outcomes, whose sums are released."""
+        if self.classes is None:
+            # The two ends of the target's range.
+            return 2
+        return len(self.classes)
 
     @property
-    def kind(self):
+    def target_type(self):
+        """The type of the target, as scikit-learn's encoder names it."""
         if self.classes is None:
             return "continuous"
-        return "binary" if len(self.classes) == 2 else "multiclass"
+        if len(self.classes) == 2:
+            return "binary"
+        return "multiclass"
 
     @property
-    def of_interest(self):
-        return [1] if self.number == 2 else list(range(self.number))
+    def encoded(self):
+        """Indices of the outcomes that have a column; of two, the second determines the first."""
+        if self.n_outcomes == 2:
+            return [1]
+        return list(range(self.n_outcomes))
 
-    def scaled(self, shares):
+    def scaled(self, weights):
         """Return values of the target's range from the weights of its upper end."""
-        return self.low + shares * (self.high - self.low)
+        return self.low + weights * (self.high - self.low)
 
     def weights(self, target, n_rows, row_weights):
         """Yield the weights of each outcome for the targets of a block of rows."""
@@ -390,11 +405,11 @@ class TargetPlan(TransformerPlan):
         others = dict.fromkeys(counts, UNDECLARED)
         report_no_match(counts, others, self.noise, n_units(table.X, persons))
         variance = self.noise.deviation(max(1, sums.size)) ** 2
-        shares, prior = _shrunk_means(sums, variance, self.smooth)
-        outcome_indices = outcomes.of_interest
+        means, prior = _shrunk_means(sums, variance, self.smooth)
+        outcome_indices = outcomes.encoded
         encodings = []
-        for column_shares in split_by_column(shares, categories):
-            encodings += [outcomes.scaled(column_shares[:, k]) for k in outcome_indices]
+        for column_means in split_by_column(means, categories):
+            encodings += [outcomes.scaled(column_means[:, k]) for k in outcome_indices]
         target_mean = outcomes.scaled(prior[outcome_indices]).squeeze()[()]
         return ReleasedEncodings(categories, encodings, target_mean)
 
@@ -404,18 +419,20 @@ class TargetPlan(TransformerPlan):
         row_args = (table.y, row_weights_of(persons))
         labels = table.X.as_labels(range(len(categories)), categories)
         args = (labels, self.outcomes, n_units(table.X, persons))
-        exact = np.zeros((sum(map(len, categories)), self.outcomes.number))
+        exact = np.zeros((sum(map(len, categories)), self.outcomes.n_outcomes))
         sum_over(rows, _add_weights, exact, *args, row_args=row_args)
-        return self.noise.release(exact, random_state=source) if exact.size else exact
+        if exact.size == 0:
+            return exact
+        return self.noise.release(exact, random_state=source)
 
 
 def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_rows):
     codes = [*map(category_codes, columns, categories)]
     # The sums of each column are views, which are updated in place.
     totals = split_by_column(sums, categories)
-    for k, weight in enumerate(
-        outcomes.weights(target, n_rows, 1.0 if row_weights is None else row_weights)
-    ):
+    if row_weights is None:
+        row_weights = 1.0
+    for k, weight in enumerate(outcomes.weights(target, n_rows, row_weights)):
         for total, column_codes in zip(totals, codes, strict=True):
             is_known = column_codes >= 0
             total[:, k] += np.bincount(column_codes[is_known], weight[is_known], len(total))
