@@ -102,7 +102,10 @@ class ClassBaseline(MechanismPlan):
             counts = np.append(self.n_rows - counts, counts)
         logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
         logits += np.log(self.class_weight)
-        scores = logits[1] - logits[0] if is_binary else logits - logits.mean()
+        if is_binary:
+            scores = logits[1] - logits[0]
+        else:
+            scores = logits - logits.mean()
         return scores / max(1.0, np.abs(scores).max() / self.max_abs_score)
 
 
@@ -133,11 +136,13 @@ class MeanBaseline(MechanismPlan):
         It does not vanish with the noise, because the score at the mean of all columns, which the
         intercept represents, differs from the mean of the targets.
         """
-        ratio = ROWS_PER_SCALE if self.high is None else ROWS_PER_SCALE_OF_COUNTS
         # Slightly smaller than the noise wherever the noise follows from the ratio.
-        min_std = 0.999 * math.sqrt(2.0) / ratio
+        min_std = 0.999 * math.sqrt(2.0) / _rows_per_scale(self.high)
         mean_std = max(self.mechanism.deviation(1) / self.n_rows, min_std)
-        return mean_std if self.high is None else 5.0 * mean_std
+        if self.high is None:
+            return mean_std
+        # At high / 10 the mean is 0.2 in units of high / 2, where the derivative of ln is 5.
+        return 5.0 * mean_std
 
     @property
     def min_mean(self):
@@ -215,9 +220,12 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
     if not rows.constant:
         return rows
     fraction = _baseline_fraction(rows, n_rows, ROWS_PER_SCALE)
-    # One of two classes is counted. Under replace-one a row can change two of several counts.
-    is_binary = len(class_weight) == 2
-    sensitivity = 1 if is_binary else rows.remaining.neighbors.sensitivity_factor
+    if len(class_weight) == 2:
+        # Only one of the two classes is counted.
+        sensitivity = 1
+    else:
+        # Under replace-one a row can change two counts.
+        sensitivity = rows.remaining.neighbors.sensitivity_factor
     mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
     baseline = ClassBaseline(
         n_rows=n_rows,
@@ -226,6 +234,13 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
         max_abs_score=max_abs_score,
     )
     return replace(rows, baseline=baseline, remaining=remaining)
+
+
+def _rows_per_scale(high):
+    """Return the number of rows per Laplace scale of the mean of targets, or of counts."""
+    if high is None:
+        return ROWS_PER_SCALE
+    return ROWS_PER_SCALE_OF_COUNTS
 
 
 def reserve_for_mean_baseline(rows, n_rows, high=None):
@@ -246,8 +261,8 @@ def reserve_for_mean_baseline(rows, n_rows, high=None):
     """
     if not rows.constant:
         return rows
-    ratio = ROWS_PER_SCALE if high is None else ROWS_PER_SCALE_OF_COUNTS
-    fraction = max(MIN_MEAN_FRACTION, _baseline_fraction(rows, n_rows, ratio))
+    fraction = _baseline_fraction(rows, n_rows, _rows_per_scale(high))
+    fraction = max(MIN_MEAN_FRACTION, fraction)
     sensitivity = rows.remaining.neighbors.sensitivity_factor
     mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
     baseline = MeanBaseline(n_rows=n_rows, mechanism=mechanism, high=high)

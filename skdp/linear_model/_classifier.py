@@ -53,12 +53,17 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
             Class labels.
         """
         scores = self.decision_function(X)
-        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        if scores.ndim == 1:
+            codes = (scores > 0).astype(int)
+        else:
+            codes = scores.argmax(axis=1)
         return self.classes_[codes]
 
     def _planned_classes(self, shape):
         """Return the classes of a fit to a table of this shape."""
-        labels = self.classes if shape.classes is None else shape.classes
+        labels = shape.classes
+        if labels is None:
+            labels = self.classes
         if labels is None:
             raise ValueError(
                 "classes are not known: declare them in the parameter classes, or in shape.classes"
@@ -76,15 +81,17 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
 
     def _read_target(self, y, n_rows, classes=None):
         """Return the classes and the class code of each row."""
-        classes = self.classes if classes is None else classes
+        if classes is None:
+            classes = self.classes
         return check_classes(classes, read_target(self, y, n_rows))
 
     def _assumptions(self):
         assumptions = super()._assumptions()
         if getattr(self, "class_weight", None) is not None:
             assumptions = (*assumptions, "class_weight")
-        labels = "the labels of y" if self.classes is None else "the declared classes"
-        return (*assumptions, labels)
+        if self.classes is None:
+            return (*assumptions, "the labels of y")
+        return (*assumptions, "the declared classes")
 
 
 class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
@@ -105,7 +112,9 @@ class PrivateLinearClassifier(PrivateClassifierMixin, PrivateLinearModel):
             For two classes, the score of the second class.
         """
         scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores
 
 
 class LogisticProbabilitiesMixin:

@@ -81,7 +81,9 @@ class ClippedDescent(PrivateSolver):
         ndarray of shape (*loss.weights_shape, n_features)
         """
         unit = rows.unit
-        scaled = self if unit == 1.0 else plan_run(self.problem, self.settings, unit)
+        scaled = self
+        if unit != 1.0:
+            scaled = plan_run(self.problem, self.settings, unit)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
         sums = scaled.sgd.sums(rows.X, y, loss, rows.persons, rows.center)
         report_progress = progress_callback(

@@ -233,11 +233,13 @@ def plan_rows(estimator, n_rows, guarantee):
     check_verbose(estimator.verbose)
     norm_search, remaining, data_norm = plan_norm(estimator.data_norm, n_rows, guarantee)
     scaling = check_magnitude(estimator.intercept_scaling, "intercept_scaling")
-    has_intercept = check_boolean(estimator.fit_intercept, "fit_intercept")
+    constant = 0.0
+    if check_boolean(estimator.fit_intercept, "fit_intercept"):
+        constant = scaling * data_norm
     return RowPlan(
         norm_search=norm_search,
         data_norm=data_norm,
-        constant=scaling * data_norm if has_intercept else 0.0,
+        constant=constant,
         fit_guarantee=guarantee,
         remaining=remaining,
     )

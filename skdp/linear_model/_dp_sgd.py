@@ -177,7 +177,9 @@ class PrivateSGDModel(PrivateLinearModel):
 
         def requested(name, check, *limits):
             value = getattr(self, name)
-            return None if checks.is_auto(value) else check(value, name, *limits)
+            if checks.is_auto(value):
+                return None
+            return check(value, name, *limits)
 
         sampling = requested("sampling", checks.check_choice, ("auto", *SAMPLINGS))
         if sampling == "poisson" and delta == 0.0:
@@ -249,12 +251,14 @@ class PrivateSGDModel(PrivateLinearModel):
         requested = self._requested_settings(shape.n_rows, rows.remaining.delta)
         problem = rows.sgd_problem(shape, loss_spec)
         weights = plan_run(problem, automatic_settings(problem, requested))
-        average = checks.check_boolean(self.average, "average")
+        n_averaged = 1
+        if checks.check_boolean(self.average, "average"):
+            n_averaged = weights.update.n_averaged
         update = replace(
             weights.update,
             learning_rate=checks.check_choice(self.learning_rate, "learning_rate", LEARNING_RATES),
             power_t=checks.check_within(self.power_t, "power_t", 0.0, MAX_VALUE),
-            n_averaged=weights.update.n_averaged if average else 1,
+            n_averaged=n_averaged,
             radius=radius,
         )
         settings = weights.settings

@@ -333,4 +333,6 @@ class _LogisticFit(WeightsFit):
                 hessian, weights, self.weights, self.max_class_weight
             )
             errors = errors[:, : rows.n_columns]
-        return None if errors is None else errors / rows.unit
+        if errors is None:
+            return None
+        return errors / rows.unit

@@ -87,7 +87,9 @@ def choose_mechanism(
         is_better = gradient.total_excess_loss + margin < perturbation.total_excess_loss
     else:
         is_better = gradient.bounded_excess_loss + margin < perturbation.bounded_excess_loss
-    return gradient if is_better else perturbation
+    if is_better:
+        return gradient
+    return perturbation
 
 
 def descent_candidate(
@@ -154,7 +156,9 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
     if with_hessian:
         guarantee, _ = split_guarantee(mechanism, guarantee)
     if mechanism == "gradient":
-        alpha = None if C is None else 1.0 / (shape.n_rows * C)
+        alpha = None
+        if C is not None:
+            alpha = 1.0 / (shape.n_rows * C)
         requested = replace(NESTEROV, alpha=alpha, intercept_l2_reg=alpha)
         if with_hessian:
             # The standard errors hold for gradients of all rows that are not clipped.

@@ -294,8 +294,9 @@ def _free_jacobian_limit(guarantee):
     With delta = 0 and two rows that differ, the gradient of one can change by half of the total
     while the Jacobian of the other adds to the cost.
     """
-    is_halved = guarantee.delta == 0.0 and guarantee.relation == "replace_one"
-    return (0.45 if is_halved else 0.9) * guarantee.epsilon
+    if guarantee.delta == 0.0 and guarantee.relation == "replace_one":
+        return 0.45 * guarantee.epsilon
+    return 0.9 * guarantee.epsilon
 
 
 def _noise_multiplier(problem, C, guarantee):
@@ -335,7 +336,9 @@ def _multiplier(loss, guarantee, reduced_epsilon):
     for distance, count, has_jacobian in vertices:
         vertex_epsilon = reduced_epsilon if has_jacobian else epsilon
         curves.append((count, math.hypot(distance, output_distance), vertex_epsilon))
-    total_delta = mean_delta if guarantee.neighbors.unit == "person" else sum_of_deltas
+    total_delta = sum_of_deltas
+    if guarantee.neighbors.unit == "person":
+        total_delta = mean_delta
     return summed_noise_multiplier(curves, delta, total_delta) * (1.0 + SLACK)
 
 

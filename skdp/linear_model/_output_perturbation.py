@@ -158,4 +158,6 @@ def _gradient_rounding(problem, C):
 
 def check_reg_strength(value, name):
     """Return a regularization strength as a positive float, or None if it is "auto"."""
-    return None if is_auto(value) else check_positive(value, name)
+    if is_auto(value):
+        return None
+    return check_positive(value, name)

@@ -122,7 +122,9 @@ class PerturbationProblem(_default_settings.SGDProblem):
     @property
     def curvature_rank(self):
         """Upper bound on the rank of a unit's curvature."""
-        return self.size if self.has_person_unit else self.loss.curvature_rank
+        if self.has_person_unit:
+            return self.size
+        return self.loss.curvature_rank
 
     @property
     def curvature_vanishes_at_vertices(self):

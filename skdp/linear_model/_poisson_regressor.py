@@ -240,7 +240,9 @@ class DPPoissonRegressor(PrivateLinearRegressor):
                 f"alpha is {alpha!r}; times the number of rows, {shape.n_rows}, it must be between "
                 "1e-100 and 1e100"
             )
-        C = None if alpha is None else 1.0 / (shape.n_rows * alpha)
+        C = None
+        if alpha is not None:
+            C = 1.0 / (shape.n_rows * alpha)
         high = self._target_scale.high
         loss = ClippedPoissonLoss(high)
         rows = plan_rows(self, shape.n_rows, guarantee)
@@ -258,12 +260,15 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         )
         rows_with_baseline = reserve_for_mean_baseline(rows, shape.n_rows, high)
         descent = descent_candidate(rows_with_baseline, shape, loss_spec, min_alpha=alpha or 0.0)
-        output_rows = rows_with_baseline if C is None else rows
+        output_rows = rows
+        if C is None:
+            output_rows = rows_with_baseline
         output = choose_mechanism("output", C, output_rows, shape, loss_spec)
         mechanism = check_choice(self.mechanism, "mechanism", MECHANISMS)
         if mechanism == "auto":
-            is_descent_better = descent.bounded_excess_loss <= output.bounded_excess_loss
-            mechanism = "gradient" if is_descent_better else "output"
+            mechanism = "output"
+            if descent.bounded_excess_loss <= output.bounded_excess_loss:
+                mechanism = "gradient"
         if mechanism == "gradient":
             return WeightsFit.from_candidate(descent)
         return WeightsFit.from_candidate(output)

@@ -68,10 +68,14 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         X = opened_table(X)
         check_types_of_numbers(X, is_served=not reset)
         meta = meta_of(X)
-        names = names_of(meta) if is_frame(meta) else None
+        names = None
+        if is_frame(meta):
+            names = names_of(meta)
         unscaled = []
-        # Within a pipeline, floats are assumed to be scaled by an earlier step.
-        types = ("int", "uint", "float", "double") if fits_alone() else ("int", "uint")
+        types = ("int", "uint")
+        if fits_alone():
+            # Within a pipeline, floats are assumed to be scaled by an earlier step.
+            types += ("float", "double")
         for j, dtype in enumerate(types_of(X)):
             if names is not None and str(dtype).lower().startswith(types):
                 unscaled.append(column_name(j, names))
@@ -113,8 +117,9 @@ class PrivateRegressorMixin(PrivatePredictorMixin, RegressorMixin):
     def _target_scale(self):
         """The scale with targets in [-1, 1]. Without an intercept the offset is 0."""
         low, high = check_target_bounds(self.target_bounds)
-        has_intercept = getattr(self, "fit_intercept", True)
-        offset = low + (high - low) / 2 if has_intercept else 0.0
+        offset = 0.0
+        if getattr(self, "fit_intercept", True):
+            offset = low + (high - low) / 2
         half_range = max(abs(high - offset), abs(low - offset))
         return TargetScale(low, high, offset, half_range)
 

@@ -148,8 +148,9 @@ def reserve_for_center(rows, shape):
         return rows
     # A row adds a vector u of norm a <= 1 and a**2. One row moves the sums by at most
     # sqrt(1 + 1), two rows by sqrt((a + b)**2 + (a**2 - b**2)**2) <= 2.
-    is_replaced = remaining.neighbors.sensitivity_factor == 2
-    sensitivity = 2.0 if is_replaced else math.nextafter(math.sqrt(2.0), math.inf)
+    sensitivity = math.nextafter(math.sqrt(2.0), math.inf)
+    if remaining.neighbors.sensitivity_factor == 2:
+        sensitivity = 2.0
     whole = GaussianMechanism(remaining.epsilon, remaining.delta, sensitivity)
     noise_norm = whole.scale / shape.n_rows * math.sqrt(max(n_columns, MIN_COLUMNS))
     low, high = CENTER_FRACTIONS
