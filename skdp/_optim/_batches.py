@@ -97,7 +97,9 @@ class PoissonBatches(FrozenValue):
             start = 0
             for step, end in enumerate(ends.tolist()):
                 rows = successes[start:end]
-                yield rows - step * self.n_rows if step else rows
+                if step:
+                    rows = rows - step * self.n_rows
+                yield rows
                 start = end
 
     def _successes(self, n_trials, stream):
@@ -116,7 +118,9 @@ class PoissonBatches(FrozenValue):
             blocks.append(np.cumsum(waits, out=waits))
             last = int(waits[-1])
         blocks[-1] = blocks[-1][: np.searchsorted(blocks[-1], n_trials)]
-        return np.concatenate(blocks) if len(blocks) > 1 else blocks[0]
+        if len(blocks) == 1:
+            return blocks[0]
+        return np.concatenate(blocks)
 
 
 @dataclass(frozen=True)
@@ -170,13 +174,16 @@ class FixedSizeBatches(FrozenValue):
             Sorted.
         """
         # For large batches the complement is drawn, because it has fewer rows.
-        draws_batch = self.size <= self.n_rows - self.size
-        n_drawn = self.size if draws_batch else self.n_rows - self.size
+        n_drawn = min(self.size, self.n_rows - self.size)
+        draws_batch = n_drawn == self.size
         steps_at_once = max(1, BLOCK_ROWS // (n_drawn + 1))
         for first in range(0, n_steps, steps_at_once):
             n = min(steps_at_once, n_steps - first)
             for subset in _random_subsets(self.n_rows, n_drawn, n, stream):
-                yield subset if draws_batch else np.delete(np.arange(self.n_rows), subset)
+                if draws_batch:
+                    yield subset
+                else:
+                    yield np.delete(np.arange(self.n_rows), subset)
 
 
 def _random_subsets(n_rows, size, n_steps, stream):

@@ -289,7 +289,9 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
     def curvature(self, scores, y):
         curvature = self.loss.curvature(scores, y)
         weights = self._row_weights(y, scores)
-        return weights * curvature if scores.ndim == 1 else (weights, curvature)
+        if scores.ndim == 1:
+            return weights * curvature
+        return weights, curvature
 
     def curvature_product(self, curvature, direction):
         if direction.ndim == 1:
@@ -300,7 +302,9 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
     def _row_weights(self, y, scores):
         """Return the weight of each row's class, in a shape that broadcasts with the scores."""
         weights = np.asarray(self.weights)[y]
-        return weights if scores.ndim == 1 else weights[:, None]
+        if scores.ndim > 1:
+            weights = weights[:, None]
+        return weights
 
 
 @dataclass(frozen=True)

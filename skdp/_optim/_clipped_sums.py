@@ -23,6 +23,7 @@ from skdp._data._persons import row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
+# Twice the relative rounding error of a double, and the smallest double with this error.
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 # Residuals are always clipped at this bound, so that their product with 0 is 0.
@@ -92,7 +93,9 @@ class ClippedSums(Rows):
         center=None,
     ):
         row_weights = row_weights_of(persons)
-        tile = MAX_TILE_ROWS if issparse(X) else tile_rows(X.shape[1])
+        tile = MAX_TILE_ROWS
+        if not issparse(X):
+            tile = tile_rows(X.shape[1])
         super().__init__(X, tile, row_args=(y, None, row_weights))
         self.loss = loss
         self.constant = float(constant)
@@ -116,12 +119,15 @@ class ClippedSums(Rows):
         """Return the rows of a batch. A tile lies within one partition."""
         if indices is None:
             return self
-        indices = self._persons.rows_of(indices) if self._persons else indices
+        if self._persons:
+            indices = self._persons.rows_of(indices)
         offsets = np.searchsorted(indices, self.offsets).tolist()
         return self._changed(_indices=indices, _firsts=self.offsets[:-1], offsets=offsets)
 
     def __getitem__(self, rows):
-        return _Tile(self, rows if self._indices is None else self._indices[rows])
+        if self._indices is not None:
+            rows = self._indices[rows]
+        return _Tile(self, rows)
 
     def detach(self, number):
         batch = super().detach(number)
@@ -413,7 +419,9 @@ def row_scores_function(n_columns, weights_shape):
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))
     scores = _scores_by_blas(np.tile(row, (COMPARED_ROWS, 1)), weights)
     has_equal_scores = (scores == scores[0]).all()
-    dense_scores = _scores_by_blas if has_equal_scores else _scores_by_sums
+    dense_scores = _scores_by_sums
+    if has_equal_scores:
+        dense_scores = _scores_by_blas
 
     def row_scores(block, weights):
         if issparse(block):

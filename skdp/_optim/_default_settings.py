@@ -266,7 +266,9 @@ def automatic_settings(problem, requested):
     if clip is None:
         clip = _automatic_clip(problem)
     automatic_alpha, intercept_l2_reg, n_steps = _balance(problem, clip, requested)
-    alpha = automatic_alpha if requested.alpha is None else requested.alpha
+    alpha = requested.alpha
+    if alpha is None:
+        alpha = automatic_alpha
     sampling, batch_size, max_iter = _batches(problem, requested, n_steps)
     # A requested alpha may be too small for the number of steps.
     l2_reg_strength = max(automatic_alpha, alpha)
@@ -320,8 +322,11 @@ def _balance(problem, clip, requested):
     max_root = min(max_steps, STEPS_FOR_AUTOMATIC_ALPHA) / steps_per_root
     min_strength = problem.curvature / max_root**2
     n_steps = MIN_STEPS
-    # The noise of Laplace steps grows with their number, which in turn falls with the noise.
-    for _ in range(30 if is_pure else 1):
+    n_iterations = 1
+    if is_pure:
+        # The noise of Laplace steps grows with their number, which in turn falls with the noise.
+        n_iterations = 30
+    for _ in range(n_iterations):
         noise = release_noise(problem, clip, n_steps) * root_size
         strength = noise / weights_norm + noise**2 / problem.loss_spec.signal
         strength = max(strength, min_strength)

@@ -44,7 +44,9 @@ def summed_hessian(loss, rows, y, weights):
         return grams[0]
     full = np.empty((n_outputs, p, n_outputs, p))
     for (a, b), gram in zip(_pairs(n_outputs), grams, strict=True):
-        full[a, :, b] = full[b, :, a] = gram if a == b else -gram
+        if a != b:
+            gram = -gram
+        full[a, :, b] = full[b, :, a] = gram
     contrasts = helmert(n_outputs)
     size = (n_outputs - 1) * p
     hessian = np.einsum("ia,apbq,jb->ipjq", contrasts, full, contrasts, optimize=True)

@@ -115,6 +115,7 @@ class ShrinkageRule(FrozenValue):
         return max(self.min_shrinkage_factor, net_decrease / scale)
 
 
+# No step tests the weights, and they stay unchanged.
 NO_SHRINKAGE = ShrinkageRule(0, 1.0, 1.0, 0.0)
 
 
@@ -250,7 +251,9 @@ class Update(FrozenValue):
         """Return the projection of weights onto the ball, with finite values."""
         weights = _finite(weights)
         norm = np.linalg.norm(weights)
-        return weights if norm <= self.radius else weights * (self.radius / norm)
+        if norm <= self.radius:
+            return weights
+        return weights * (self.radius / norm)
 
 
 class OptimizerState:

@@ -22,7 +22,8 @@ SAMPLINGS = ("full", "poisson", "without_replacement")
 # Factor that covers the rounding of a few multiplications and divisions.
 SLACK = 1.0 + 1e-12
 # Relative accuracies of epsilon and of the multiplier in the search of `_calibrated_multiplier`.
-COARSE_SEARCH = {"tolerance": 1e-3, "rtol": 1e-5}
+SEARCH_TOLERANCE = 1e-3
+SEARCH_RTOL = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,7 +296,9 @@ def _calibrated_multiplier(event, guarantee):
     epsilon = guarantee.epsilon
     delta = guarantee.delta
     relation = guarantee.relation
-    multiplier = accounting.calibrate(event, epsilon, delta, relation=relation, **COARSE_SEARCH)
+    multiplier = accounting.calibrate(
+        event, epsilon, delta, relation=relation, tolerance=SEARCH_TOLERANCE, rtol=SEARCH_RTOL
+    )
     increment = 1e-5
     while accounting.get_delta(event(multiplier), epsilon, relation=relation) > delta:
         multiplier *= 1.0 + increment
