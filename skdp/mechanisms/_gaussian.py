@@ -107,7 +107,10 @@ class GaussianMechanism(_grid.GridMechanism):
     def __post_init__(self):
         super().__post_init__()
         has_multiplier = self.noise_multiplier is not None
-        epsilon_ends = "[)" if has_multiplier else "()"
+        epsilon_ends = "()"
+        if has_multiplier:
+            # Noise that is large enough is (0, delta)-DP.
+            epsilon_ends = "[)"
         epsilon = check_within(self.epsilon, "epsilon", 0.0, ends=epsilon_ends)
         if has_multiplier:
             multiplier = check_positive(self.noise_multiplier, "noise_multiplier")

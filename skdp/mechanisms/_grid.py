@@ -127,7 +127,9 @@ def from_steps(steps, step, shape):
         result = np.array([float(number * Fraction(step)) for number in steps], dtype=np.float64)
     else:
         result = steps * step
-    return float(result[0]) if shape == () else result.reshape(shape)
+    if shape == ():
+        return float(result[0])
+    return result.reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -296,4 +296,6 @@ class GeometricMechanism(_grid.PureMechanism):
             raise ValueError("values must not exceed 2**61 in magnitude")
         noise = discrete_laplace(self.scale, array.size, as_source(random_state).stream())
         released = array.astype(np.int64) + noise.reshape(array.shape)
-        return int(released) if array.ndim == 0 else released
+        if array.ndim == 0:
+            return int(released)
+        return released

@@ -27,9 +27,10 @@ def _distinct_labels(categories):
         raise ValueError(f"categories must be a list or a vector, got {categories!r}")
     labels = []
     for category in categories:
-        # `item` returns an integer for dates and durations in nanoseconds.
-        is_numpy = isinstance(category, np.generic) and category.dtype.kind not in "mM"
-        labels.append(category.item() if is_numpy else category)
+        # `item` would return an integer for dates and durations in nanoseconds.
+        if isinstance(category, np.generic) and category.dtype.kind not in "mM":
+            category = category.item()
+        labels.append(category)
     try:
         is_distinct = len(set(labels)) == len(labels)
         is_missing = any(label != label for label in labels)

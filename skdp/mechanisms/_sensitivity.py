@@ -118,8 +118,9 @@ def histogram_sensitivity(relation: Relation = "add_remove", norm: str = "l1") -
     """
     checks.check_choice(norm, "norm", _NORMS)
     checks.check_relation(relation)
-    replaced = {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
-    return 1.0 if relation == "add_remove" else replaced
+    if relation == "add_remove":
+        return 1.0
+    return {"l1": 2.0, "l2": round_up(math.sqrt(2.0)), "linf": 1.0}[norm]
 
 
 def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: str) -> float:
@@ -169,7 +170,9 @@ def convert_sensitivity(sensitivity: float, n_values: int, source: str, target: 
 def _count_features(bounds, n_features):
     """Return the number of columns, by default the length of the bounds."""
     if n_features is None:
-        lengths = [len(bound) for bound in bounds if np.ndim(bound)] if np.iterable(bounds) else [1]
+        lengths = [1]
+        if np.iterable(bounds):
+            lengths = [len(bound) for bound in bounds if np.ndim(bound)]
         if not lengths:
             raise ValueError(
                 "n_features is missing: with bounds that are numbers pass the number of columns"

@@ -130,7 +130,12 @@ def stages_of(plan, name=UNNAMED):
     stages = getattr(plan, "stages", None)
     if stages is None:
         stages = (one_stage(plan),)
-    return tuple(replace(stage, name=name) if stage.name == UNNAMED else stage for stage in stages)
+    named_stages = []
+    for stage in stages:
+        if stage.name == UNNAMED:
+            stage = replace(stage, name=name)
+        named_stages.append(stage)
+    return tuple(named_stages)
 
 
 def sampler_of(stages):

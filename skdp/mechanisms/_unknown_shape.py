@@ -102,11 +102,11 @@ def _possible_shapes(params, shape):
     sizes += [(MANY_ROWS, n) for n in columns]
     sizes += [(n, d) for n in rows for d in (8, *widths, *columns)]
     for n_rows, n_columns in dict.fromkeys(sizes):
-        sized = replace(
-            shape,
-            n_rows=n_rows if shape.n_rows is None else shape.n_rows,
-            n_columns=n_columns if shape.n_columns is None else shape.n_columns,
-        )
+        if shape.n_rows is not None:
+            n_rows = shape.n_rows
+        if shape.n_columns is not None:
+            n_columns = shape.n_columns
+        sized = replace(shape, n_rows=n_rows, n_columns=n_columns)
         if shape.n_columns is not None:
             yield sized
             continue
@@ -158,7 +158,10 @@ def kinds_of_bounds(bounds, names):
     time_columns = {j for j, pair in by_column.items() if _is_time_range(pair)}
     if time_columns:
         for kind in ("date", "duration"):
-            yield [kind if j in time_columns else "object" for j in range(len(names))]
+            kinds = ["object"] * len(names)
+            for j in time_columns:
+                kinds[j] = kind
+            yield kinds
 
 
 def _is_time_range(pair):
@@ -185,7 +188,14 @@ def names_in(params, n_features):
     """
     keys = [key for _, key in columns_named(params)]
     names = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
-    return [None if j in keys else next(names, None) for j in range(n_features)]
+    names_of_columns = []
+    for j in range(n_features):
+        # A column that is named by its position has no other name in parameters.
+        name = None
+        if j not in keys:
+            name = next(names, None)
+        names_of_columns.append(name)
+    return names_of_columns
 
 
 def columns_named(params):

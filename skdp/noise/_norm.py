@@ -259,7 +259,9 @@ def _common_floor(low, high, sign, offset):
     slack = Decimal(10) ** (24 - getcontext().prec)
     low = (low + shift - slack).to_integral_value(ROUND_FLOOR)
     high = (high + shift + slack).to_integral_value(ROUND_FLOOR)
-    return int(low) if low == high else None
+    if low != high:
+        return None
+    return int(low)
 
 
 def _widen(low, high):

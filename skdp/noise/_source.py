@@ -78,7 +78,9 @@ class Stream(_NotCopyable):
     def __init__(self, source, seed=None):
         self._source = source
         self._pid = os.getpid()
-        self._generator = None if seed is None else np.random.PCG64(seed)
+        self._generator = None
+        if seed is not None:
+            self._generator = np.random.PCG64(seed)
 
     def words(self, n):
         """Return `n` independent uniform integers of 64 bits.
@@ -175,7 +177,9 @@ class RandomSource(_NotCopyable):
 
     def __init__(self, random_state: int | None = None):
         check_seed(random_state)
-        self._seeds = None if random_state is None else np.random.SeedSequence(int(random_state))
+        self._seeds = None
+        if random_state is not None:
+            self._seeds = np.random.SeedSequence(int(random_state))
         self._lock = threading.Lock()
         self._pid = os.getpid()
         if self.seeded:
