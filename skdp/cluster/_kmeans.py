@@ -141,7 +141,10 @@ class KMeansPlan(_moments.StatisticPlan):
         norm = math.hypot(1.0, self.weight)
         sensitivity = norm
         if self.guarantee.relation == "replace_one":
-            sensitivity = 2.0 * norm if self.delta == 0.0 else max(2.0, math.sqrt(2.0) * norm)
+            if self.delta == 0.0:
+                sensitivity = 2.0 * norm
+            else:
+                sensitivity = max(2.0, math.sqrt(2.0) * norm)
         additions = max_additions(_moments.BLOCK_ROWS) + 1
         return sensitivity + 2.0 * additions * self.n_rows * np.finfo(np.float64).eps * norm
 
@@ -156,7 +159,10 @@ class KMeansPlan(_moments.StatisticPlan):
     @property
     def size(self):
         """Number of values per release: one block with delta = 0, else all blocks of a step."""
-        return (1 if self.delta == 0.0 else self.n_clusters) * (1 + len(self.low))
+        block_size = 1 + len(self.low)
+        if self.delta == 0.0:
+            return block_size
+        return self.n_clusters * block_size
 
     @property
     def n_bits(self):

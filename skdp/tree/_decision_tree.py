@@ -167,7 +167,9 @@ def best_split(term, counts, values):
     The cells of a numeric column are split in their order. Cells of a categorical column are first
     sorted by their value of the first output.
     """
-    sort_keys = values[:, 0] if "label" in term.kinds else np.arange(len(values))
+    sort_keys = np.arange(len(values))
+    if "label" in term.kinds:
+        sort_keys = values[:, 0]
     order = np.argsort(sort_keys, kind="stable")
     left_counts = np.cumsum(counts[order])[:, np.newaxis]
     left_sums = np.cumsum((counts[:, np.newaxis] * values)[order], axis=0)
