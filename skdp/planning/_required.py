@@ -182,7 +182,9 @@ def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
             break
         sufficient = insufficient
     while ratio > 1.0:
-        tolerance = 1 if number_type is int else EPSILON_TOLERANCE * sufficient
+        tolerance = 1
+        if number_type is not int:
+            tolerance = EPSILON_TOLERANCE * sufficient
         if sufficient - insufficient <= tolerance:
             break
         middle = number_type(0.5 * (sufficient + insufficient))
@@ -209,7 +211,10 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
             "planned must be a statistic or an estimator with expected_excess_loss, and "
             f"{type(planned).__name__} has no formula for its expected loss or error"
         )
-    target, other = (excess_loss, error) if is_model else (error, excess_loss)
+    if is_model:
+        target, other = excess_loss, error
+    else:
+        target, other = error, excess_loss
     if target is None or other is not None:
         raise ValueError("pass excess_loss with an estimator, and error with a statistic, alone")
     target = np.asarray(target, dtype=np.float64)
@@ -217,7 +222,9 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
         raise ValueError(f"the target must be positive and finite, got {target}")
 
     def ratio_to_target(n_rows, epsilon=None):
-        params = {} if epsilon is None else {"epsilon": epsilon}
+        params = {}
+        if epsilon is not None:
+            params["epsilon"] = epsilon
         if is_model:
             model = clone(planned).set_params(**params)
             expected = model.expected_excess_loss(n_rows, **public)

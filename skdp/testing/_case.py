@@ -13,6 +13,7 @@ from skdp.base import fitted_names
 from skdp.exceptions import SeededNoiseWarning
 from skdp.ledger import PrivacyAccountant
 
+# Size of the synthetic table to which estimators are fitted: a fit takes milliseconds.
 N_ROWS = 60
 N_FEATURES = 4
 # Parameters with so much noise that two tables of 60 rows cannot be distinguished: by group privacy
@@ -82,7 +83,9 @@ class Case:
             X = self.X
         if y is None:
             y = self.y
-        table = (X, y) if self.tags.target_tags.required else (X,)
+        table = (X,)
+        if self.tags.target_tags.required:
+            table = (X, y)
         estimator = self.clone_with(**params)
         if groups is None:
             return estimator.fit(*table)
@@ -95,8 +98,9 @@ class Case:
     def published_by_attribute(self, fitted, X=None):
         """Return the released numbers of each fitted attribute, or of `transform`."""
         if self.releases_in_transform:
-            table = self.X if X is None else X
-            return {"transform": np.asarray(fitted.transform(table), dtype=float).ravel()}
+            if X is None:
+                X = self.X
+            return {"transform": np.asarray(fitted.transform(X), dtype=float).ravel()}
         return {name: _numbers(getattr(fitted, name)) for name in sorted(fitted_names(fitted))}
 
     def refit(self, estimator):
@@ -182,7 +186,9 @@ def _numbers(value):
         return _concatenate(getattr(value, name) for name in sorted(fitted_names(value)))
     is_ragged = isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object)
     if is_ragged:
-        return _concatenate(np.ravel(value) if isinstance(value, np.ndarray) else value)
+        if isinstance(value, np.ndarray):
+            value = value.ravel()
+        return _concatenate(value)
     value = np.asarray(value)
     if value.dtype.kind in "iuf":
         return value.ravel().astype(float)

@@ -222,8 +222,9 @@ def check_privacy_parameters(case):
     if "delta" in case.params:
         bad += [("delta", v) for v in (-1e-9, 1.0, "small", None, float("nan"))]
     for name, value in bad:
+        params = {"accountant": accountant} | {name: value}
         with must_raise(ValueError, f"{name}={value!r} was accepted"):
-            case.release(**({"accountant": accountant} | {name: value}))
+            case.release(**params)
     assert not accountant.charges, "a release with invalid parameters was charged"
 
 
@@ -313,13 +314,17 @@ def check_noise_of_classes(case):
         raise SkipTest("the classes are declared")
     X = np.tile(case.X[:12], (N_CLASSES, 1))
     y = np.repeat(np.arange(N_CLASSES), 12)
-    # Bounds that are found privately would be the same for all classes. With high noise the
-    # released values are then the midpoint of these bounds for every class.
-    bounds = {"bounds": (-10.0, 10.0)} if is_auto(case.params.get("bounds")) else {}
-    workers = [{"n_jobs": n} for n in (None, 2)] if "n_jobs" in case.params else [{}]
-    for options in workers:
+    params = {}
+    if is_auto(case.params.get("bounds")):
+        # Bounds that are found privately would be the same for all classes. With high noise the
+        # released values are then the midpoint of these bounds for every class.
+        params["bounds"] = (-10.0, 10.0)
+    variants = [params]
+    if "n_jobs" in case.params:
+        variants = [params | {"n_jobs": n_jobs} for n_jobs in (None, 2)]
+    for variant in variants:
         for seeds in ((None,) * 3, range(3)):
-            fit_params = [options | bounds | case.seed_params(seed) for seed in seeds]
+            fit_params = [variant | case.seed_params(seed) for seed in seeds]
             with ignore_seed_warnings():
                 shared = _shared_noise([case.fit(X, y, **params) for params in fit_params])
             assert not shared, f"classes share their noise in {shared}, with {fit_params[0]}"

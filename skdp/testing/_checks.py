@@ -235,10 +235,16 @@ def parametrize_with_dp_checks(
         raise TypeError("estimators must be instances, got a class")
     pairs = []
     for estimator in estimators:
-        expected = expected_failed_checks(estimator) if expected_failed_checks else {}
-        reference = references(estimator) if references else None
+        expected = {}
+        if expected_failed_checks:
+            expected = expected_failed_checks(estimator)
+        reference = None
+        if references:
+            reference = references(estimator)
         for check in dp_checks(n_fits=n_fits, reference=reference):
             name = check.__name__
-            marks = [pytest.mark.xfail(reason=expected[name])] if name in expected else []
+            marks = []
+            if name in expected:
+                marks.append(pytest.mark.xfail(reason=expected[name]))
             pairs.append(pytest.param(estimator, check, marks=marks, id=f"{estimator}-{name}"))
     return pytest.mark.parametrize(("estimator", "check"), pairs)

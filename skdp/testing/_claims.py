@@ -263,11 +263,13 @@ def _check_indistinguishable(case, tables, n_fits, **unit):
     else:
         # The tables differ by a replaced row. A claim without an accountant is for a removed row.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
-    runs = [
-        observe(fitted, table[0] if case.releases_in_transform else None)
-        for table in tables
-        for fitted in (case.fit(*table, **options) for _ in range(n_fits))
-    ]
+    runs = []
+    for table in tables:
+        probe = None
+        if case.releases_in_transform:
+            probe = table[0]
+        for _ in range(n_fits):
+            runs.append(observe(case.fit(*table, **options), probe))
     values, names = as_matrix(runs)
     base, *others = np.split(values, len(runs) // n_fits)
     for other in others:
@@ -294,6 +296,7 @@ def extreme_tables(case):
         common[:] = low
         row = np.full(N_FEATURES, high + OVERSHOOT * (high - low) * is_declared)
     else:
+        # Without a declared norm, 1 is a typical one.
         norm = float(norm) if isinstance(norm, float | int) else 1.0
         common = common[:, :2]
         common[:, 0] = SHORT_NORM * norm
