@@ -57,6 +57,7 @@ def main(arguments=None):
 
 
 def _parser():
+    """Return the parser of all commands; each sets `run` to the function that runs it."""
     parser = argparse.ArgumentParser(
         prog="python -m skdp",
         description="Show a privacy ledger, or the cost of planned releases.",
@@ -67,28 +68,35 @@ def _parser():
     commands = parser.add_subparsers(required=True, metavar="command")
     ledger = commands.add_parser("ledger", help="read a ledger; it is never changed")
     actions = ledger.add_subparsers(required=True, metavar="action")
+    _add_ledger_actions(actions)
+    _add_price_command(commands)
+    _add_epsilon_command(commands)
+    return parser
 
-    def add(group, name, run, description):
-        command = group.add_parser(name, help=description, description=description)
-        command.set_defaults(run=run)
-        if group is actions:
-            command.add_argument("ledger", help="a file, or a postgresql:// URL")
-        if run is not _export:
-            command.add_argument("--json", action="store_true", help="print JSON")
-        return command
 
-    show = add(actions, "show", _show, "print the budget and charges of each data set")
-    verify = add(actions, "verify", _verify, "check the hash chain and print its last hash")
-    export = add(actions, "export", _export, "print every record, or an HTML page of the budgets")
-    description = "print the cost of a fit, search or cross-validation; nothing is charged"
-    pipeline = add(commands, "price", _price, description)
-    description = "print the epsilon of Gaussian noise steps on Poisson-sampled batches"
-    price = add(commands, "epsilon", _epsilon, description)
-    path_help = "an estimator, or a function without arguments that returns one"
-    pipeline.add_argument("path", metavar="module:object", help=path_help)
-    pipeline.add_argument("--rows", type=int, help="number of rows of the table")
-    pipeline.add_argument("--columns", type=int, help="number of columns of the table")
-    pipeline.add_argument("--folds", type=int, help="number of folds of a cross-validation")
+def _add_command(group, name, run, description):
+    command = group.add_parser(name, help=description, description=description)
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_json_option(command):
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_ledger_actions(actions):
+    """Add the commands ``ledger show``, ``ledger verify`` and ``ledger export``."""
+    show = _add_command(actions, "show", _show, "print the budget and charges of each data set")
+    verify = _add_command(
+        actions, "verify", _verify, "check the hash chain and print its last hash"
+    )
+    export = _add_command(
+        actions, "export", _export, "print every record, or an HTML page of the budgets"
+    )
+    for command in (show, verify, export):
+        command.add_argument("ledger", help="a file, or a postgresql:// URL")
+    for command in (show, verify):
+        _add_json_option(command)
     for command in (show, export):
         command.add_argument("--dataset", help="only this data set")
         command.add_argument("--user", help="only charges of this user")
@@ -98,23 +106,49 @@ def _parser():
         )
     verify.add_argument("--head", help="fail unless the chain contains this hash")
     export.add_argument("--format", choices=("jsonl", "csv", "html"), default="jsonl")
-    price.add_argument(
+
+
+def _add_price_command(commands):
+    """Add the command ``price``, which plans the fits of an estimator without data."""
+    price = _add_command(
+        commands,
+        "price",
+        _price,
+        "print the cost of a fit, search or cross-validation; nothing is charged",
+    )
+    _add_json_option(price)
+    path_help = "an estimator, or a function without arguments that returns one"
+    price.add_argument("path", metavar="module:object", help=path_help)
+    price.add_argument("--rows", type=int, help="number of rows of the table")
+    price.add_argument("--columns", type=int, help="number of columns of the table")
+    price.add_argument("--folds", type=int, help="number of folds of a cross-validation")
+
+
+def _add_epsilon_command(commands):
+    """Add the command ``epsilon``, for DP-SGD of any library."""
+    epsilon = _add_command(
+        commands,
+        "epsilon",
+        _epsilon,
+        "print the epsilon of Gaussian noise steps on Poisson-sampled batches",
+    )
+    _add_json_option(epsilon)
+    epsilon.add_argument(
         "--noise-multiplier",
         type=float,
         required=True,
         help="standard deviation of the noise divided by the clipping norm",
     )
-    price.add_argument(
+    epsilon.add_argument(
         "--sampling-rate",
         type=float,
         default=1.0,
         help="sampling probability of a row; 1 is the full batch",
     )
-    price.add_argument("--steps", type=int, default=1)
-    price.add_argument("--delta", type=float, required=True)
-    price.add_argument("--relation", choices=RELATIONS, default="add_remove")
-    price.add_argument("--method", choices=METHODS, default="auto")
-    return parser
+    epsilon.add_argument("--steps", type=int, default=1)
+    epsilon.add_argument("--delta", type=float, required=True)
+    epsilon.add_argument("--relation", choices=RELATIONS, default="add_remove")
+    epsilon.add_argument("--method", choices=METHODS, default="auto")
 
 
 def _date(text):
@@ -181,7 +215,9 @@ def _price(options):
             f"{options.path!r} cannot be imported: {error}. Write module:object, for example "
             "mypackage.models:pipeline"
         ) from None
-    n_folds = check_integer(1 if options.folds is None else options.folds, "--folds", 1)
+    n_folds = 1
+    if options.folds is not None:
+        n_folds = check_integer(options.folds, "--folds", 1)
     n_rows = options.rows
     if n_rows is not None and n_folds > 1:
         # The smallest training set, which leaves out the largest fold.
@@ -192,9 +228,11 @@ def _price(options):
     total = {"epsilon": n_folds * checked.epsilon, "delta": n_folds * checked.delta}
     text = str(checked)
     if n_folds > 1:
-        at_least = "" if checked.exact else "at least "
         cost = format_rounded_up(total["epsilon"], total["delta"])
-        text += f"\n\n{n_folds} folds cost {at_least}({cost}): "
+        text += f"\n\n{n_folds} folds cost "
+        if not checked.exact:
+            text += "at least "
+        text += f"({cost}): "
         text += f"accountant.reserve({cost}) charges them as one"
     _print(options, checked.to_dict() | {"folds": n_folds, "total": total}, text)
 
@@ -220,4 +258,6 @@ def _epsilon(options):
 
 
 def _print(options, values, text, indent=None):
-    print(json.dumps(values, indent=indent) if options.json else text)
+    if options.json:
+        text = json.dumps(values, indent=indent)
+    print(text)
