@@ -356,7 +356,9 @@ class TableEstimator(PrivateEstimator):
         rows = self._read(X, reset=reset)
         classes, y = self._read_target(y, rows.shape[0], **declared)
         shape = self._shape_of(rows, classes=classes, kinds=known_kinds(X))
-        return ReadTable(rows=rows if y is None else RowsAndTarget(rows, y), shape=shape)
+        if y is not None:
+            rows = RowsAndTarget(rows, y)
+        return ReadTable(rows=rows, shape=shape)
 
     def _read_target(self, y, n_rows):
         return None, None
@@ -429,4 +431,6 @@ def _with_numpy_dates(value):
         return {key: _with_numpy_dates(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(map(_with_numpy_dates, value))
-    return value.to_datetime64() if _holds_dates(value) else value
+    if _holds_dates(value):
+        return value.to_datetime64()
+    return value

@@ -15,7 +15,12 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~&$])")
 
 def escape_control(text):
     """Return text with each unprintable character, such as a line break, replaced."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    characters = []
+    for character in str(text):
+        if not character.isprintable():
+            character = "\N{REPLACEMENT CHARACTER}"
+        characters.append(character)
+    return "".join(characters)
 
 
 class TextWithBar(str):
@@ -31,7 +36,9 @@ def with_bar(text, value, largest, middle=0.0):
     negative value, and `largest` is the value whose bar reaches the end of the cell.
     """
     width = (100.0 - middle) * min(abs(value) / (largest or 1.0), 1.0)
-    start = middle - width if value < 0.0 else middle
+    start = middle
+    if value < 0.0:
+        start = middle - width
     text = TextWithBar(text)
     text.style = f"margin-left:{start:.1f}%;width:{width:.1f}%"
     return text
@@ -126,7 +133,8 @@ class Section(FrozenValue):
     def to_html(self):
         """Return the section as HTML."""
         parts = [f"<h2>{html_text(self.heading)}</h2>"]
-        parts += [html_table(self.rows)] if self.rows else []
+        if self.rows:
+            parts.append(html_table(self.rows))
         parts += [html_table(rows, head=head) for head, *rows in self.tables]
         return "".join([*parts, *(f"<p>{html_text(note)}</p>" for note in self.notes)])
 
@@ -144,5 +152,8 @@ class PrintedDocument:
 def _cells(row, has_row_headers):
     """Return the HTML cells of a row."""
     first, *others = (html_text(cell) for cell in row)
-    first = f'<th scope="row">{first}</th>' if has_row_headers else f"<td>{first}</td>"
+    if has_row_headers:
+        first = f'<th scope="row">{first}</th>'
+    else:
+        first = f"<td>{first}</td>"
     return first + "".join(f"<td>{cell}</td>" for cell in others)

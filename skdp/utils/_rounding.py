@@ -29,7 +29,9 @@ def up_from_underflow(bound: float) -> float:
     Below the smallest normal double, about 2e-308, a result has an absolute rounding error of the
     smallest double; it may be 0.
     """
-    return bound if bound >= _MIN_PRECISE else bound + _SMALLEST_DOUBLE
+    if bound >= _MIN_PRECISE:
+        return bound
+    return bound + _SMALLEST_DOUBLE
 
 
 def sum_up(counted) -> float:

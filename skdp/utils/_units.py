@@ -41,7 +41,9 @@ def _unit_text(cls, of_rows, of_persons):
 
 def for_unit(text, unit):
     """Return the text for the unit "row", "person" or "group"; other strings are unchanged."""
-    return getattr(text, "of_persons", str(text)) if unit == "person" else str(text)
+    if unit == "person":
+        return getattr(text, "of_persons", str(text))
+    return str(text)
 
 
 ALL_ONCE = UnitText(lambda unit: f"all {unit}s, once")

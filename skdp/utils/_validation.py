@@ -11,7 +11,9 @@ from skdp.utils._units import UnitText
 
 RELATIONS = ("add_remove", "replace_one")
 SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
+# A larger epsilon is a mistake: its noise would be below the rounding errors of doubles.
 MAX_EPSILON = 1e15
+# Larger integers are not all doubles.
 MAX_INTEGER = 2**53
 # Least distance of two bounds, in steps of double precision. Between closer bounds quantiles, bins
 # and scaled values would be rounding errors.
@@ -47,7 +49,8 @@ def check_integer(value: object, name: str, low: int, high: float = MAX_INTEGER)
 
 def check_verbose(verbose):
     """Raise `ValueError` unless it is False, True or an integer of at least 0."""
-    check_integer(int(verbose) if isinstance(verbose, bool) else verbose, "verbose", 0)
+    if not isinstance(verbose, bool):
+        check_integer(verbose, "verbose", 0)
 
 
 def check_n_jobs(n_jobs):
@@ -65,8 +68,8 @@ def check_within(
     `ends` is "[]", "()", "[)" or "(]": a round bracket excludes that end.
     """
     number = check_real(value, name)
-    is_above = number >= low if ends[0] == "[" else number > low
-    is_below = number <= high if ends[1] == "]" else number < high
+    is_above = number > low or (number == low and ends[0] == "[")
+    is_below = number < high or (number == high and ends[1] == "]")
     if not (is_above and is_below):
         interval = f"{ends[0]}{low:g}, {high:g}{ends[1]}"
         raise ValueError(f"{name} must be a number in {interval}, got {value!r}")
@@ -122,7 +125,9 @@ def check_choice(value, name, choices):
 
 def check_name(name, parameter):
     """Return a name of printable characters in its normal form, or raise `ValueError`."""
-    normalized = unicodedata.normalize("NFC", name).strip() if isinstance(name, str) else ""
+    normalized = ""
+    if isinstance(name, str):
+        normalized = unicodedata.normalize("NFC", name).strip()
     if not (normalized and name.isprintable()):
         raise ValueError(f"{parameter} must be a name, got {name!r}")
     return normalized
