@@ -201,8 +201,14 @@ def _describe_type(value):
         return f" ({type(value).__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
         return ""
-    order = ", by columns" if value.flags.fnc else ""
-    return f" ({value.dtype.str}, {value.shape if not value.size else value.ndim}{order})"
+    # An empty array has no values that would distinguish its shape from others.
+    layout = value.ndim
+    if value.size == 0:
+        layout = value.shape
+    description = f"{value.dtype.str}, {layout}"
+    if value.flags.fnc:
+        description += ", by columns"
+    return f" ({description})"
 
 
 def _children(value):
