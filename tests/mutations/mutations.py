@@ -434,7 +434,7 @@ MUTATIONS = [
         "scaled-before-the-charge",
         "base",
         "TableEstimator._read_table",
-        rules.inserted("X = X / abs(X).max()", "self._read_target"),
+        rules.inserted("rows = rows / abs(rows).max()", "self._read_target"),
         (checked("DPLinearSVC()", "check_charge_before_touch"),),
         "values are used before the charge: one row scales all others",
     ),
