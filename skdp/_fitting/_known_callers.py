@@ -429,7 +429,9 @@ def _repeated_rows(variables):
     charge covers.
     """
     owner = variables.get("self")
-    checked = getattr(owner, "_checked_cv_orig", None)
+    # The folds as scikit-learn checked them: an attribute of a search, and a variable of its `fit`
+    # before scikit-learn 1.9.
+    checked = getattr(owner, "_checked_cv_orig", variables.get("cv_orig"))
     cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
     # scikit-learn wraps listed folds in an object with a `split` method.
     folds = getattr(cv, "cv", cv)

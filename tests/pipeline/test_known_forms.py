@@ -5,7 +5,6 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
@@ -36,6 +35,15 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(size=(N, 3))
 Y = np.arange(N) % 2
 TABLE = pd.DataFrame(X, columns=["p", "q", "r"])
+
+
+def selects_pandas_columns_by_steps():
+    """Return True if scikit-learn accepts a slice with a step for a pandas frame, as 1.7 does."""
+    try:
+        ColumnTransformer([("part", "passthrough", slice(None, None, 2))]).fit(TABLE)
+    except NotImplementedError:
+        return False
+    return True
 
 
 def scaler():
@@ -213,8 +221,10 @@ def test_columns_are_selected_or_cost_nothing(case, output, place):
     else:
         assert accountant.epsilon_spent == 1.0
         is_array = output == "default"
-        wrong = {"short mask", "names and positions", "set", "floats", "every second name"}
-        wrong |= {"every second", "reversed slice", "slice beyond", "positions beyond"}
+        wrong = {"short mask", "names and positions", "set", "floats"}
+        wrong |= {"reversed slice", "slice beyond", "positions beyond"}
+        if output != "pandas" or not selects_pandas_columns_by_steps():
+            wrong |= {"every second", "every second name"}
         wrong |= {"empty array", "a number", "polars series"}
         wrong |= {"pattern", "list", "tuple", "index", "series", "all"} if is_array else set()
         wrong |= {"slice of names"} if is_array else set()
