@@ -61,6 +61,8 @@ class Block(FrozenValue):
         For a trend, a block of one cell: factor of `weight` in each of the term's finest cells,
         from -1 to 1. `counts` is then the sum of the squared factors over the rows. None is 1
         everywhere.
+    cell_counts : ndarray of float, default=None
+        Noisy counts of the term's finest cells. None if they are the cells of the block.
     """
 
     term: int
@@ -69,6 +71,7 @@ class Block(FrozenValue):
     counts: np.ndarray
     ordered: bool = False
     profile: np.ndarray | None = None
+    cell_counts: np.ndarray | None = None
 
     @property
     def size(self):
@@ -238,13 +241,25 @@ def main_design(terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_frac
     blocks = [constant]
     for j, (term, square) in enumerate(zip(terms, squares, strict=True)):
         ordered = "label" not in term.kinds
-        resolution_groups = resolutions(len(term.counts), coarser=coarser and ordered)
+        bins = term.bins
+        n_bins = int(bins[-1]) + 1
+        resolution_groups = [
+            groups[bins] for groups in resolutions(n_bins, coarser=coarser and ordered)
+        ]
         has_trend = trend_fraction and ordered and len(term.counts) > MAX_CELLS_WITHOUT_TREND
         cells_square = square * (1.0 - trend_fraction) if has_trend else square
         weight = dyadic_weight(math.sqrt(cells_square / len(resolution_groups)))
         for groups in resolution_groups:
             counts = np.bincount(groups, weights=term.counts)
-            block = Block(term=j, weight=weight, groups=groups, counts=counts, ordered=ordered)
+            cell_counts = None if len(counts) == len(groups) else term.counts
+            block = Block(
+                term=j,
+                weight=weight,
+                groups=groups,
+                counts=counts,
+                ordered=ordered,
+                cell_counts=cell_counts,
+            )
             blocks.append(block)
         if has_trend:
             weight = dyadic_weight(math.sqrt(trend_fraction * square))
@@ -392,7 +407,9 @@ def _axis(term, n_cells):
     (edges,) = term.edges
     counts = term.counts
     if "label" not in term.kinds:
-        starts = merge_cells(counts[:-1], n_cells, 0.0)
+        bins = term.bins
+        bin_counts = np.bincount(bins, weights=counts)
+        starts = np.searchsorted(bins, merge_cells(bin_counts[:-1], n_cells, 0.0))
         groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts) - 1))
         return np.append(edges[starts], edges[-1]), np.append(groups, len(starts))
     # The most frequent categories have cells; the rest share the cell of other values.

@@ -248,6 +248,8 @@ class ColumnsPlan(PlanValue):
     # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
     # the range.
     equal_width = True
+    # Number of cells into which a numeric column is divided where noise allows fewer bins.
+    min_cells = 0
     # Number of counts to which a row contributes besides the counts of its columns.
     n_other_counts = 0
 
@@ -445,7 +447,7 @@ class ColumnsPlan(PlanValue):
         terms = []
         for term, column_counts in zip(finest_terms, noisy, strict=True):
             terms.append(self._merge_bins(term, column_counts[0], scale))
-        self._report_counts(terms, scale)
+        self._report_counts([term.in_bins() for term in terms], scale)
         return terms
 
     def _report_counts(self, terms, scale):
@@ -480,7 +482,12 @@ class ColumnsPlan(PlanValue):
         )
 
     def _merge_bins(self, term, noisy, scale):
-        """Return a term with the bins and counts that follow from its noisy counts."""
+        """Return a term with the bins and counts that follow from its noisy counts.
+
+        A bin has as many expected rows as the noise of a count, so that its value can be learned.
+        Where this allows fewer than `min_cells` bins, they are divided into cells, which differ by
+        the column's trend.
+        """
         counts = np.clip(noisy, 0.0, self.n_rows)
         if "label" in term.kinds:
             return replace(term, counts=counts)
@@ -490,11 +497,19 @@ class ColumnsPlan(PlanValue):
         cell_counts = consistent_counts(noisy[:-1], total, self.levels[0])
         cell_counts = nonnegative_counts(cell_counts, total)
         pseudo_count = UNIFORM_PSEUDO_COUNT * scale / len(cell_counts)
-        starts = merge_cells(cell_counts + pseudo_count, self.n_bins, scale)
+        padded_counts = cell_counts + pseudo_count
+        starts = merge_cells(padded_counts, self.n_bins, scale)
+        bin_starts = None
+        n_cells = min(self.min_cells, self.n_bins)
+        if len(starts) < n_cells:
+            finer = np.union1d(starts, merge_cells(padded_counts, n_cells, 0.0))
+            bin_starts = np.searchsorted(finer, starts)
+            starts = finer
         return replace(
             term,
             edges=(np.append(edges[starts], edges[-1]),),
             counts=np.append(np.add.reduceat(cell_counts, starts), missing),
+            bin_starts=bin_starts,
         )
 
 

@@ -405,16 +405,41 @@ class Term(FrozenValue):
         Edges of the bins, or categories, of each column.
     counts : ndarray, default=None
         Noisy counts of all cells; None before they are counted.
+    bin_starts : ndarray of int, default=None
+        The cells at which bins start, for a numeric column whose cells are finer than its bins.
+        None if each cell is a bin.
     """
 
     features: tuple
     kinds: tuple
     edges: tuple
     counts: np.ndarray | None = None
+    bin_starts: np.ndarray | None = None
 
     @property
     def shape(self):
         return self.counts.shape
+
+    @property
+    def bins(self):
+        """Bin of each cell. The cell of missing values is a bin."""
+        indices = np.arange(len(self.counts))
+        if self.bin_starts is None:
+            return indices
+        starts = np.append(self.bin_starts, indices[-1])
+        return np.searchsorted(starts, indices, side="right") - 1
+
+    def in_bins(self):
+        """Return the term whose cells are the bins of this one."""
+        if self.bin_starts is None:
+            return self
+        (edges,) = self.edges
+        return replace(
+            self,
+            edges=(np.append(edges[self.bin_starts], edges[-1]),),
+            counts=np.bincount(self.bins, weights=self.counts),
+            bin_starts=None,
+        )
 
 
 def finest_edges(column, n_cells, *, equal_width):

@@ -57,7 +57,9 @@ def spectrum(design, weights=None):
     rotated = []
     for blocks, slices in _term_blocks(design):
         # Columns with equal counts are frequent while a plan is made, before counts are released.
-        key = tuple((block.weight, block.counts.tobytes()) for block in blocks)
+        key = tuple(
+            (block.weight, block.counts.tobytes(), block.groups.tobytes()) for block in blocks
+        )
         if key not in decompositions:
             decompositions[key] = _eigenvectors(blocks)
         values, vectors = decompositions[key]
@@ -83,8 +85,8 @@ def _term_blocks(design):
 
 def _eigenvectors(blocks):
     """Return the eigenvalues of a term's covariance, and eigenvectors or None if it is diagonal."""
-    # The first block has the finest cells.
-    counts = np.maximum(blocks[0].counts, 0.0)
+    counts = blocks[0].counts if blocks[0].cell_counts is None else blocks[0].cell_counts
+    counts = np.maximum(counts, 0.0)
     if len(blocks) == 1 or len(counts) > MAX_CELLS:
         moments = [np.maximum(block.moments, 0.0) for block in blocks]
         return np.concatenate(moments), None

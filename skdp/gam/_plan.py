@@ -32,6 +32,28 @@ SHRINKAGE_TEST_FRACTION = (0.08, 100.0)
 PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
 # The variance of numeric targets, (max_fraction, ratio, min_fraction).
 VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
+# Numeric targets with delta > 0 have a baseline in two releases: a first mean, with the noise of
+# values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
+# distances from it that are clipped at a multiple of their released standard deviation, (min_fraction,
+# max_fraction, ratio). The fraction of the second is ratio / (n mu): its error in units of the
+# variance is a multiple of 1 / fraction, and what the steps lose is proportional to the fraction.
+FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
+MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
+# The clip of the second mean in standard deviations: at least the minimum; larger, so that less of
+# a skewed distribution is clipped, while noise has at most this many standard deviations of targets.
+MIN_CORRECTION_CLIP = 2.5
+MAX_CORRECTION_NOISE = 0.08
+# The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
+# and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
+MIN_RESIDUAL_CLIP = 1.0
+RESIDUAL_CLIP_PER_SIGNAL = 0.001
+# Minimum of both clips, in half the range of the targets.
+MIN_CLIP = 0.02
+# Minimum of the mean square around the corrected mean, relative to that around the first mean.
+MIN_VARIANCE_RATIO = 0.3
+# Number of cells of a numeric column whose noisy counts allow fewer bins, so that its trend tells
+# its values apart.
+MIN_TREND_CELLS = 12
 # If pairs are chosen: the steps before, and the choice; fractions of the remaining budget.
 PAIR_FRACTIONS = {"first_steps": 0.2, "pair_choice": 0.1}
 # Factor of the weights of the first steps, from which the joint steps start.
@@ -47,8 +69,8 @@ EXPECTED_SQUARES = 6.0
 # increases by .001 to .012 (by .01 to .04 on Default, which has the rarest class), and the mean R²
 # of nine regression tables by .007 to .012. A fraction of 1/3 on all tables decreases the AUC on
 # Adult by .0013.
-TREND_FRACTIONS = (0.1, 0.5)
-TREND_ROWS = 1000.0
+TREND_FRACTIONS = (0.1, 0.8)
+TREND_ROWS = 2000.0
 # Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.
 MIN_SIGNAL_FOR_PAIRS = 5000.0
 # Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
@@ -123,6 +145,11 @@ class AdditivePlan(ColumnsPlan):
         return is_binary and self.has_trends and not self.budget.is_pure
 
     @property
+    def min_cells(self):
+        """Number of cells of a numeric column with fewer bins, if it has a trend."""
+        return MIN_TREND_CELLS if self.has_trends and not self.budget.is_pure else 0
+
+    @property
     def equal_width(self):
         """True if the finest cells of a numeric column have equal widths."""
         return not self.budget.is_pure
@@ -158,6 +185,7 @@ class AdditivePlan(ColumnsPlan):
         stages = [*self._column_stages, *stages_of(self.baseline)]
         if self.finds_variance:
             stages.extend(stages_of(self.target_variance))
+            stages.extend(stages_of(self.mean_correction))
         if "first_steps" in self.budget_fractions:
             stages.append(
                 self._steps_stage("first steps, for what columns do together", "first_steps")
@@ -219,6 +247,7 @@ class AdditivePlan(ColumnsPlan):
         self.baseline.check_size(self.task.n_outputs)
         if self.finds_variance:
             self.target_variance.check_size(1)
+            self.mean_correction.check_size(1)
         self.shrinkage_test.check_size(3)
 
     @property
@@ -308,6 +337,9 @@ class AdditivePlan(ColumnsPlan):
         }
         if self.finds_variance:
             fractions["variance"] = self._fraction_for_noise(*VARIANCE_FRACTION)
+            fractions["baseline"] = self._fraction_for_noise(*FIRST_MEAN_FRACTION)
+            low, high, ratio = MEAN_CORRECTION_FRACTION
+            fractions["correction"] = min(high, max(ratio / self.signal_to_noise, low))
         remaining = 1.0 - math.fsum(fractions.values())
         for stage, fraction in (self.column_fractions | self._extra_fractions).items():
             fractions[stage] = remaining * fraction
@@ -331,6 +363,12 @@ class AdditivePlan(ColumnsPlan):
         """Plan that releases the variance of the targets around the baseline."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["variance"])
         return self.task.plan_variance(self.n_rows, mechanism)
+
+    @cached_property
+    def mean_correction(self):
+        """Plan that releases the mean of clipped distances of the targets from the baseline."""
+        mechanism = partial(self.budget.mechanism, self.budget_fractions["correction"])
+        return self.task.plan_correction(self.n_rows, self._sensitivity_factor, mechanism)
 
     @cached_property
     def shrinkage_test(self):
@@ -381,6 +419,33 @@ class AdditivePlan(ColumnsPlan):
         variance = None
         if self.finds_variance:
             variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
+            baseline, variance = self._correct_mean(targets, baseline, variance, source, persons)
+            clip = self._residual_clip(variance)
+            plan = replace(self, task=replace(self.task, clip=clip))
+            return plan._run_steps(table, targets, terms, cells, baseline, variance, source)
+        return self._run_steps(table, targets, terms, cells, baseline, variance, source)
+
+    def _correct_mean(self, targets, baseline, variance, source, persons):
+        """Return the corrected mean of the targets, and their variance around it.
+
+        Distances from the first mean are clipped to a few standard deviations. This noise is much
+        smaller than that of the first mean if the targets fill a small part of their bounds.
+        """
+        fraction = self.budget_fractions["correction"]
+        ratio = MAX_CORRECTION_NOISE * self.signal_to_noise * math.sqrt(fraction)
+        clip = max(MIN_CORRECTION_CLIP, ratio) * math.sqrt(variance)
+        clip = min(max(clip, MIN_CLIP), 1.0)
+        shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
+        # The mean square around the first mean includes the distance of the two means.
+        variance = max(variance - shift**2, MIN_VARIANCE_RATIO * variance)
+        return np.clip(baseline + shift, -1.0, 1.0), variance
+
+    def _residual_clip(self, variance):
+        """Return the clip of residuals, from the released variance of the targets."""
+        ratio = max(MIN_RESIDUAL_CLIP, RESIDUAL_CLIP_PER_SIGNAL * self.signal_to_noise)
+        return min(max(ratio * math.sqrt(variance), MIN_CLIP), self.task.clip)
+
+    def _run_steps(self, table, targets, terms, cells, baseline, variance, source):
         residuals = partial(_residuals, self.task, baseline)
         design = self._main_design(terms, self._trend_fraction(baseline))
         start, joint_terms = self._joint_terms(terms, cells, design, residuals, source)

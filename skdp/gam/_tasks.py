@@ -265,20 +265,72 @@ def _add_squares(total, targets, row_weights, center, clip, n_rows):
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeanCorrection(MechanismPlan):
+    """Plan of the noisy mean of clipped distances of targets from a released number.
+
+    Distances are divided by the clip before they are summed, so the sensitivity and the noise are
+    those of values in [-1, 1], whatever clip was chosen from released values.
+
+    Parameters
+    ----------
+    n_rows : int
+        Public number of rows.
+    mechanism : LaplaceMechanism or GaussianMechanism
+        Noise of the sum.
+    """
+
+    n_rows: int
+    mechanism: object
+
+    released_name = "the correction of the mean of targets"
+
+    def run(self, targets, center, clip, source, persons=None):
+        """Return the mean distance of the targets from the center, in the units of the targets.
+
+        Parameters
+        ----------
+        targets : ndarray of shape (n_rows,)
+        center : float
+            Released number.
+        clip : float
+            Bound on the distance of a target; a function of released values.
+        source : RandomSource
+        persons : Persons, default=None
+            Persons of the rows.
+
+        Returns
+        -------
+        float
+        """
+        rows = Rows(targets[:, np.newaxis])
+        row_args = (row_weights_of(persons),)
+        args = (center, clip, self.n_rows)
+        total = sum_over(rows, _add_distances, np.zeros(1), *args, row_args=row_args)
+        return clip * float(self.mechanism.release(total, random_state=source)[0]) / self.n_rows
+
+
+def _add_distances(total, targets, row_weights, center, clip, n_rows):
+    distances = (targets - center) / clip
+    total += exact_sum(distances, (-1.0, 1.0), n_samples=n_rows, row_weights=row_weights)
+
+
+@dataclass(frozen=True, kw_only=True)
 class NumberTask(FrozenValue):
-    """The squared loss on targets in [-1, 1], with residuals clipped to 1/4.
+    """The squared loss on targets in [-1, 1], with clipped residuals.
 
     Parameters
     ----------
     unit : float, default=1.0
         Factor from the loss to the units of the targets. The attributes are as in `BinaryTask`.
+    clip : float, default=0.25
+        Bound on residuals. Additive models lower it to the spread of the targets.
     """
 
     unit: float = 1.0
+    clip: float = 0.25
 
     loss = HuberLoss()
     n_outputs = 1
-    clip = clip_l1 = 0.25
     typical_curvature = None
     score_std = overlap = 0.5
     max_mean_loss = 0.5
@@ -299,6 +351,11 @@ class NumberTask(FrozenValue):
         sensitivity = float(sensitivity_factor)
         return MeanBaseline(n_rows=n_rows, mechanism=mechanism(l1=sensitivity, l2=sensitivity))
 
+    @property
+    def clip_l1(self):
+        """Largest L1 norm of a row's residuals."""
+        return self.clip
+
     def plan_variance(self, n_rows, mechanism):
         """Return the plan of the noisy variance of targets around the baseline."""
         # Squares are not negative, so replacing a row changes the sum no more than removing it.
@@ -306,6 +363,11 @@ class NumberTask(FrozenValue):
         return VarianceOfTargets(
             n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=sensitivity, l2=sensitivity)
         )
+
+    def plan_correction(self, n_rows, sensitivity_factor, mechanism):
+        """Return the plan of the correction of the baseline by clipped distances."""
+        sensitivity = float(sensitivity_factor)
+        return MeanCorrection(n_rows=n_rows, mechanism=mechanism(l1=sensitivity, l2=sensitivity))
 
     def minority_fraction(self, scores):
         """Return 1, because numeric targets have no rare class."""
