@@ -217,7 +217,7 @@ def descend(gradient, schedule, start, radius, *, n_averaged=None, penalty=None,
         weights = new_weights
         if step >= first_averaged:
             mean += weights
-        if penalty is not None and half // 2 <= step < half:
+        elif penalty is not None and step >= half // 2:
             early_sum = early_sum + weights
         if after_step is not None:
             after_step(step + 1)

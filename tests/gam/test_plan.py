@@ -55,6 +55,7 @@ TASKS = [
     BinaryTask(weights=(0.25, 1.0)),
     MultinomialTask(weights=(1.0, 0.5, 1.0)),
     NumberTask(),
+    NumberTask(clip=0.06),
 ]
 
 
@@ -255,6 +256,75 @@ def test_brute_force_sensitivity_of_the_variance(center, relation, k, monkeypatc
     assert moved > 0.999 * reach
 
 
+@pytest.mark.parametrize("k", PEOPLE.values(), ids=PEOPLE)
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("center, clip", [(-1.0, 1.0), (0.1, 0.02), (1.0, 0.3)])
+def test_brute_force_sensitivity_of_the_corrected_mean(center, clip, relation, k, monkeypatch):
+    """A row, or a person of seven, of any target, beside none or another one, with any clip."""
+    plan, targets = plan_of(NumberTask(), meet(1.0, 1e-6, relation)), targets_of(NumberTask(), 20)
+
+    def values_of(added):
+        y, persons = np.append(targets, added), None
+        if k is not None:
+            persons = read_persons(np.append(np.arange(20), np.full(len(added), 20)), len(y))
+        run = partial(plan.mean_correction.run, y, center, clip, RandomSource(0), persons)
+        return released_before_noise(monkeypatch, run)
+
+    found = [values_of([end] * (k or 1)) for end in (-1.0, center, 0.3, 1.0)]
+    others = found if relation == "replace_one" else [values_of([])]
+    reach = plan.mean_correction.mechanism.sensitivity
+    # With a center at an end of the bounds targets are on one side of it only.
+    least = 0.49 if relation == "replace_one" else 0.999
+    assert least * reach < moved_by(found, others, 1e-6) <= reach
+
+
+def test_the_corrected_mean_and_its_spread():
+    """Without noise to speak of: the mean, whatever the first one was, and the variance."""
+    plan = plan_of(NumberTask(), meet(1e6, 1e-6), n=500)
+    targets = 0.3 + 0.1 * np.random.default_rng(0).uniform(-1.0, 1.0, size=500)
+    for first in (0.2, 0.35):
+        variance = float(np.mean((targets - first) ** 2))
+        center, after = plan._correct_mean(
+            targets, np.array([first]), variance, RandomSource(0), None
+        )
+        assert center[0] == pytest.approx(targets.mean(), abs=1e-4)
+        assert after == pytest.approx(max(targets.var(), 0.3 * variance), rel=1e-2)
+
+
+def test_residuals_are_clipped_to_the_spread_of_the_targets():
+    plan = plan_of(NumberTask(), meet(1.0, 1e-6), n=500)
+    assert plan._residual_clip(0.1**2) == pytest.approx(0.1)
+    assert plan._residual_clip(0.25**2) == 0.25 and plan._residual_clip(0.0) == 0.02
+    # With little noise as much as before.
+    assert plan_of(NumberTask(), meet(1.0, 1e-6), n=10**6)._residual_clip(0.01) == 0.25
+    # The noise of the steps is relative to the clip, so their event is the same.
+    narrow = replace(plan, task=NumberTask(clip=0.05))
+    assert narrow._steps_noise(1, 9).scale == pytest.approx(plan._steps_noise(1, 9).scale / 5.0)
+    assert narrow.budget_fractions == plan.budget_fractions and narrow.event == plan.event
+
+
+def test_cells_are_finer_than_bins_where_noise_hides_counts():
+    """Bins have values of their own, cells the trend's; trees and delta = 0 have bins only."""
+    plan = plan_of(BinaryTask(), meet(0.5, 1e-6), n=400, n_bins=32)
+    table = table_of(make_rows(400))
+    terms = plan._count_cells(plan.columns, table, RandomSource(0))
+    bins = terms[0].bins
+    assert bins[-1] + 1 < len(bins) and len(bins) > 12
+    assert np.array_equal(np.unique(bins), np.arange(bins[-1] + 1)) and np.all(np.diff(bins) >= 0)
+    merged = terms[0].in_bins()
+    assert len(merged.counts) == bins[-1] + 1 == len(merged.edges[0])
+    assert merged.counts.sum() == pytest.approx(terms[0].counts.sum())
+    blocks = [b for b in main_design(terms, 400, trend_fraction=0.3).blocks if b.term == 0]
+    first, trend = blocks[0], blocks[-1]
+    assert trend.profile is not None
+    assert first.size == bins[-1] + 1 and len(np.unique(trend.features[:-1])) > first.size
+    coarse = plan_of(BinaryTask(), meet(0.5, 1e-6), n=400, n_bins=4)
+    (term, *_) = coarse._count_cells(coarse.columns, table, RandomSource(0))
+    assert len(term.counts) <= 10
+    pure = plan_of(BinaryTask(), meet(0.5, 0.0), n=400, n_bins=32)
+    assert pure._count_cells(pure.columns, table, RandomSource(0))[0].bin_starts is None
+
+
 def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
     """The values of a check before noise."""
     design, cells = setup_of(plan, rows, targets, row_weights)
@@ -371,7 +441,7 @@ def test_trends_have_more_where_a_class_is_rare():
     plan = plan_of(BinaryTask(), meet(1.0, 1e-6), n=20_000)
     centers = [np.array([math.log(p / (1.0 - p))]) for p in (0.5, 0.2, 0.02, 1e-4)]
     fractions = [plan._trend_fraction(center) for center in centers]
-    assert fractions == sorted(fractions) and fractions[0] < 0.15 and fractions[-1] == 0.5
+    assert fractions == sorted(fractions) and fractions[0] < 0.15 and fractions[-1] == 0.8
     assert plan_of(BinaryTask(), meet(1.0, 0.0), n=20_000)._trend_fraction(centers[0]) == 0.0
     numbers = plan_of(NumberTask(), meet(1.0, 1e-6), n=10**7)
     assert numbers._trend_fraction(np.zeros(1)) == 0.1
@@ -486,8 +556,8 @@ def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
     model = DPAdditiveRegressor(2.0, target_bounds=(0, 1), accountant=accountant, **terms)
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
-    # The variance of the targets is one of them.
-    assert len(noises) == (7 if interactions == 3 else 5)
+    # The variance of the targets and the correction of their mean are two of them.
+    assert len(noises) == (8 if interactions == 3 else 6)
     (spend,) = accountant.charges
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
     assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
