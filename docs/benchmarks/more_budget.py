@@ -1,30 +1,38 @@
 """More budget is not worse: mean scores over tables, numbers of rows and epsilon, cell by cell.
 
-Usage: python docs/benchmarks/more_budget.py [draws] [NAME ...]
+Usage: python docs/benchmarks/more_budget.py [--file FILE] [--draws 5] [--again 40] [NAME ...]
 
-A cell is an estimator, a table and a number of rows. In each of `draws` (5) draws rows are drawn
-anew, and the estimator is fitted to the same ones at each epsilon. Scores are on rows that were not
-fitted: accuracy and log loss of classes, R² of numbers. A cell breaks the property where
+A case is an estimator, a table and a number of rows, and has a cell at each of eight values of
+epsilon: more than 400 cells. In each draw rows are drawn anew, and the estimator is fitted to the
+same ones at each epsilon. With SKDP_TABLES (see many_tables.py) the training rows of real tables
+are among the tables: all of them, and 300. Scores are on rows that were not fitted: area under the
+curve, accuracy and log loss of classes, R² of numbers. A cell breaks the property where
 
-- the mean score at some epsilon is below that at a smaller one by more than .003 (accuracy) or
-  .005 (R²),
+- the mean score is below that at a smaller epsilon by more than .003 (AUC, accuracy) or .005 (R²),
 - or below that of the noisy constant of the same epsilon (the class of more rows by a noisy count,
   the noisy mean) by more than that,
-- or the log loss is above that of the classes' shares in the fitted rows by more than .02.
+- or the log loss is above that of the classes' shares in the fitted rows by more than .02,
+- or, for additive models where the truth is linear, the score is more than .01 behind that of
+  `DPLogisticRegression` or `DPRidge` on the same rows.
 
-A cell that breaks it is run again with 40 fresh draws. It fails if the one-sided t-test of paired
-differences against the tolerance rejects, by Holm's method at 1 % over all comparisons that were
-run again. Names are of estimators or tables, to take their cells alone.
+A case with such a cell is run again with fresh draws. A comparison fails if the one-sided t-test of
+paired differences against the tolerance rejects, by Holm's method at 1 % over all comparisons that
+were run again. Draws that were measured are kept in FILE, so that a run can be stopped and taken up
+again. Names are of estimators or tables, to take their cases alone.
 """
 
+import argparse
+import os
 import sys
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.stats import ttest_1samp
 from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.metrics import log_loss, r2_score
+from sklearn.metrics import log_loss, r2_score, roc_auc_score
 
 from skdp import (
     DPAdditiveClassifier,
@@ -36,8 +44,8 @@ from skdp import (
     DPSGDRegressor,
 )
 
-EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
-TOLERANCE = {"accuracy": 0.003, "R²": 0.005, "log loss": 0.02}
+EPSILONS = (0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
+TOLERANCE = {"AUC": 0.003, "accuracy": 0.003, "R²": 0.005, "log loss": 0.02, "rival": 0.01}
 DELTA, LEVEL, TESTED = 1e-6, 0.01, 4000
 
 
@@ -89,6 +97,8 @@ def diabetes(rng, n):
 CLASSES = {
     "linear": (linear_classes, (300, 1000, 5000)),
     "linear, one in twenty": (partial(linear_classes, share=0.05), (1000, 5000)),
+    "linear, one in a hundred": (partial(linear_classes, share=0.01), (5000,)),
+    "linear, one in a thousand": (partial(linear_classes, share=0.001), (20_000,)),
     "noise": (noise_classes, (300, 3000)),
     "breast cancer": (breast_cancer, (400,)),
 }
@@ -99,34 +109,57 @@ NUMBERS = {
     "diabetes": (diabetes, (300,)),
 }
 BOUNDS, WIDE_BOUNDS = (-5.0, 5.0), (-50.0, 50.0)
-# Bounds of all columns for the additive models, which are up to ten times too wide.
-COLUMN_BOUNDS = (-1.0, 1.0)
+# Bounds of all columns for the additive models: about as wide as the values, and ten times wider.
+COLUMN_BOUNDS, WIDE_COLUMN_BOUNDS = (-1.0, 1.0), (-10.0, 10.0)
+WIDE = ", bounds ten times too wide"
+
+
+def logistic(epsilon):
+    return DPLogisticRegression(epsilon, delta=DELTA)
+
+
+def ridge(epsilon, bounds=BOUNDS):
+    return DPRidge(epsilon, delta=DELTA, target_bounds=bounds)
+
+
+def additive_classifier(epsilon, bounds=COLUMN_BOUNDS):
+    return DPAdditiveClassifier(epsilon, delta=DELTA, bounds=bounds)
+
+
+def additive_regressor(epsilon, bounds=COLUMN_BOUNDS, target_bounds=BOUNDS):
+    return DPAdditiveRegressor(epsilon, delta=DELTA, bounds=bounds, target_bounds=target_bounds)
+
+
 # Each with its tables: makers that take epsilon.
 ESTIMATORS = {
-    "DPLogisticRegression": (lambda e: DPLogisticRegression(e, delta=DELTA), CLASSES),
+    "DPLogisticRegression": (logistic, CLASSES),
     "DPSGDClassifier": (lambda e: DPSGDClassifier(e, delta=DELTA), CLASSES),
-    "DPRidge": (lambda e: DPRidge(e, delta=DELTA, target_bounds=BOUNDS), NUMBERS),
-    "DPRidge, bounds ten times too wide": (
-        lambda e: DPRidge(e, delta=DELTA, target_bounds=WIDE_BOUNDS),
-        NUMBERS,
-    ),
+    "DPRidge": (ridge, NUMBERS),
+    "DPRidge" + WIDE: (partial(ridge, bounds=WIDE_BOUNDS), NUMBERS),
     "DPLinearRegression": (
         lambda e: DPLinearRegression(e, delta=DELTA, target_bounds=BOUNDS),
         {name: NUMBERS[name] for name in ("linear", "one normal column")},
     ),
     "DPSGDRegressor": (lambda e: DPSGDRegressor(e, delta=DELTA, target_bounds=BOUNDS), NUMBERS),
-    "DPAdditiveClassifier": (
-        lambda e: DPAdditiveClassifier(e, delta=DELTA, bounds=COLUMN_BOUNDS),
+    "DPAdditiveClassifier": (additive_classifier, CLASSES),
+    "DPAdditiveClassifier" + WIDE: (
+        partial(additive_classifier, bounds=WIDE_COLUMN_BOUNDS),
         CLASSES,
     ),
     "DPAdditiveRegressor": (
-        lambda e: DPAdditiveRegressor(e, delta=DELTA, bounds=COLUMN_BOUNDS, target_bounds=BOUNDS),
+        additive_regressor,
+        {name: table for name, table in NUMBERS.items() if name != "one normal column"},
+    ),
+    "DPAdditiveRegressor" + WIDE: (
+        partial(additive_regressor, bounds=WIDE_COLUMN_BOUNDS, target_bounds=WIDE_BOUNDS),
         {name: table for name, table in NUMBERS.items() if name != "one normal column"},
     ),
 }
+# With the additive models, on tables whose truth is linear: makers of the models beside them.
+RIVALS = {"DPAdditiveClassifier": logistic, "DPAdditiveRegressor": ridge}
 
 
-def draw_scores(make, draw, n, epsilons, seed, is_seeded=False):
+def draw_scores(make, draw, n, epsilons, seed, is_seeded=False, rival=None):
     """Return {kind of score: array} of one draw: an entry for each epsilon, higher is better.
 
     Only tests take `is_seeded`, which makes the noise of fits reproducible.
@@ -134,10 +167,30 @@ def draw_scores(make, draw, n, epsilons, seed, is_seeded=False):
     rng = np.random.default_rng(seed)
     X, y = draw(rng, n + TESTED)
     X, y, X_test, y_test = X[:n], y[:n], X[n:], y[n:]
-    models = [make(epsilon) for epsilon in epsilons]
-    if is_seeded:
-        models = [model.set_params(random_state=seed) for model in models]
-    fits = [model.fit(X, y) for model in models]
+
+    def fit(make):
+        models = [make(epsilon) for epsilon in epsilons]
+        if is_seeded:
+            models = [model.set_params(random_state=seed) for model in models]
+        return [model.fit(X, y) for model in models]
+
+    fits = fit(make)
+    scores = fitted_scores(fits, epsilons, y, X_test, y_test, rng)
+    if rival is not None:
+        beside = fitted_scores(fit(rival), epsilons, y, X_test, y_test, rng)
+        kind = ranking_of(scores)
+        scores["rival"] = scores[kind] - beside[kind]
+    return scores
+
+
+def ranking_of(scores):
+    """Return the kind of score by which models are compared."""
+    return "R²" if "R²" in scores else "AUC"
+
+
+def fitted_scores(fits, epsilons, y, X_test, y_test, rng):
+    """Return the scores of fitted models on rows that they have not seen; see `draw_scores`."""
+    n = len(y)
     noise = rng.laplace(size=len(epsilons)) / (n * np.array(epsilons))
     if not hasattr(fits[0], "classes_"):
         width = np.diff(fits[0].target_bounds_)[0] / 2.0
@@ -146,34 +199,74 @@ def draw_scores(make, draw, n, epsilons, seed, is_seeded=False):
             "R²": np.array([r2_score(y_test, fit.predict(X_test)) for fit in fits]),
             "constant": np.array([r2_score(y_test, one) for one in constants]),
         }
-    shares = np.bincount(y, minlength=2) / n
-    constants = [np.mean(y_test == int(shares[1] + one > 0.5)) for one in noise]
-    guessed = log_loss(y_test, np.tile(shares, (len(y_test), 1)), labels=[0, 1])
-    losses = [log_loss(y_test, fit.predict_proba(X_test), labels=[0, 1]) for fit in fits]
+    classes = fits[0].classes_
+    shares = np.array([np.mean(y == one) for one in classes])
+    guesses = [shares + one * np.eye(len(classes))[0] for one in noise]
+    constants = [np.mean(y_test == classes[guess.argmax()]) for guess in guesses]
+    guessed = log_loss(y_test, np.tile(shares, (len(y_test), 1)), labels=classes)
+    probabilities = [fit.predict_proba(X_test) for fit in fits]
+    accuracies = [np.mean(y_test == classes[p.argmax(axis=1)]) for p in probabilities]
     return {
-        "accuracy": np.array([np.mean(fit.predict(X_test) == y_test) for fit in fits]),
+        "AUC": np.array([area_under_curve(y_test, p, classes) for p in probabilities]),
+        "accuracy": np.array(accuracies),
         "constant": np.array(constants),
-        "log loss": guessed - np.array(losses),
+        "log loss": guessed
+        - np.array([log_loss(y_test, p, labels=classes) for p in probabilities]),
     }
 
 
+def area_under_curve(y, p, classes):
+    if len(classes) == 2:
+        return roc_auc_score(y, p[:, 1])
+    return roc_auc_score(y, p, multi_class="ovr", labels=classes)
+
+
+def real_scores(name, n, epsilons, seed):
+    """Return the scores of additive models on a table of `SKDP_TABLES`, as `draw_scores` does.
+
+    At most `n` training rows (or persons) are drawn; the test rows are those of the table.
+    """
+    sys.path.insert(0, os.environ["SKDP_TABLES"])
+    from load import declared, load
+
+    table = load(name)
+    rng = np.random.default_rng(seed)
+    units = np.arange(len(table.X_train)) if table.groups is None else table.groups.to_numpy()
+    distinct = rng.permutation(np.unique(units))
+    rows = np.isin(units, distinct[: n or max(1, 9 * len(distinct) // 10)])
+    groups = {} if table.groups is None else {"groups": units[rows]}
+    params = declared(pd.concat([table.X_train, table.X_test])) | {"delta": DELTA}
+    if table.task == "number":
+        params["target_bounds"] = table.target_bounds
+    maker = DPAdditiveRegressor if table.task == "number" else DPAdditiveClassifier
+    X, y = table.X_train[rows], table.y_train[rows]
+    fits = [maker(epsilon, **params).fit(X, y, **groups) for epsilon in epsilons]
+    return fitted_scores(fits, epsilons, y.to_numpy(), table.X_test, table.y_test.to_numpy(), rng)
+
+
 def comparisons(scores, epsilons):
-    """Yield (words, tolerance, differences of draws) of what is to be no lower."""
-    kind = "R²" if "R²" in scores else "accuracy"
+    """Yield (words, tolerance, differences of draws) of scores that must not be lower."""
+    kinds = [kind for kind in ("AUC", "accuracy", "R²") if kind in scores]
     for j, larger in enumerate(epsilons):
-        for i in range(j):
-            words = f"{kind} at {larger:g} after {epsilons[i]:g}"
-            yield words, TOLERANCE[kind], scores[kind][:, j] - scores[kind][:, i]
+        for kind in kinds:
+            for i in range(j):
+                words = f"{kind} at {larger:g} after {epsilons[i]:g}"
+                yield words, TOLERANCE[kind], scores[kind][:, j] - scores[kind][:, i]
+        kind = kinds[-1]
         words = f"{kind} at {larger:g} and the noisy constant's"
         yield words, TOLERANCE[kind], scores[kind][:, j] - scores["constant"][:, j]
-        if "log loss" in scores:
-            words = f"log loss at {larger:g} and the guess's"
-            yield words, TOLERANCE["log loss"], scores["log loss"][:, j]
+        for kind, words in (("log loss", "the guess's"), ("rival", "the linear model's")):
+            if kind in scores:
+                yield f"{kind} at {larger:g} and {words}", TOLERANCE[kind], scores[kind][:, j]
+
+
+def stack(draws):
+    """Return {kind of score: array of shape (n_draws, n_epsilons)}."""
+    return {kind: np.stack([one[kind] for one in draws]) for kind in draws[0]}
 
 
 def cell_scores(make, draw, n, epsilons, seeds, is_seeded=False):
-    draws = [draw_scores(make, draw, n, epsilons, seed, is_seeded) for seed in seeds]
-    return {kind: np.stack([one[kind] for one in draws]) for kind in draws[0]}
+    return stack([draw_scores(make, draw, n, epsilons, seed, is_seeded) for seed in seeds])
 
 
 def broken(scores, epsilons):
@@ -195,39 +288,69 @@ def rejected(tests, level=LEVEL):
     return found
 
 
-def cells(names=()):
+def cases(names=()):
+    """Yield (words, function of a seed that returns the scores of a draw)."""
     for estimator, (make, tables) in ESTIMATORS.items():
         for table, (draw, sizes) in tables.items():
-            if not names or estimator in names or table in names:
-                for n in sizes:
-                    yield f"{estimator}, {table}, {n} rows", make, draw, n
+            rival = RIVALS.get(estimator) if table.startswith("linear") else None
+            for n in sizes:
+                if not names or estimator in names or table in names:
+                    score = partial(draw_scores, make, draw, n, EPSILONS, rival=rival)
+                    yield f"{estimator}, {table}, {n} rows", score
+    if "SKDP_TABLES" in os.environ:
+        for path in sorted(Path(os.environ["SKDP_TABLES"]).glob("*.csv.gz")):
+            name = path.name.removesuffix(".csv.gz")
+            for n in (None, 300):
+                if not names or "real" in names or name in names:
+                    words = f"additive model, {name}, {n or 'nine tenths of the'} rows"
+                    yield words, partial(real_scores, name, n, EPSILONS)
 
 
-def main(n_draws=5, names=(), epsilons=EPSILONS):
+def measured(runs, words, score, seeds):
+    """Return the scores of draws, of a file or measured now."""
+    draws = []
+    for seed in seeds:
+
+        def measure(_, seed=seed):
+            yield {kind: values.tolist() for kind, values in score(seed).items()}
+
+        draws.extend(runs.of(f"{words}, draw {seed}", 1, measure))
+    return stack([{kind: np.array(values) for kind, values in one.items()} for one in draws])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--file", help="keeps the draws that were measured")
+    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--again", type=int, default=40, help="fresh draws of cases that break")
+    args = parser.parse_args()
+    # A test loads this module from its path, where the folder's other modules are not found.
+    from _runs import Runs
+
     warnings.simplefilter("ignore")
-    again = []
-    for words, make, draw, n in cells(names):
-        scores = cell_scores(make, draw, n, epsilons, range(n_draws))
-        kind = "R²" if "R²" in scores else "accuracy"
-        means = "  ".join(f"{mean:.3f}" for mean in scores[kind].mean(axis=0))
-        beyond = broken(scores, epsilons)
-        print(f"{words:60} {kind:8} {means}  {len(beyond) or ''}", flush=True)
-        if beyond:
-            again.append((words, make, draw, n, set(beyond)))
+    runs = Runs(args.file)
     tests = []
-    for words, make, draw, n, beyond in again:
-        scores = cell_scores(make, draw, n, epsilons, range(1000, 1040))
-        for which, tolerance, apart in comparisons(scores, epsilons):
-            if which in beyond:
-                p = ttest_1samp(apart, -tolerance, alternative="less").pvalue
-                tests.append((f"{words}: {which}: {apart.mean():.4f}", p))
+    n_cells = 0
+    for words, score in cases(args.names):
+        scores = measured(runs, words, score, range(args.draws))
+        n_cells += len(EPSILONS)
+        means = "  ".join(f"{mean:.3f}" for mean in scores[ranking_of(scores)].mean(axis=0))
+        beyond = broken(scores, EPSILONS)
+        print(f"{words:60} {means}  {len(beyond) or ''}", flush=True)
+        if beyond and args.again:
+            scores = measured(runs, words, score, range(1000, 1000 + args.again))
+            for which, tolerance, apart in comparisons(scores, EPSILONS):
+                if which in beyond:
+                    # The tiny spread defines the test of equal differences.
+                    spread = np.linspace(-1e-9, 1e-9, len(apart))
+                    p = ttest_1samp(apart + spread, -tolerance, alternative="less").pvalue
+                    tests.append((f"{words}: {which}: {apart.mean():.4f}", p))
     failures = rejected(tests)
-    print(f"{len(tests)} comparisons were run again, {len(failures)} fail")
+    print(f"{n_cells} cells, {len(tests)} comparisons were run again, {len(failures)} fail")
     for failure in failures:
         print("  " + failure)
-    return failures
 
 
 if __name__ == "__main__":
-    count = [int(word) for word in sys.argv[1:] if word.isdigit()]
-    main(*count[:1], names=[word for word in sys.argv[1:] if not word.isdigit()])
+    main()

@@ -34,14 +34,15 @@ PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
 VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
 # Numeric targets with delta > 0 have a baseline in two releases: a first mean, with the noise of
 # values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
-# distances from it that are clipped at a multiple of their released standard deviation, (min_fraction,
-# max_fraction, ratio). The fraction of the second is ratio / (n mu): its error in units of the
-# variance is a multiple of 1 / fraction, and what the steps lose is proportional to the fraction.
+# distances from it that are clipped at a multiple of their released standard deviation,
+# (min_fraction, max_fraction, ratio). The fraction of the second is ratio / (n mu): its squared
+# error is proportional to 1 / fraction, and what the steps lose to the fraction.
 FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
-# The clip of the second mean in standard deviations: at least the minimum; larger, so that less of
-# a skewed distribution is clipped, while noise has at most this many standard deviations of targets.
-MIN_CORRECTION_CLIP = 2.5
+# The clip of the second mean in standard deviations, at least and at most; between them noise has
+# MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations moves a
+# mean by at most 1 / (4 k) of them, by the inequality of Cauchy and Schwarz.
+CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.08
 # The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
 # and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
@@ -433,7 +434,8 @@ class AdditivePlan(ColumnsPlan):
         """
         fraction = self.budget_fractions["correction"]
         ratio = MAX_CORRECTION_NOISE * self.signal_to_noise * math.sqrt(fraction)
-        clip = max(MIN_CORRECTION_CLIP, ratio) * math.sqrt(variance)
+        low, high = CORRECTION_CLIPS
+        clip = min(max(low, ratio), high) * math.sqrt(variance)
         clip = min(max(clip, MIN_CLIP), 1.0)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
         # The mean square around the first mean includes the distance of the two means.
