@@ -436,9 +436,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
     column is numeric or categorical by its dtype, never by its values: an array's column of Python
-    objects is numeric, unless its categories are declared. Residuals are clipped to an eighth of
-    the width of `target_bounds`. If errors are larger, predictions are between the mean and the
-    median. The proof is in ``docs/theory/additive_models.md``.
+    objects is numeric, unless its categories are declared. Residuals are clipped to the released
+    standard deviation of the targets (more with little noise, and with ``delta=0``), at most to an
+    eighth of the width of `target_bounds`. If errors are larger, the effects of columns are between
+    those on the mean and on the median. The proof is in ``docs/theory/additive_models.md``.
 
     References
     ----------

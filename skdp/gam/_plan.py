@@ -41,7 +41,7 @@ FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # The clip of the second mean in standard deviations, at least and at most; between them noise has
 # MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations moves a
-# mean by at most 1 / (4 k) of them, by the inequality of Cauchy and Schwarz.
+# mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.08
 # The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
@@ -66,10 +66,9 @@ EXPECTED_SQUARES = 6.0
 # minimum is used if the rows outside the most frequent class are at least TREND_ROWS, in units of
 # the noise (n mu times their frequency); below, the fraction increases with the inverse root of
 # these rows. Without a trend, a class of 3 % is learned separately in each cell from a few rows. On
-# training rows (docs/benchmarks/many_tables.py, 12 fits) the mean AUC of ten classification tables
-# increases by .001 to .012 (by .01 to .04 on Default, which has the rarest class), and the mean R²
-# of nine regression tables by .007 to .012. A fraction of 1/3 on all tables decreases the AUC on
-# Adult by .0013.
+# training rows of twenty small tables (docs/benchmarks/many_tables.py) trends increase the mean AUC
+# by .03 to .04 at epsilon = .3 and by .02 at 1. A fraction of 1/3 on all tables decreases the AUC
+# on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
 # Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.
