@@ -309,7 +309,7 @@ def test_cells_are_finer_than_bins_where_noise_hides_counts():
     table = table_of(make_rows(400))
     terms = plan._count_cells(plan.columns, table, RandomSource(0))
     bins = terms[0].bins
-    assert bins[-1] + 1 < len(bins) and len(bins) > 12
+    assert bins[-1] + 1 < len(bins) and len(bins) > 10
     assert np.array_equal(np.unique(bins), np.arange(bins[-1] + 1)) and np.all(np.diff(bins) >= 0)
     merged = terms[0].in_bins()
     assert len(merged.counts) == bins[-1] + 1 == len(merged.edges[0])
@@ -869,7 +869,14 @@ def test_with_delta_zero_one_level_is_counted_finer_at_the_ends():
     plan = plan_of(BinaryTask(), meet(1.0, 0.0), n=40)
     assert list(plan.levels) == [4]
     assert list(replace(plan, n_rows=10**9).levels) == [10]
-    assert list(plan_of(BinaryTask(), meet(1.0, 1e-6)).levels) == [*range(1, 11)]
+    # With delta > 0 all levels up to the finest one, which has about n mu cells.
+    plan = plan_of(BinaryTask(), meet(1.0, 1e-6))
+    assert list(plan.levels) == [*range(1, 5)]
+    for n, finest in ((400, 7), (10**4, 10)):
+        plan = replace(plan, n_rows=n)
+        assert list(plan.levels) == [*range(1, finest + 1)]
+        assert 2**finest >= min(plan.signal_to_noise, 1024)
+    assert list(plan_of(NumberTask(), meet(1.0, 1e-6)).levels) == [*range(1, 11)]
     column = plan.columns[1]
     for n_cells in (16, CELLS):
         edges = finest_edges(column, n_cells, equal_width=False)
