@@ -47,6 +47,8 @@ from skdp import (
 EPSILONS = (0.05, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
 TOLERANCE = {"AUC": 0.003, "accuracy": 0.003, "R²": 0.005, "log loss": 0.02, "rival": 0.01}
 DELTA, LEVEL, TESTED = 1e-6, 0.01, 4000
+# Number of test rows of tables with a class of one in a thousand.
+MANY_TESTED = 20_000
 
 
 def rows_of(rng, n, n_columns):
@@ -165,7 +167,8 @@ def draw_scores(make, draw, n, epsilons, seed, is_seeded=False, rival=None):
     Only tests take `is_seeded`, which makes the noise of fits reproducible.
     """
     rng = np.random.default_rng(seed)
-    X, y = draw(rng, n + TESTED)
+    tested = MANY_TESTED if n >= MANY_TESTED else TESTED
+    X, y = draw(rng, n + tested)
     X, y, X_test, y_test = X[:n], y[:n], X[n:], y[n:]
 
     def fit(make):

@@ -165,8 +165,8 @@ class AdditivePlan(ColumnsPlan):
     def levels(self):
         """Levels of dyadic cells that are counted; with delta = 0 one, as fine as noise allows.
 
-        Each level adds to the noise of all. For classes, cells finer than 1 / (n mu) of the range are
-        not counted. For numbers, skewed columns need finer cells: R² is .005 lower without them.
+        Each level adds to the noise of all. For classes, cells finer than 1 / (n mu) of the range
+        are not counted. For numbers, skewed columns need them: R² is .005 lower without them.
         """
         if self.budget.is_pure:
             return self._choose_levels(1.0, MIN_PURE_LEVELS)

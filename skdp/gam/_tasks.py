@@ -269,7 +269,7 @@ class MeanCorrection(MechanismPlan):
     """Plan of the noisy mean of clipped distances of targets from a released number.
 
     Distances are divided by the clip before they are summed, so the sensitivity and the noise are
-    those of values in [-1, 1], whatever clip was chosen from released values.
+    those of values in [-1, 1] for every clip that is a function of released values.
 
     Parameters
     ----------
