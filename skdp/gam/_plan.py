@@ -44,7 +44,7 @@ MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations moves a
 # mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
-MAX_CORRECTION_NOISE = 0.08
+MAX_CORRECTION_NOISE = 0.05
 # The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
 # and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
 MIN_RESIDUAL_CLIP = 1.0
