@@ -1,0 +1,210 @@
+"""Metrics of two classes, computed from released counts of cells by class and score.
+
+Functions of counts accept arrays of shape (..., 2, n_cells): the last axis but one is the class,
+the negative one first. Counts are noisy, so that they may be negative.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from sklearn.isotonic import isotonic_regression
+
+from skdp.metrics._counts import HIDDEN_STD, ReleasedMatrix, nonnegative, ratio
+from skdp.metrics._grid import cell_probabilities, thresholds_at
+from skdp.metrics._values import NoisyCurve
+from skdp.utils._values import FrozenValue
+
+# Points of the quadrature by which a cell's positives are mixed with its negatives.
+QUADRATURE, QUADRATURE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+# Largest log loss of a row in reports: probabilities of labels are clipped to exp(-MAX_LOG_LOSS).
+MAX_LOG_LOSS = 5.0
+
+
+def roc_auc(counts):
+    """Return the area under the ROC curve; rows of both classes in one cell count as ties."""
+    negatives, positives = counts[..., 0, :], counts[..., 1, :]
+    below = np.cumsum(negatives, axis=-1) - negatives / 2
+    return ratio((positives * below).sum(axis=-1), positives.sum(-1) * negatives.sum(-1))
+
+
+def roc_auc_slack(counts):
+    """Return the bound on the error of the area from the width of the cells: half of sum p q."""
+    fractions = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
+    return float(0.5 * (fractions[0] * fractions[1]).sum())
+
+
+def average_precision(counts):
+    """Return the average precision, for rows of both classes that are mixed evenly in each cell."""
+    negatives, positives = nonnegative(counts)[..., ::-1].swapaxes(0, -2)[:2]
+    true_before = np.cumsum(positives, axis=-1) - positives
+    false_before = np.cumsum(negatives, axis=-1) - negatives
+    area = 0.0
+    for point, weight in zip(QUADRATURE, QUADRATURE_WEIGHTS, strict=True):
+        fraction = (point + 1.0) / 2.0
+        true = true_before + fraction * positives
+        area += weight / 2.0 * positives * ratio(true, true + false_before + fraction * negatives)
+    return ratio(area.sum(axis=-1), positives.sum(axis=-1))
+
+
+def average_precision_range(counts):
+    """Return the least and largest average precision of rows with these counts.
+
+    It is least if in each cell all negatives have higher scores than all positives.
+    """
+    negatives, positives = nonnegative(counts)[:, ::-1]
+    true = np.cumsum(positives)
+    false = np.cumsum(negatives)
+    total = max(true[-1], 1e-300)
+    worst = positives * ratio(true - positives, true - positives + false)
+    best = positives * ratio(true, true + false - negatives)
+    return float(worst.sum() / total), float(min(best.sum() / total, 1.0))
+
+
+def brier_score(counts, probabilities):
+    """Return the mean squared difference of the label and the probability of its cell."""
+    losses = np.stack([probabilities**2, (1.0 - probabilities) ** 2])
+    return ratio((counts * losses).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
+
+
+def log_loss(counts, probabilities):
+    """Return the mean log loss of the probabilities of the cells, clipped to `MAX_LOG_LOSS`."""
+    losses = -np.log(np.stack([1.0 - probabilities, probabilities]))
+    losses = np.minimum(losses, MAX_LOG_LOSS)
+    return ratio((counts * losses).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
+
+
+def confusion(counts, first_positive):
+    """Return confusion matrices of shape (..., 2, 2) if cells from an index on are positive."""
+    return np.stack(
+        [counts[..., :first_positive].sum(-1), counts[..., first_positive:].sum(-1)], axis=-1
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BinaryCells(FrozenValue):
+    """Released counts by class and cell of the score: the source of all metrics of two classes.
+
+    Parameters
+    ----------
+    matrix : ReleasedMatrix
+        Counts of shape (2, n_cells).
+    edges : ndarray of shape (n_cells - 1,)
+        Inner edges of the cells, as probabilities.
+    score_bounds : tuple of (low, high) or None
+        As in `score_cells`.
+    classes : ndarray of shape (2,)
+        The negative and the positive label.
+    threshold : float, default=0.5
+        The probability above which rows are predicted positive; one of the edges.
+    """
+
+    matrix: ReleasedMatrix
+    edges: np.ndarray
+    score_bounds: tuple | None
+    classes: np.ndarray
+    threshold: float = 0.5
+
+    @property
+    def probabilities(self):
+        """The middle of each cell."""
+        return cell_probabilities(self.edges)
+
+    @cached_property
+    def at_threshold(self):
+        """The released confusion matrix of predictions at the threshold."""
+        first = int(np.searchsorted(self.edges, self.threshold)) + 1
+        matrix = self.matrix
+        return ReleasedMatrix(
+            counts=confusion(matrix.counts, first),
+            total=matrix.total,
+            noisy=confusion(matrix.noisy, first),
+            resampled=confusion(matrix.resampled, first),
+            expected=confusion(matrix.expected, first),
+            count_std=matrix.count_std,
+        )
+
+    def roc_auc(self):
+        """Return the area under the ROC curve."""
+        return self.matrix.score("roc_auc", roc_auc)
+
+    def average_precision(self):
+        """Return the average precision; its intervals include the bound from the cells' width."""
+        low, high = average_precision_range(self.matrix.counts)
+        value = float(average_precision(self.matrix.counts))
+        slack = (max(value - low, 0.0), max(high - value, 0.0))
+        return self.matrix.score("average_precision", average_precision, slack=slack)
+
+    def brier_score(self):
+        """Return the Brier score."""
+
+        def statistic(counts):
+            return brier_score(counts, self.probabilities)
+
+        return self.matrix.score("brier_score", statistic)
+
+    def log_loss(self):
+        """Return the log loss, with the loss of each cell clipped to `MAX_LOG_LOSS`."""
+
+        def statistic(counts):
+            return log_loss(counts, self.probabilities)
+
+        return self.matrix.score("log_loss", statistic, high=MAX_LOG_LOSS)
+
+    def roc_curve(self):
+        """Return the ROC curve, a `NoisyCurve`."""
+
+        def rates(counts, label):
+            above = np.cumsum(counts[..., label, ::-1], axis=-1)
+            return ratio(above, above[..., -1:])
+
+        def curve(label):
+            values = isotonic_regression(rates(self.matrix.counts, label), y_min=0.0, y_max=1.0)
+            return np.concatenate([[0.0], values])
+
+        def true_positive_rates(counts):
+            return rates(counts, 1)
+
+        y = curve(1)
+        errors = self.matrix.errors(true_positive_rates)
+        intervals = errors.intervals(rates(self.matrix.counts, 1), 0.0, 1.0)
+        padded = [tuple(np.concatenate([[0.0], side]) for side in sides) for sides in intervals]
+        return NoisyCurve(
+            name="roc",
+            x=curve(0),
+            y=y,
+            noise_interval=padded[0],
+            interval=padded[1],
+            thresholds=thresholds_at(self.edges, self.score_bounds),
+        )
+
+    def calibration_curve(self, n_bins):
+        """Return the calibration curve over bins whose edges are edges of the cells."""
+        starts = np.searchsorted(self.edges, np.arange(1, n_bins) / n_bins) + 1
+        starts = np.concatenate([[0], starts])
+
+        def fractions(counts):
+            binned = np.add.reduceat(counts, starts, axis=-1)
+            return ratio(binned[..., 1, :], binned.sum(axis=-2))
+
+        value = fractions(self.matrix.counts)
+        errors = self.matrix.errors(fractions)
+        noise_interval, interval = errors.intervals(value, 0.0, 1.0)
+        # A bin that may be empty has no known fraction.
+        binned = np.add.reduceat(self.matrix.counts.sum(axis=-2), starts)
+        width = np.diff(np.append(starts, len(self.probabilities)))
+        is_hidden = binned < HIDDEN_STD * self.matrix.count_std * np.sqrt(2.0 * width)
+        intervals = []
+        for low, high in (noise_interval, interval):
+            intervals.append((np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)))
+        rows = np.maximum(self.matrix.counts.sum(axis=-2), 0.0)
+        totals = np.add.reduceat(rows, starts)
+        means = ratio(np.add.reduceat(rows * self.probabilities, starts), totals)
+        centers = (np.arange(n_bins) + 0.5) / n_bins
+        return NoisyCurve(
+            name="calibration",
+            x=np.where(totals > 0.0, means, centers),
+            y=np.clip(value, 0.0, 1.0),
+            noise_interval=intervals[0],
+            interval=intervals[1],
+        )

@@ -1,0 +1,274 @@
+"""Private metrics of regressors, with the names and meanings of scikit-learn's."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from skdp.ledger import PrivacyAccountant
+from skdp.metrics._read import read_numbers
+from skdp.metrics._releases import LossPlan, NumbersPlan, release_metric
+from skdp.metrics._sums import regression_values
+from skdp.metrics._values import NoisyScore
+from skdp.utils._dask import in_one_run
+from skdp.utils._validation import check_target_bounds
+
+
+def _release_error(name, metric, y_true, y_pred, power, target_bounds, **params):
+    """Release the mean of a power of the absolute errors."""
+    low, high = check_target_bounds(target_bounds)
+    y_true = read_numbers(y_true, "y_true")
+    y_pred = read_numbers(y_pred, "y_pred", len(y_true))
+    bound = (high - low) ** power
+
+    def make_plan(n_units, guarantee):
+        return LossPlan(
+            n_units=n_units, guarantee=guarantee, name_of_metric=metric, loss=loss, bound=bound
+        )
+
+    def loss(y_true, y_pred):
+        # The squared error in units of the bounds is column 0, the absolute one column 1.
+        return bound * regression_values(y_true, y_pred, (low, high))[:, 2 - power]
+
+    return release_metric(name, len(y_true), make_plan, (y_true, y_pred), **params)
+
+
+@in_one_run
+def dp_r2_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    target_bounds: tuple[float, float],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> NoisyScore:
+    """Return the coefficient of determination with differential privacy.
+
+    It is 1 minus the sum of squared errors divided by the sum of squared distances of the targets
+    to their mean, from one joint release of the sums of errors, of targets about the middle of the
+    bounds and of their squares.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets. Their number is public.
+    y_pred : array-like of shape (n_samples,)
+        Predictions. Each must be computed from its row alone.
+    epsilon : float, default=1.0
+        Epsilon of the release, positive.
+    delta : float, default=0.0
+        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        smaller.
+    target_bounds : tuple of (low, high)
+        Public range of the targets. Targets and predictions are clipped to it, and errors are not
+        clipped any further.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Returns
+    -------
+    NoisyScore
+        A float with its intervals; it has no lower bound.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.metrics import dp_r2_score
+    >>> y = np.linspace(0.0, 10.0, 10_000)
+    >>> predicted = y + np.where(np.arange(10_000) % 2 == 0, 1.0, -1.0)
+    >>> score = dp_r2_score(y, predicted, epsilon=1.0, target_bounds=(0, 10))
+    >>> bool(abs(score - 0.88) < 0.05)
+    True
+    """
+    target_bounds = check_target_bounds(target_bounds)
+    y_true = read_numbers(y_true, "y_true")
+    y_pred = read_numbers(y_pred, "y_pred", len(y_true))
+
+    def make_plan(n_units, guarantee):
+        return NumbersPlan(n_units=n_units, guarantee=guarantee, target_bounds=target_bounds)
+
+    sums = release_metric(
+        "dp_r2_score",
+        len(y_true),
+        make_plan,
+        (y_true, y_pred),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
+    return sums.r2()
+
+
+@in_one_run
+def dp_mean_absolute_error(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    target_bounds: tuple[float, float],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> NoisyScore:
+    """Return the mean absolute error with differential privacy.
+
+    The sum of the absolute errors is released.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets. Their number is public.
+    y_pred : array-like of shape (n_samples,)
+        Predictions. Each must be computed from its row alone.
+    epsilon : float, default=1.0
+        Epsilon of the release, positive.
+    delta : float, default=0.0
+        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        smaller.
+    target_bounds : tuple of (low, high)
+        Public range of the targets. Targets and predictions are clipped to it, and errors are not
+        clipped any further.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Returns
+    -------
+    NoisyScore
+        A float with its intervals.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.metrics import dp_mean_absolute_error
+    >>> y = np.linspace(0.0, 10.0, 10_000)
+    >>> predicted = y + np.where(np.arange(10_000) % 2 == 0, 1.0, -1.0)
+    >>> score = dp_mean_absolute_error(y, predicted, epsilon=1.0, target_bounds=(0, 10))
+    >>> bool(abs(score - 1.0) < 0.1)
+    True
+    """
+    return _release_error(
+        "dp_mean_absolute_error",
+        "mean_absolute_error",
+        y_true,
+        y_pred,
+        1,
+        target_bounds,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
+
+
+@in_one_run
+def dp_mean_squared_error(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    target_bounds: tuple[float, float],
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> NoisyScore:
+    """Return the mean squared error with differential privacy.
+
+    The sum of the squared errors is released.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Targets. Their number is public.
+    y_pred : array-like of shape (n_samples,)
+        Predictions. Each must be computed from its row alone.
+    epsilon : float, default=1.0
+        Epsilon of the release, positive.
+    delta : float, default=0.0
+        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        smaller.
+    target_bounds : tuple of (low, high)
+        Public range of the targets. Targets and predictions are clipped to it, and errors are not
+        clipped any further.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. With None
+        nothing is recorded, and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Returns
+    -------
+    NoisyScore
+        A float with its intervals.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.metrics import dp_mean_squared_error
+    >>> y = np.linspace(0.0, 10.0, 10_000)
+    >>> predicted = y + np.where(np.arange(10_000) % 2 == 0, 1.0, -1.0)
+    >>> score = dp_mean_squared_error(y, predicted, epsilon=1.0, target_bounds=(0, 10))
+    >>> bool(abs(score - 1.0) < 0.1)
+    True
+    """
+    return _release_error(
+        "dp_mean_squared_error",
+        "mean_squared_error",
+        y_true,
+        y_pred,
+        2,
+        target_bounds,
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )

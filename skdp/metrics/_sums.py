@@ -1,0 +1,220 @@
+"""Metrics of numbers, and means of bounded losses, computed from released sums."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.metrics._bootstrap import Errors, draw_noise, uniforms
+from skdp.metrics._values import NoisyScore
+from skdp.utils._values import FrozenValue
+
+
+def mean_score(name, sums, plan, stream, n_draws, *, scale=1.0):
+    """Return the `NoisyScore` of a mean of values in [0, 1], times a scale.
+
+    Parameters
+    ----------
+    name : str
+    sums : ndarray of shape (2,)
+        Released sums of the values and of their squares.
+    plan : MeanPlan
+    stream : Stream
+    n_draws : int
+    scale : float, default=1
+    """
+    mean, mean_square = sums / plan.n_units
+    noise = plan.uncentered_noise(draw_noise(plan.mechanism, plan.size, n_draws, stream))
+    noise = noise[:, 0] / plan.n_units
+    # A variance below that of its own noise is not known: the noise is added to it.
+    variance_noise = np.std(noise) * plan.factors[0] / plan.factors[1]
+    mean_clipped = float(np.clip(mean, 0.0, 1.0))
+    variance = np.clip(mean_square - mean_clipped**2, 0.0, mean_clipped * (1.0 - mean_clipped))
+    variance = min(variance + variance_noise, 0.25)
+    sampling = math.sqrt(variance / plan.n_units) * ndtri(uniforms((n_draws,), stream))
+    errors = Errors(scale * noise, scale * (noise + sampling))
+    return score_from_errors(name, scale * mean, errors, 0.0, scale)
+
+
+def score_from_errors(name, value, errors, low, high):
+    """Return a `NoisyScore` of a value and draws of its error, clipped to its range."""
+    noise_interval, interval = errors.intervals(value, low, high)
+    noise_std, std = errors.deviations()
+    return NoisyScore(
+        float(np.clip(value, low, high)),
+        name=name,
+        noise_std=noise_std,
+        std=std,
+        noise_interval=noise_interval,
+        interval=interval,
+    )
+
+
+def regression_values(y_true, y_pred, target_bounds):
+    """Return the vector of each row whose sums `RegressionPlan` releases.
+
+    Targets and predictions are clipped to the bounds; a prediction of NaN counts as the bound that
+    is farther from the target.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 7)
+    """
+    low, high = target_bounds
+    half = (high - low) / 2.0
+    middle = low + half
+    with np.errstate(all="ignore"):
+        u = np.clip((np.asarray(y_true, dtype=np.float64) - middle) / half, -1.0, 1.0)
+        v = np.clip((np.asarray(y_pred, dtype=np.float64) - middle) / half, -1.0, 1.0)
+    v = np.where(np.isnan(v), np.where(u > 0.0, -1.0, 1.0), v)
+    error = np.abs(u - v) / 2.0
+    squared = error * error
+    u_squared = u * u
+    return np.column_stack(
+        [squared, error, u, u_squared, squared * squared, u_squared * u, u_squared * u_squared]
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RegressionSums(FrozenValue):
+    """Released sums of errors and of targets: the source of all metrics of numbers.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (7,)
+        Sums of the vectors of `regression_values`.
+    n_units : int
+        Public number of rows, or of persons.
+    noise : ndarray of shape (n_draws, 7)
+        Bootstrap draws of the noise in the sums.
+    normals : ndarray of shape (n_draws,)
+        Standard normal numbers for the sampling errors.
+    target_bounds : tuple of (low, high)
+    """
+
+    sums: np.ndarray
+    n_units: int
+    noise: np.ndarray
+    normals: np.ndarray
+    target_bounds: tuple
+
+    @classmethod
+    def from_release(cls, sums, plan, stream, n_draws, target_bounds):
+        """Return the sums that `plan` released, with bootstrap draws."""
+        noise = plan.uncentered_noise(draw_noise(plan.mechanism, plan.size, n_draws, stream))
+        return cls(
+            sums=sums,
+            n_units=plan.n_units,
+            noise=noise,
+            normals=ndtri(uniforms((n_draws,), stream)),
+            target_bounds=target_bounds,
+        )
+
+    @property
+    def _width(self):
+        return self.target_bounds[1] - self.target_bounds[0]
+
+    @cached_property
+    def moments(self):
+        """The means of `regression_values`, made consistent: within their ranges."""
+        means = self.sums / self.n_units
+        low = np.array([0.0, 0.0, -1.0, 0.0, 0.0, -1.0, 0.0])
+        return np.clip(means, low, 1.0)
+
+    @cached_property
+    def _noisy_means(self):
+        return (self.sums + self.noise) / self.n_units
+
+    def _sampling_variance(self, name):
+        """Return the variance of one row's influence on a metric, from released moments.
+
+        The influence of a row on R^2 is -(e^2 - (1 - R^2) d^2) / V for the distance d to the mean.
+        The covariance of e^2 and d^2 is not released. It is taken as 0, which is too large a
+        variance where errors are larger for extreme targets.
+        """
+        squared, absolute, first, second, fourth_error, third, fourth = self.moments
+        if name == "absolute":
+            return max(squared - absolute**2, 0.0)
+        error_variance = max(fourth_error - squared**2, 0.0)
+        if name == "squared":
+            return error_variance
+        variance = second - first**2
+        fourth_central = fourth - 4.0 * first * third + 6.0 * first**2 * second - 3.0 * first**4
+        # A variance of squares is at most that of the two bounds.
+        spread = min(max(fourth_central - variance**2, 0.0), 4.0 * max(variance, 0.0))
+        unexplained = 4.0 * squared / variance
+        return (16.0 * error_variance + unexplained**2 * spread) / variance**2
+
+    def _score(self, name, statistic, influence, low, high, scale=1.0):
+        means = self.sums / self.n_units
+        value = float(statistic(means[np.newaxis])[0])
+        noise = statistic(self._noisy_means) - value
+        sampling = scale * math.sqrt(self._sampling_variance(influence) / self.n_units)
+        errors = Errors(noise, noise + sampling * self.normals)
+        return score_from_errors(name, value, errors, low, high)
+
+    def mean_squared_error(self):
+        """Return the mean squared error."""
+        scale = self._width**2
+
+        def statistic(means):
+            return scale * means[:, 0]
+
+        return self._score("mean_squared_error", statistic, "squared", 0.0, scale, scale)
+
+    def root_mean_squared_error(self):
+        """Return the root of the mean squared error."""
+        width = self._width
+
+        def statistic(means):
+            return width * np.sqrt(np.maximum(means[:, 0], 0.0))
+
+        root = math.sqrt(self.moments[0])
+        scale = width / (2.0 * root) if root > 0.0 else width
+        return self._score("root_mean_squared_error", statistic, "squared", 0.0, width, scale)
+
+    def mean_absolute_error(self):
+        """Return the mean absolute error."""
+        width = self._width
+
+        def statistic(means):
+            return width * means[:, 1]
+
+        return self._score("mean_absolute_error", statistic, "absolute", 0.0, width, width)
+
+    def target_std(self):
+        """Return the standard deviation of the targets: the error of guessing their mean."""
+        width = self._width
+
+        def statistic(means):
+            return width / 2.0 * np.sqrt(np.maximum(means[:, 3] - means[:, 2] ** 2, 0.0))
+
+        return float(statistic((self.sums / self.n_units)[np.newaxis])[0])
+
+    def r2(self):
+        """Return the coefficient of determination.
+
+        If the variance of the targets may be 0 under the noise, the interval is everything.
+        """
+
+        def variances(means):
+            return means[:, 3] - means[:, 2] ** 2
+
+        def statistic(means):
+            return 1.0 - 4.0 * means[:, 0] / np.maximum(variances(means), 1e-300)
+
+        noisy = variances(self._noisy_means)
+        variance = float(variances((self.sums / self.n_units)[np.newaxis])[0])
+        if variance > 3.0 * np.std(noisy):
+            return self._score("r2", statistic, "r2", -math.inf, 1.0)
+        # The ratio is not known at all: the value is that of guessing the mean.
+        return NoisyScore(
+            0.0,
+            name="r2",
+            noise_std=math.inf,
+            std=math.inf,
+            noise_interval=(-math.inf, 1.0),
+            interval=(-math.inf, 1.0),
+        )
