@@ -21,7 +21,12 @@ from skdp.linear_model import (
     DPSGDClassifier,
     DPSGDRegressor,
 )
-from skdp.model_selection import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.model_selection import (
+    DPGridSearchCV,
+    DPRandomizedSearchCV,
+    dp_cross_validate,
+    dp_evaluate,
+)
 from skdp.naive_bayes import DPGaussianNB, DPHistogramNB
 from skdp.pipeline import DPTableVectorizer, tabular_pipeline
 from skdp.preprocessing import (
@@ -82,6 +87,8 @@ __all__ = [
     "Schema",
     "SeededNoiseWarning",
     "__version__",
+    "dp_cross_validate",
+    "dp_evaluate",
     "limit_rows",
     "privacy_report",
     "schema_from",

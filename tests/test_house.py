@@ -25,6 +25,7 @@ ORDER = [
     "display",
     "audit",
     "planning",
+    "metrics",
     "cluster",
     "decomposition",
     "ensemble",

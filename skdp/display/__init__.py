@@ -2,6 +2,7 @@
 
 from skdp.display._additive import AdditiveDisplay
 from skdp.display._budget import BudgetDisplay, CompositionDisplay
+from skdp.display._evaluation import EvaluationDisplay
 from skdp.display._membership import EpsilonAuditDisplay, MembershipInferenceDisplay
 from skdp.display._privacy_utility import PrivacyUtilityDisplay
 
@@ -10,6 +11,7 @@ __all__ = [
     "BudgetDisplay",
     "CompositionDisplay",
     "EpsilonAuditDisplay",
+    "EvaluationDisplay",
     "MembershipInferenceDisplay",
     "PrivacyUtilityDisplay",
 ]

@@ -53,12 +53,20 @@ def average_precision_range(counts):
     It is least if in each cell all negatives have higher scores than all positives.
     """
     negatives, positives = nonnegative(counts)[:, ::-1]
-    true = np.cumsum(positives)
-    false = np.cumsum(negatives)
-    total = max(true[-1], 1e-300)
-    worst = positives * ratio(true - positives, true - positives + false)
-    best = positives * ratio(true, true + false - negatives)
-    return float(worst.sum() / total), float(min(best.sum() / total, 1.0))
+    true_before = np.cumsum(positives) - positives
+    false_before = np.cumsum(negatives) - negatives
+    total = max(positives.sum(), 1e-300)
+
+    def mean_precision(n_false):
+        # The mean of t / (t + n_false) as the number t of true positives grows through the cell.
+        start = true_before + n_false
+        with np.errstate(all="ignore"):
+            growth = np.log1p(positives / start)
+        return positives - np.where(start > 0.0, n_false * growth, 0.0)
+
+    worst = mean_precision(false_before + negatives).sum() / total
+    best = mean_precision(false_before).sum() / total
+    return float(np.clip(worst, 0.0, 1.0)), float(np.clip(best, 0.0, 1.0))
 
 
 def brier_score(counts, probabilities):

@@ -52,6 +52,11 @@ class CellsPlan(StatisticPlan):
         """Number of counts that one row, or person, changes by 1."""
         return self.guarantee.neighbors.sensitivity_factor * len(self.sizes)
 
+    @property
+    def sensitivities(self):
+        """The (L1, L2) sensitivities of the counts."""
+        return self.l1_sensitivity, math.nextafter(math.sqrt(self.l1_sensitivity), math.inf)
+
     @cached_property
     def mechanism(self):
         return counting_mechanism(self.l1_sensitivity, self.guarantee)
@@ -87,14 +92,18 @@ class SumsPlan(StatisticPlan):
         """Number of values that are released together."""
         return len(self.factors)
 
-    @cached_property
-    def mechanism(self):
+    @property
+    def sensitivities(self):
+        """The (L1, L2) sensitivities of the sums, with their rounding."""
         # `exact_sum` rounds each value towards zero, which never increases a norm; the difference
         # of two rounded values is larger by at most one step of its grid.
         rounding = self.size * (2.0 * self.n_units) * 2.0**-50
         l1, l2 = self.exact_sensitivities
-        l1 = (l1 + rounding) * ROUNDING
-        l2 = (l2 + rounding) * ROUNDING
+        return (l1 + rounding) * ROUNDING, (l2 + rounding) * ROUNDING
+
+    @cached_property
+    def mechanism(self):
+        l1, l2 = self.sensitivities
         epsilon, delta = self.guarantee.epsilon, self.guarantee.delta
         candidates = [LaplaceMechanism(epsilon, l1), GammaNormMechanism(epsilon, l2)]
         if delta > 0.0:

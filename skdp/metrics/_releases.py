@@ -51,7 +51,11 @@ def release_metric(
 
 
 class _RunsInTwoSteps:
-    """Mixin of plans whose run computes statistics, adds noise and computes metrics."""
+    """Mixin of plans whose run computes statistics, adds noise and computes metrics.
+
+    ``metrics(noisy, mechanism, source)`` also accepts statistics to which another mechanism added
+    its noise, as for cross-validation.
+    """
 
     def run(self, rows, source, persons=None):
         """Return the metrics of the rows, after noise was added to their statistics."""
@@ -59,7 +63,8 @@ class _RunsInTwoSteps:
 
     def release(self, statistics, source):
         """Return the metrics of statistics, to which noise is added once."""
-        return self.metrics(self.mechanism.release(statistics, random_state=source), source)
+        noisy = self.mechanism.release(statistics, random_state=source)
+        return self.metrics(noisy, self.mechanism, source)
 
 
 def pairs_of_codes(codes, predicted):
@@ -95,12 +100,10 @@ class MatrixPlan(_RunsInTwoSteps, CellsPlan):
         cells = np.asarray(first, dtype=np.int64) * self.shape[1] + second
         return count_cells([cells], self.sizes, row_weights)
 
-    def metrics(self, noisy, source):
+    def metrics(self, noisy, mechanism, source):
         """Return the `ReleasedMatrix`."""
         counts = noisy.astype(np.float64).reshape(self.shape)
-        return release_matrix(
-            counts, self.n_units, self.mechanism, self.size, source.stream(), N_DRAWS
-        )
+        return release_matrix(counts, self.n_units, mechanism, self.size, source.stream(), N_DRAWS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -148,11 +151,11 @@ class BinaryPlan(_RunsInTwoSteps, CellsPlan):
         cells += np.asarray(codes, dtype=np.int64) * n_cells
         return count_cells([cells], self.sizes, row_weights)
 
-    def metrics(self, noisy, source):
+    def metrics(self, noisy, mechanism, source):
         """Return the `BinaryCells`."""
         counts = noisy.astype(np.float64).reshape(2, -1)
         matrix = release_matrix(
-            counts, self.n_units, self.mechanism, self.size, source.stream(), N_DRAWS
+            counts, self.n_units, mechanism, self.size, source.stream(), N_DRAWS
         )
         return BinaryCells(
             matrix=matrix,
@@ -248,7 +251,7 @@ class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
                 cells.append((codes == label) * n_cells + scores)
         return count_cells(cells, self.sizes, row_weights)
 
-    def metrics(self, noisy, source):
+    def metrics(self, noisy, mechanism, source):
         """Return the `MulticlassMetrics`."""
         blocks = np.split(noisy.astype(np.float64), np.cumsum(self.sizes)[:-1])
         n_rows = [self.n_classes] + [2] * (len(blocks) - 1)
@@ -256,7 +259,7 @@ class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
             release_matrix(
                 block.reshape(rows, -1),
                 self.n_units,
-                self.mechanism,
+                mechanism,
                 self.size,
                 source.stream(),
                 N_DRAWS,
@@ -296,12 +299,13 @@ class LossPlan(_RunsInTwoSteps, MeanPlan):
         values = np.clip(np.where(np.isnan(values), 1.0, values), 0.0, 1.0)
         return self.exact_sums(np.column_stack([values, values * values]), row_weights)
 
-    def metrics(self, noisy, source):
+    def metrics(self, noisy, mechanism, source):
         """Return the `NoisyScore` of the mean."""
         return mean_score(
             self.name_of_metric,
             self.uncentered(noisy),
             self,
+            mechanism,
             source.stream(),
             N_DRAWS,
             scale=self.bound,
@@ -324,8 +328,8 @@ class NumbersPlan(_RunsInTwoSteps, RegressionPlan):
         y_true, y_pred = rows
         return self.exact_sums(regression_values(y_true, y_pred, self.target_bounds), row_weights)
 
-    def metrics(self, noisy, source):
+    def metrics(self, noisy, mechanism, source):
         """Return the `RegressionSums`."""
         return RegressionSums.from_release(
-            self.uncentered(noisy), self, source.stream(), N_DRAWS, self.target_bounds
+            self.uncentered(noisy), self, mechanism, source.stream(), N_DRAWS, self.target_bounds
         )

@@ -12,7 +12,7 @@ from skdp.metrics._values import NoisyScore
 from skdp.utils._values import FrozenValue
 
 
-def mean_score(name, sums, plan, stream, n_draws, *, scale=1.0):
+def mean_score(name, sums, plan, mechanism, stream, n_draws, *, scale=1.0):
     """Return the `NoisyScore` of a mean of values in [0, 1], times a scale.
 
     Parameters
@@ -21,12 +21,14 @@ def mean_score(name, sums, plan, stream, n_draws, *, scale=1.0):
     sums : ndarray of shape (2,)
         Released sums of the values and of their squares.
     plan : MeanPlan
+    mechanism : Mechanism
+        The mechanism that added the noise.
     stream : Stream
     n_draws : int
     scale : float, default=1
     """
     mean, mean_square = sums / plan.n_units
-    noise = plan.uncentered_noise(draw_noise(plan.mechanism, plan.size, n_draws, stream))
+    noise = plan.uncentered_noise(draw_noise(mechanism, plan.size, n_draws, stream))
     noise = noise[:, 0] / plan.n_units
     # A variance below that of its own noise is not known: the noise is added to it.
     variance_noise = np.std(noise) * plan.factors[0] / plan.factors[1]
@@ -101,9 +103,9 @@ class RegressionSums(FrozenValue):
     target_bounds: tuple
 
     @classmethod
-    def from_release(cls, sums, plan, stream, n_draws, target_bounds):
-        """Return the sums that `plan` released, with bootstrap draws."""
-        noise = plan.uncentered_noise(draw_noise(plan.mechanism, plan.size, n_draws, stream))
+    def from_release(cls, sums, plan, mechanism, stream, n_draws, target_bounds):
+        """Return released sums with bootstrap draws."""
+        noise = plan.uncentered_noise(draw_noise(mechanism, plan.size, n_draws, stream))
         return cls(
             sums=sums,
             n_units=plan.n_units,

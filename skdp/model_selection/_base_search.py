@@ -79,7 +79,18 @@ def describe_rows_of_search(plan):
     return UnitText(write)
 
 
-def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_steps, **fields):
+def make_task(
+    estimator,
+    grid,
+    rows,
+    guarantee,
+    *,
+    accountant,
+    scoring,
+    public_steps,
+    make_score=default_score,
+    **fields,
+):
     """Return the `SearchTask` of a search, after its candidates were checked against the rows.
 
     Parameters
@@ -92,6 +103,8 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
         Budget of the whole search.
     accountant, scoring, public_steps
         Parameters of the search, see `DPGridSearchCV`.
+    make_score : callable, default=default_score
+        Returns the score for `scoring` and the pipeline of the first candidate.
     **fields
         Further fields of `SearchTask`.
 
@@ -108,7 +121,7 @@ def make_task(estimator, grid, rows, guarantee, *, accountant, scoring, public_s
     )
     if not candidates:
         raise ValueError("param_grid is empty: give at least one combination of parameters")
-    score = default_score(scoring, candidates[0].pipeline.pipe)
+    score = make_score(scoring, candidates[0].pipeline.pipe)
     for candidate in candidates:
         score.check(candidate.pipeline.pipe, candidate.pipeline.classes, **rows.score_params)
     return SearchTask(

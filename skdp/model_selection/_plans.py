@@ -16,6 +16,7 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Price
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.model_selection._candidates import FitPlan
+from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import (
     dominating_event,
     fitting_scale,
@@ -340,8 +341,15 @@ def plan_runs(task, strategy, layout):
         record_paths=record_paths(scale, stage_scale, patterns),
         choice=choice,
         noisy=noisy,
-        released_together=len(task.candidates if is_search else layout.runs),
+        released_together=_number_of_scores(task, layout, is_search),
     )
+
+
+def _number_of_scores(task, layout, is_search):
+    """Return the number of noisy values that are released together."""
+    if isinstance(task.score, PooledStatistics):
+        return task.score.size
+    return len(task.candidates if is_search else layout.runs)
 
 
 def _selection_mechanisms(task, layout, is_shared, scale):
@@ -370,6 +378,10 @@ def _selection_mechanisms(task, layout, is_shared, scale):
 
 def _release_mechanism(task, layout, scale):
     """Return None, as nothing is chosen, and the mechanism that releases the scores of all runs."""
+    if isinstance(task.score, PooledStatistics):
+        # A row is scored in one fold, so that its sensitivity is that of one table.
+        l1, l2 = task.score.sensitivities
+        return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
     sizes = layout.splits.test_sizes
     relation = task.guarantee.relation
     l1 = 0.0

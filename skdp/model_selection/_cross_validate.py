@@ -1,0 +1,212 @@
+"""Private cross-validation: several metrics of pooled folds, for one charge."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, is_classifier
+from sklearn.model_selection import BaseCrossValidator
+
+from skdp.accounting import gaussian_noise_multiplier
+from skdp.base import PrivateFit
+from skdp.ledger import PrivacyAccountant
+from skdp.metrics._bootstrap import N_DRAWS, draw_noise
+from skdp.model_selection._base_search import make_task as make_search_task
+from skdp.model_selection._candidates import Rows
+from skdp.model_selection._evaluation import publish_evaluation
+from skdp.model_selection._evaluation_report import EvaluationReport
+from skdp.model_selection._evaluation_task import check_row_wise, make_task
+from skdp.model_selection._plans import ONLY_SCORES_FRACTION, plan_runs
+from skdp.model_selection._pooled import PooledStatistics
+from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._splits import Layout, make_splits
+from skdp.pipeline._selectable import check_selectable
+from skdp.utils._types import TableLike
+from skdp.utils._units import UnitText
+
+# Quantile of the spread that noise alone has; a larger spread of folds is reported.
+SPREAD_QUANTILE = 0.95
+
+
+def dp_cross_validate(
+    estimator: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    cv: int | BaseCrossValidator | Iterable | None = None,
+    metrics: Sequence[str] | None = None,
+    target_bounds: tuple[float, float] | None = None,
+    groups: ArrayLike | None = None,
+    public_steps: tuple[str, ...] = (),
+    n_jobs: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> EvaluationReport:
+    """Cross-validate a private estimator and release several metrics, for one budget.
+
+    The predictions of all folds are pooled before noise is added once, as if they came from one
+    model: the metrics and their standard errors are those of all rows together.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Private, or a pipeline as in `DPGridSearchCV`.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples,)
+        Targets or labels.
+    epsilon : float, default=1.0
+        Budget of all fits and metrics together, positive.
+    delta : float, default=1e-6
+        Budget of all fits and metrics together, in [0, 1).
+    cv : int, splitter or iterable, default=None
+        As in `DPGridSearchCV`; None is 5 folds. A row must not be in several test sets.
+    metrics : sequence of str, default=None
+        As in `dp_evaluate`; None is all metrics of the estimator.
+    target_bounds : tuple of (low, high), default=None
+        As in `dp_evaluate`.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+    n_jobs : int, default=None
+        Number of fits that run at a time.
+    accountant : PrivacyAccountant, default=None
+        Charged once, before the first fit, for all fits and metrics. None charges nothing and
+        protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Returns
+    -------
+    EvaluationReport
+        `fold_scores_` has noisy metrics of single folds, and `fold_spread_` their standard
+        deviation where it exceeds that of the noise.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are not as described; nothing was charged.
+    BudgetExceededError
+        If the accountant has too little left; nothing was fitted.
+
+    Notes
+    -----
+    All fits, none of which is released, and all metrics together are
+    (`epsilon`, `delta`)-differentially private under the accountant's relation; see
+    ``docs/theory/model_selection.md``. The estimator's own epsilon and delta are set here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression, dp_cross_validate
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> report = dp_cross_validate(DPLogisticRegression(), X, y, epsilon=2.0, cv=3)
+    >>> bool(report["accuracy"] > 0.5)
+    True
+    """
+    report = EvaluationReport(accountant, random_state, "dp_cross_validate")
+    with PrivateFit(report) as fit:
+        check_selectable(estimator, X)
+        rows = Rows.read(report, fit, X, y, groups)
+        guarantee = fit.make_guarantee(epsilon, delta)
+        splits = make_splits(cv, rows.n_units, rows.ids)
+        tests = np.concatenate(splits.test)
+        if len(np.unique(tests)) < len(tests):
+            raise ValueError(
+                f"cv={cv!r} has a row in several test sets, so that pooled metrics would count it "
+                "repeatedly: use folds, such as cv=5"
+            )
+
+        def make_score(metrics, pipe):
+            classes = np.unique(rows.y) if is_classifier(pipe) else None
+            # The classes that the estimator declares take precedence over those of y.
+            for name, value in pipe.get_params().items():
+                is_classes = name == "classes" or name.endswith("__classes")
+                if is_classes and value is not None and classes is not None:
+                    classes = np.unique(value)
+            if fit.terms.unit == "person":
+                check_row_wise(pipe)
+            return PooledStatistics(
+                make_task(pipe, metrics, target_bounds, classes),
+                grid_guarantee(guarantee.per_row),
+                splits.test_sizes,
+            )
+
+        task = make_search_task(
+            estimator,
+            ({},),
+            rows,
+            guarantee,
+            accountant=accountant,
+            scoring=metrics,
+            public_steps=public_steps,
+            make_score=make_score,
+        )
+        score = task.score
+        plan = plan_runs(task, "scores", Layout.all_on_all(splits))
+        run = SearchRun.charge_plan(plan, rows, n_jobs, fit)
+        statistics = [values for values, _ in run.fit(list(plan.runs))]
+        noisy = plan.noisy.release(score.vector(statistics), random_state=run.source)
+        pooled, coarse = score.split(noisy)
+        evaluation = score.task.evaluate(score.plan.metrics(pooled, plan.noisy, run.source))
+        fold_scores, fold_spread = _scores_of_folds(score, coarse, plan.noisy, run.source)
+        publish_evaluation(
+            fit,
+            plan,
+            evaluation,
+            fold_scores=fold_scores,
+            fold_spread=fold_spread,
+            public=task.public("the parameters"),
+            # The metrics depend on the unpublished fits, so their stages are part of the release.
+            stages=(*plan.training_stages, *plan.stages),
+            sampler=UnitText(
+                lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
+            ),
+        )
+    return report
+
+
+def grid_guarantee(guarantee):
+    """Return a guarantee with the epsilon at which Laplace noise is as large as that of the scores.
+
+    The grid of scores follows from it. Only public numbers are used.
+    """
+    if guarantee.delta == 0.0:
+        return replace(guarantee, epsilon=guarantee.epsilon * ONLY_SCORES_FRACTION)
+    rho = 0.5 / gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta) ** 2
+    # The standard deviations sqrt(2) / epsilon and 1 / sqrt(2 rho) are equal.
+    return replace(guarantee, epsilon=2.0 * math.sqrt(ONLY_SCORES_FRACTION * rho))
+
+
+def _scores_of_folds(score, coarse, mechanism, source):
+    """Return noisy metrics of the folds, and their spread where it exceeds that of the noise."""
+    task = score.task
+    sizes = np.array(score.fold_sizes, dtype=float)
+    noise = draw_noise(mechanism, coarse.size, N_DRAWS, source.stream()) / score.fold_factor
+    # The spread that noise alone has about folds that are equal to their mean.
+    shares = coarse.sum(axis=0) / sizes.sum()
+    equal = sizes[:, np.newaxis] * shares
+    drawn = task.coarse_scores(equal + noise.reshape(N_DRAWS, *coarse.shape), sizes)
+    fold_scores = {}
+    fold_spread = {}
+    released = task.coarse_scores(coarse, sizes)
+    for name, values, draws in zip(task.coarse_metrics, released, drawn, strict=True):
+        if name not in task.metrics:
+            continue
+        fold_scores[name] = values
+        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        if len(values) > 1 and spread > np.quantile(
+            np.std(draws, axis=-1, ddof=1), SPREAD_QUANTILE
+        ):
+            fold_spread[name] = spread
+    return fold_scores, fold_spread

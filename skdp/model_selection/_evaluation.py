@@ -1,0 +1,179 @@
+"""Private evaluation of a fitted model: all metrics from one release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from skdp._data._tables import indexable_table, read_numeric_target, read_target
+from skdp.base import PrivateFit, raw_data_policy, terms_of
+from skdp.ledger import PrivacyAccountant
+from skdp.mechanisms._plan import plan_for
+from skdp.model_selection._evaluation_report import EvaluationReport
+from skdp.model_selection._evaluation_task import (
+    NumbersTask,
+    check_labels,
+    check_row_wise,
+    make_task,
+)
+from skdp.utils._callers import check_scored
+from skdp.utils._dask import in_one_run
+from skdp.utils._types import TableLike
+from skdp.utils._units import UnitText
+from skdp.utils._validation import SIZES
+
+
+@in_one_run
+def dp_evaluate(
+    model: BaseEstimator,
+    X: TableLike,
+    y: ArrayLike,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 0.0,
+    metrics: Sequence[str] | None = None,
+    target_bounds: tuple[float, float] | None = None,
+    groups: ArrayLike | None = None,
+    accountant: PrivacyAccountant | None = None,
+    random_state: int | None = None,
+) -> EvaluationReport:
+    """Evaluate a fitted model on private rows, with all metrics from one release.
+
+    For two classes the counts of rows by class and score are released, on a public grid; all
+    metrics and curves are computed from them. For several classes these are the confusion matrix
+    and the calibration of the predicted label, and for regressors the sums of errors and targets.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted classifier or regressor. With `groups` its predictions must not depend on other rows
+        in any bit, which holds for skdp's models and pipelines of them; others are refused.
+    X : array-like of shape (n_samples, n_features)
+        Rows that were not used to fit the model.
+    y : array-like of shape (n_samples,)
+        Labels or targets. Their number is public.
+    epsilon : float, default=1.0
+        Epsilon of the release, positive.
+    delta : float, default=0.0
+        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        smaller.
+    metrics : sequence of str, default=None
+        Metrics to report, by default all. Two classes: "roc_auc", "average_precision", "accuracy",
+        "balanced_accuracy", "precision", "recall", "f1", "brier_score" and "log_loss". Several
+        classes: "accuracy" and "balanced_accuracy", and on request "roc_auc_ovr", whose counts of
+        k classes raise the sensitivity by k. Regressors: "r2", "mean_absolute_error",
+        "mean_squared_error" and "root_mean_squared_error".
+    target_bounds : tuple of (low, high), default=None
+        Public range of a regressor's targets, to which targets and predictions are clipped. None
+        takes that of the model.
+    groups : array-like of shape (n_samples,), default=None
+        Person id of each row. The privacy unit is then the person, however many rows each has,
+        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
+        an accountant with unit="person", or none.
+    accountant : PrivacyAccountant, default=None
+        Charged once, before the first prediction. None charges nothing and protects under
+        "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Returns
+    -------
+    EvaluationReport
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid, or the model cannot be evaluated; nothing was
+        charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed.
+
+    Warns
+    -----
+    RawDataWarning
+        Before the charge, if the model learned from raw rows: the charge does not cover them.
+
+    Notes
+    -----
+    The release is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. The
+    rows that the model was fitted to are covered by its own fit, if that was private. Labels are
+    predicted at a probability of 1/2, or a decision value of 0, unless the model is scikit-learn's
+    `FixedThresholdClassifier` or `TunedThresholdClassifierCV`. The log loss is that of the middle
+    of a score's cell, clipped to 5 nats.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression, dp_evaluate
+    >>> X, y = make_classification(n_samples=5000, n_features=5, random_state=0)
+    >>> model = DPLogisticRegression(delta=1e-6).fit(X[:2500], y[:2500])
+    >>> report = dp_evaluate(model, X[2500:], y[2500:], epsilon=1.0)
+    >>> sorted(report.scores_)[:3]
+    ['accuracy', 'average_precision', 'balanced_accuracy']
+    """
+    report = EvaluationReport(accountant, random_state)
+    check_scored(model, report, lambda: raw_data_policy(terms_of(accountant)))
+    with PrivateFit(report) as fit:
+        task = make_task(model, metrics, target_bounds)
+        X = indexable_table(X)
+        is_regression = isinstance(task, NumbersTask)
+        read = read_numeric_target if is_regression else read_target
+        y = read(model, y, X.shape[0])
+        if not is_regression:
+            check_labels(y, task.classes)
+        n_features = getattr(model, "n_features_in_", None)
+        if n_features is not None and X.shape[1:] != (n_features,):
+            raise ValueError(
+                f"X has shape {X.shape}, but {type(model).__name__} was fitted to {n_features} "
+                "features: pass the columns of its fit"
+            )
+        n_units = fit.read_groups(groups, len(y))
+        if fit.terms.unit == "person":
+            check_row_wise(model)
+
+        def plan_for_unit(guarantee):
+            return task.plan(n_units, guarantee)
+
+        plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
+        source = fit.charge(plan, size=plan.size)
+        evaluation = task.evaluate(plan.run(task.rows(model, X, y), source, **fit.run_params))
+        public = [SIZES, "the model"]
+        public.append("target_bounds" if is_regression else "the label set")
+        publish_evaluation(
+            fit,
+            plan,
+            evaluation,
+            public=tuple(public),
+            sampler=UnitText(lambda unit: f"the scored {unit}s, once"),
+        )
+    return report
+
+
+def publish_evaluation(fit, plan, evaluation, *, fold_scores=None, fold_spread=None, **statement):
+    """Set the attributes of the report of a private evaluation, and its privacy statement.
+
+    Parameters
+    ----------
+    fit : PrivateFit
+    plan : plan
+    evaluation : Evaluation
+    fold_scores : dict of str to ndarray, default=None
+    fold_spread : dict of str to float, default=None
+    **statement
+        Arguments of `PrivateFit.publish`.
+    """
+    fit.publish(
+        plan,
+        **statement,
+        scores_=evaluation.scores,
+        baselines_=evaluation.baselines,
+        _gains=evaluation.gains,
+        confusion_matrix_=evaluation.confusion_matrix,
+        roc_curve_=evaluation.roc_curve,
+        calibration_curve_=evaluation.calibration_curve,
+        fold_scores_=fold_scores or {},
+        fold_spread_=fold_spread or {},
+    )

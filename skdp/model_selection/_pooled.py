@@ -1,0 +1,92 @@
+"""The statistics of all folds of a cross-validation, pooled before noise is added once."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._data._persons import row_weights_of
+from skdp.accounting import Guarantee
+from skdp.model_selection._scores import BoundedScore
+
+# Factor of the coarse statistics of single folds, from which only their spread is computed. The
+# noise of the pooled statistics grows by sqrt(1 + f^2) if it is Gaussian, and by 1 + f if it is
+# Laplace noise. Both are powers of two, so that products with counts are exact.
+FOLD_FACTOR = 0.5
+PURE_FOLD_FACTOR = 0.25
+
+
+@dataclass(frozen=True)
+class PooledStatistics(BoundedScore):
+    """Statistics of the predictions of all folds, in place of a score.
+
+    The released vector is the sum of the folds' statistics, and behind it the coarse statistics of
+    each fold times a factor. Each row is in at most one fold, so that the vector has the
+    sensitivity of the statistics of one table, times a factor for its second part.
+
+    Parameters
+    ----------
+    task : BinaryTask, ClassesTask or NumbersTask
+    guarantee : Guarantee
+        Guarantee for one row or person. Its epsilon determines the grid of scores.
+    fold_sizes : tuple of int
+        Number of rows, or of persons, of each fold.
+    """
+
+    task: object
+    guarantee: Guarantee
+    fold_sizes: tuple
+
+    name = "pooled statistics"
+
+    @property
+    def plan(self):
+        """The plan of the metrics of all folds together."""
+        return self.task.plan(sum(self.fold_sizes), self.guarantee)
+
+    @property
+    def fold_factor(self):
+        """Factor of the statistics of single folds."""
+        return FOLD_FACTOR if self.guarantee.delta > 0.0 else PURE_FOLD_FACTOR
+
+    @property
+    def size(self):
+        """Number of released values."""
+        return self.plan.size + len(self.fold_sizes) * self.task.n_coarse
+
+    @property
+    def sensitivities(self):
+        """The (L1, L2) sensitivities of the released vector."""
+        l1, l2 = self.plan.sensitivities
+        factor = self.fold_factor
+        # Coarse statistics are sums of disjoint entries, or a part, of the statistics, so that a
+        # row changes them by at most as much. Under replace-one both rows are in the same fold,
+        # because folds follow from the index. The relative 2**-40 covers the rounding.
+        rounding = 1.0 + 2.0**-40
+        return l1 * (1.0 + factor) * rounding, l2 * math.hypot(1.0, factor) * rounding
+
+    def check_methods(self, estimator, persons=None):
+        """Do nothing: `make_task` chose metrics that exist for the estimator."""
+
+    def check(self, estimator, classes, persons=None):
+        """Do nothing: `make_task` chose metrics that exist for the estimator."""
+
+    def value(self, estimator, X, y, persons=None):
+        """Return the statistics of one fold, which are not private."""
+        return self.plan.statistics(self.task.rows(estimator, X, y), row_weights_of(persons))
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        """Raise an error: the statistics are a vector, see `sensitivities`."""
+        raise NotImplementedError("pooled statistics have L1 and L2 sensitivities")
+
+    def vector(self, statistics):
+        """Return the vector to release from the statistics of all folds."""
+        coarse = [self.task.coarse(values, self.plan) for values in statistics]
+        pooled = np.sum(statistics, axis=0)
+        return np.concatenate([pooled, self.fold_factor * np.concatenate(coarse)]).astype(float)
+
+    def split(self, noisy):
+        """Return the noisy pooled statistics, and the coarse ones of each fold."""
+        size = self.plan.size
+        coarse = noisy[size:].reshape(len(self.fold_sizes), -1) / self.fold_factor
+        return noisy[:size], coarse
