@@ -72,7 +72,7 @@ class EvaluationDisplay(Display):
         if axes is None:
             import matplotlib.pyplot as plt
 
-            size = (4.6 * len(pictures), 4.2)
+            size = (4.6 * max(len(pictures), 1.5), 4.2)
             _, axes = plt.subplots(1, len(pictures), figsize=size, layout="constrained")
         axes = list(np.ravel(axes))
         if len(axes) != len(pictures):
@@ -143,11 +143,14 @@ class EvaluationDisplay(Display):
                 ends = np.array(interval) / unit
                 ax.plot(ends, [place, place], color="C0", linewidth=width, alpha=0.5)
             ax.plot(score / unit, place, "o", color="C0")
-            ax.annotate(str(score), (score / unit, place), (0, 8), textcoords="offset points")
+            ax.annotate(
+                str(score), (score / unit, place), (0, 8), textcoords="offset points", ha="center"
+            )
         ax.axvline(1.0, color="k", linestyle=":")
         ax.set_yticks(range(len(scores)), [name.replace("_", " ") for name in scores])
+        ax.margins(x=0.2)
         ax.set(ylim=(-0.6, len(scores) - 0.2), title="Metrics")
-        ax.set_xlabel("R²; errors relative to guessing the mean, or to themselves")
+        ax.set_xlabel("R²; errors divided by that of guessing the mean, if it is known")
 
 
 def _bands(ax, curve):

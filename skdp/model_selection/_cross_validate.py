@@ -155,6 +155,7 @@ def dp_cross_validate(
         score = task.score
         plan = plan_runs(task, "scores", Layout.all_on_all(splits))
         run = SearchRun.charge_plan(plan, rows, n_jobs, fit)
+        plan = run.plan
         statistics = [values for values, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(score.vector(statistics), random_state=run.source)
         pooled, coarse = score.split(noisy)

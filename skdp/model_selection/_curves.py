@@ -311,6 +311,7 @@ def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True,
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
         plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
         run = SearchRun.charge_plan(plan, rows, options["n_jobs"], fit)
+        plan = run.plan
         raw = [value for value, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(raw, random_state=run.source)
         if is_curve:

@@ -56,6 +56,9 @@ HELD_OUT_SELECTION_FRACTION = 0.7
 HELD_OUT_SCORES_FRACTION = 0.3
 # Fraction of the whole budget for the noisy scores, if no candidate is chosen.
 ONLY_SCORES_FRACTION = 0.2
+# Fraction of the whole epsilon for the denominators of a score, if they are not declared. They are
+# counts and a variance of all rows, far more precise than a score of one fold.
+DENOMINATORS_FRACTION = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +142,7 @@ class SearchTask(FrozenValue):
             layout=layout,
             runs=self.run_plans(layout, scaled(budget, scale)),
             refits=self.refits(scale),
+            denominators=self.denominators,
             **fields,
         )
 
@@ -151,6 +155,22 @@ class SearchTask(FrozenValue):
         total = self.guarantee
         factor = math.sqrt(fraction) if total.delta > 0.0 else fraction
         return replace(total, epsilon=total.epsilon * factor, delta=total.delta * delta_fraction)
+
+    @cached_property
+    def denominators(self):
+        """Plan of the denominators of the score, which all rows are read for; None without them."""
+        if not self.score.needs_denominators:
+            return None
+        # Without delta, so that it can be composed with every mechanism of the search.
+        total = self.guarantee
+        guarantee = replace(total, epsilon=total.epsilon * DENOMINATORS_FRACTION, delta=0.0)
+        classes = self.candidates[0].pipeline.classes
+        return self.score.plan_denominators(self.shape[0], guarantee, classes)
+
+    @property
+    def denominator_events(self):
+        """List of the event of the denominators, empty without them."""
+        return [] if self.denominators is None else [self.denominators.event]
 
     @property
     def refit_fraction(self):
@@ -192,6 +212,8 @@ class SearchPlan(MechanismPlan):
         Number of noisy scores per release; 1 for random stopping, which releases one per run.
     mean_runs : int or None
         Mean number of runs of random stopping.
+    denominators : DenominatorPlan, default=None
+        Plan of the denominators of the score, which are released before the first fit.
     reserved_delta : float
         Delta that is added to the runs of random stopping, outside of their event.
     """
@@ -207,6 +229,7 @@ class SearchPlan(MechanismPlan):
     released_together: int = 1
     mean_runs: int | None = None
     reserved_delta: float = 0.0
+    denominators: object = None
     by_person = True
 
     @cached_property
@@ -266,14 +289,57 @@ class SearchPlan(MechanismPlan):
         """Stages of the choice and of the noisy scores, without the stages of the model."""
         choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
         stages = (*choice, *stages_of(self.noisy, "noisy scores"))
-        return tuple(replace(stage, reads=SCORED_PART) for stage in stages)
+        stages = tuple(replace(stage, reads=SCORED_PART) for stage in stages)
+        if self.denominators is not None:
+            stages = (*stages_of(self.denominators), *stages)
+        return stages
+
+    def with_denominators(self, y, source, persons=None):
+        """Release the denominators of the score, and return the plan with a score that has them.
+
+        Its mechanisms have the sensitivity of that score, and the same events.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The targets of all rows.
+        source : RandomSource
+        persons : Persons, default=None
+
+        Returns
+        -------
+        SearchPlan
+        """
+        if self.denominators is None:
+            return self
+        released = self.denominators.run(y, source, persons)
+        task = replace(
+            self.task, score=self.task.score.with_denominators(released, self.denominators)
+        )
+        relation = task.guarantee.relation
+        choice = self.choice
+        if self.mean_runs is not None:
+            size = self.layout.splits.test_sizes[0]
+            l1 = l2 = task.score.sensitivity(size, relation)
+        elif self.strategy == "scores":
+            l1, l2 = release_sensitivities(task, self.layout)
+        else:
+            sensitivity, l1, l2 = selection_sensitivities(task, self.layout)
+            choice = replace(choice, sensitivity=sensitivity)
+        is_laplace = isinstance(self.noisy, mechanisms.LaplaceMechanism)
+        noisy = replace(self.noisy, sensitivity=l1 if is_laplace else l2)
+        planned = [mechanism.event for mechanism in (self.choice, self.noisy) if mechanism]
+        if [mechanism.event for mechanism in (choice, noisy) if mechanism] != planned:
+            raise RuntimeError("the mechanisms of the scores differ from the planned ones")
+        return replace(self, task=task, choice=choice, noisy=noisy)
 
     @property
     def releases(self):
         """Number of planned releases; the expected number for random stopping."""
         steps = [len(run.charges) for run in self.runs.values()]
         runs = sum(steps) if self.mean_runs is None else self.mean_runs * max(steps)
-        return runs + (len(self.refits[0].charges) if self.refits else 0) + 1
+        refit = len(self.refits[0].charges) if self.refits else 0
+        return runs + refit + 1 + (self.denominators is not None)
 
 
 def plan_runs(task, strategy, layout):
@@ -323,7 +389,7 @@ def plan_runs(task, strategy, layout):
             events = [fits[run].event for run in runs]
             if is_scored:
                 events += score_events
-            paths.append(events + refit)
+            paths.append(events + refit + task.denominator_events)
         return worst_record_paths(paths)
 
     trained = [pattern for pattern in patterns if pattern.trained]
@@ -363,17 +429,22 @@ def _selection_mechanisms(task, layout, is_shared, scale):
         selection = remaining * HELD_OUT_SELECTION_FRACTION
         scores = remaining * HELD_OUT_SCORES_FRACTION
     monotonic = task.score.monotonic(total.relation)
-    m = len(task.candidates)
-    sensitivity = layout.sensitivity(task.score, total.relation)
+    sensitivity, l1, l2 = selection_sensitivities(task, layout)
     epsilon = total.epsilon * selection
     if total.delta > 0.0:
         # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
         factor = 8.0 if task.selection == "exponential" else 2.0
         epsilon = math.sqrt(factor * selection * task.rho)
     choice = SELECTIONS[task.selection](epsilon * scale, sensitivity, monotonic)
+    return choice, _noise(task, scores, scale, l1=l1, l2=l2)
+
+
+def selection_sensitivities(task, layout):
+    """Return the sensitivity of one candidate's score, and the (L1, L2) ones of all scores."""
+    m = len(task.candidates)
+    sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
     # One row changes the scores of all m candidates; the factor covers rounding.
-    l2_sensitivity = sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
-    return choice, _noise(task, scores, scale, l1=sensitivity * m, l2=l2_sensitivity)
+    return sensitivity, sensitivity * m, sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
 
 
 def _release_mechanism(task, layout, scale):
@@ -382,18 +453,25 @@ def _release_mechanism(task, layout, scale):
         # A row is scored in one fold, so that its sensitivity is that of one table.
         l1, l2 = task.score.sensitivities
         return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
+    l1, l2 = release_sensitivities(task, layout)
+    return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
+
+
+def release_sensitivities(task, layout):
+    """Return the (L1, L2) sensitivities of the scores of all runs."""
     sizes = layout.splits.test_sizes
     relation = task.guarantee.relation
     l1 = 0.0
     l2_squared = 0.0
     for _, test in layout.splits.memberships:
-        changes = [task.score.sensitivity(sizes[s], relation) for _, s in layout.runs if s in test]
+        changes = [
+            task.score.planned_sensitivity(sizes[s], relation) for _, s in layout.runs if s in test
+        ]
         l1 = max(l1, math.fsum(changes))
         l2_squared = max(l2_squared, math.fsum(change * change for change in changes))
     # The factors cover the rounding of the sums.
     l1 *= 1.0 + 2.0**-50
-    l2 = math.sqrt(l2_squared) * (1.0 + 2.0**-50)
-    return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
+    return l1, math.sqrt(l2_squared) * (1.0 + 2.0**-50)
 
 
 def _noise(task, budget_fraction, scale, *, l1, l2):
@@ -423,7 +501,7 @@ def plan_random_stopping(task, layout, mean_runs):
     SearchPlan
     """
     total = task.guarantee
-    sensitivity = task.score.sensitivity(layout.splits.test_sizes[0], total.relation)
+    sensitivity = task.score.planned_sensitivity(layout.splits.test_sizes[0], total.relation)
     runs_delta = total.delta * (0.25 if task.refit else 0.5)
     epsilon = total.epsilon * (1.0 - task.refit_fraction) / 3.0
     # Each run may use the delta, so that it is divided by their mean number.
@@ -437,7 +515,7 @@ def plan_random_stopping(task, layout, mean_runs):
         budget = replace(budget, delta=runs_delta)
 
     def record_path(scale, run, delta):
-        events = [ev.RandomStopping(run, mean_runs, 1.0)]
+        events = [ev.RandomStopping(run, mean_runs, 1.0), *task.denominator_events]
         if task.refit:
             events.append(dominating_event(task.refits(scale)))
         if delta > 0.0:

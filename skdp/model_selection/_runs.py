@@ -165,8 +165,9 @@ class SearchRun(FrozenValue):
         with suppress_fit_output():
             sent = tuple(plan.runs.values()), rows, plan.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])
-        # The order matters: `fit.ledger_entry` is set by `fit.charge`.
-        return cls(plan, rows, n_jobs, fit.charge(plan), fit.ledger_entry)
+        source = fit.charge(plan)
+        plan = plan.with_denominators(rows.y, source, rows.persons)
+        return cls(plan, rows, n_jobs, source, fit.ledger_entry)
 
     @property
     def allow(self):

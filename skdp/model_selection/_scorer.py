@@ -11,8 +11,9 @@ from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
+from skdp.model_selection._evaluation_task import check_labels, check_row_wise, make_task
 from skdp.model_selection._scored_tables import check_scored_labels, check_scored_table
-from skdp.model_selection._scores import BoundedScore, bounded_score
+from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
 from skdp.utils._validation import check_privacy_parameters
 
 
@@ -129,6 +130,8 @@ class DPScorer:
         ) as release:
             n_units = release.read_groups(groups, len(y))
             self.score.check_methods(estimator, **release.run_params)
+            if self.score.needs_denominators:
+                return self._release_ratio(release, estimator, X, y, n_units)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
 
             def plan_release(guarantee):
@@ -138,6 +141,23 @@ class DPScorer:
             source = release.charge(plan)
             value = self.score.value(estimator, X, y, **release.run_params)
             return float(plan.mechanism.release(value, random_state=source))
+
+    def _release_ratio(self, release, estimator, X, y, n_units):
+        """Release a score whose numerator and denominators are private, as `dp_evaluate` does."""
+        bounds = getattr(self.score, "target_bounds", None)
+        task = make_task(estimator, [self.score.name], bounds)
+        if self.score.of_labels:
+            check_labels(y, task.classes)
+        if release.terms.unit == "person":
+            check_row_wise(estimator)
+
+        def plan_release(guarantee):
+            return task.plan(n_units, guarantee)
+
+        plan = plan_for(plan_release, release.make_guarantee(self.epsilon, self.delta))
+        source = release.charge(plan, size=plan.size)
+        released = plan.run(task.rows(estimator, X, y), source, **release.run_params)
+        return float(task.evaluate(released).scores[self.score.name])
 
     def get_metadata_routing(self):
         """Return the metadata request of a call: `groups`, if the privacy unit is a person.
@@ -169,7 +189,7 @@ def make_dp_scorer(
     Parameters
     ----------
     name : str or BoundedScore
-        As in `bounded_score`: "accuracy", "roc_auc", ...
+        As in `bounded_score`: "accuracy", "roc_auc", ...; also "average_precision".
     epsilon : float, default=1.0
         Budget of each call, positive.
     delta : float, default=0.0
@@ -181,7 +201,8 @@ def make_dp_scorer(
         None draws noise from the operating system's cryptographic generator. With an int every
         call draws the same noise, and anyone who knows the int can remove it.
     **parameters
-        Parameters of the score, see `bounded_score`.
+        Parameters of the score, see `bounded_score`. Without `class_counts` or `target_variance`
+        numerator and denominator are released together, as `skdp.dp_evaluate` does.
 
     Returns
     -------
@@ -216,4 +237,8 @@ def make_dp_scorer(
     >>> accountant.epsilon_spent
     6.0
     """
-    return DPScorer(bounded_score(name, **parameters), epsilon, delta, accountant, random_state)
+    if isinstance(name, str) and name == "average_precision" and not parameters:
+        score = AveragePrecision()
+    else:
+        score = bounded_score(name, **parameters)
+    return DPScorer(score, epsilon, delta, accountant, random_state)

@@ -7,25 +7,35 @@ replaced by a null record that adds nothing to the score. The sensitivities are 
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from inspect import signature
 from typing import ClassVar
 
 import numpy as np
 from sklearn.base import is_classifier
+from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.utils import column_or_1d
 
 from skdp._data._labels import category_codes
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp._data._row_wise import row_sums
 from skdp._data._tables import target_array
+from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._randomized_response import categories_array
+from skdp.metrics._plans import CellsPlan, count_cells
+from skdp.stats._moments import MomentsPlan
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked
 
 # Bound on the rounding of two correctly rounded sums of n terms of at most 1, each divided by n;
 # derived in docs/theory/model_selection.md.
 ROUNDING = 2.0**-50
+
+NO_AVERAGE_PRECISION = (
+    "scoring='average_precision' has no bounded sensitivity, even if the class counts are known: "
+    "one row can change the precision at every threshold. Search with 'roc_auc', and release the "
+    "average precision of the chosen model by skdp.dp_evaluate"
+)
 
 
 def _check_counts(class_counts, name):
@@ -61,6 +71,9 @@ class BoundedScore(FrozenValue, ABC):
     methods: ClassVar[tuple[str, ...]] = ("predict",)
     # True if targets are class labels, False if they are numbers.
     of_labels = True
+    # True for a ratio whose denominators are not declared. A search releases them first, with a
+    # small part of its budget, and `with_denominators` returns the score of known sensitivity.
+    needs_denominators: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -97,7 +110,7 @@ class BoundedScore(FrozenValue, ABC):
             raise ValueError(
                 f"the score {self.name!r} needs {expected}, got {type(estimator).__name__}"
             )
-        counts = dict(getattr(self, "class_counts", ()))
+        counts = dict(getattr(self, "class_counts", None) or ())
         if counts and set(counts) != set(np.asarray(classes).tolist()):
             raise ValueError(
                 f"class_counts of the score {self.name!r} must have the labels "
@@ -164,6 +177,22 @@ class BoundedScore(FrozenValue, ABC):
         -------
         float
         """
+
+    def planned_sensitivity(self, n_samples, relation="add_remove"):
+        """Return the sensitivity with which a search is planned.
+
+        Parameters
+        ----------
+        n_samples : int
+        relation : {"add_remove", "replace_one"}, default="add_remove"
+
+        Returns
+        -------
+        float
+            `sensitivity`; 1 if it follows from denominators that are still to be released. The
+            mechanisms are then scaled to the true one, which does not change their events.
+        """
+        return 1.0 if self.needs_denominators else self.sensitivity(n_samples, relation)
 
     def monotonic(self, relation):
         """Return True if a row changes the scores of all estimators in the same direction.
@@ -265,19 +294,76 @@ class ErrorCount(BoundedScore):
         return np.ones(len(sizes))
 
 
+class _ClassCounts:
+    """Mixin of scores whose denominators are the numbers of rows of the classes."""
+
+    @property
+    def needs_denominators(self):
+        """True if the class counts are not declared."""
+        return self.class_counts is None
+
+    def plan_denominators(self, n_units, guarantee, classes):
+        """Return the plan of the class counts, to be released once for a search."""
+        return DenominatorPlan(
+            inner=CellsPlan(sizes=(len(classes),), guarantee=guarantee),
+            guarantee=guarantee,
+            n_units=n_units,
+            classes=classes,
+        )
+
+    def with_denominators(self, released, plan):
+        """Return the score with released class counts, which are public constants from here on."""
+        # A class that is not visible above the noise counts as large as its noise.
+        least = max(plan.inner.mechanism.deviation(len(plan.classes)), 1e-6 * plan.n_units)
+        counts = np.maximum(released, least)
+        return replace(
+            self, class_counts=dict(zip(plan.classes.tolist(), counts.tolist(), strict=True))
+        )
+
+    def _check_known(self):
+        if self.needs_denominators:
+            raise ValueError(
+                f"the score {self.name!r} has no known sensitivity without class counts: pass "
+                "class_counts={label: number of rows, ...} of public numbers. Searches, "
+                "dp_cross_val_score and make_dp_scorer release them if they are not declared"
+            )
+
+
 @dataclass(frozen=True)
-class BalancedAccuracy(Accuracy):
-    """Mean over classes of the number of correct rows divided by the declared number of rows.
+class BalancedAccuracy(_ClassCounts, Accuracy):
+    """Mean over classes of the number of correct rows divided by the number of rows of the class.
 
     Parameters
     ----------
-    class_counts : dict of label to positive number
-        Public; only their ratios are read.
+    class_counts : dict of label to positive number, default=None
+        Public; only their ratios are read. None lets a search release them.
     """
 
-    class_counts: dict = checked(_check_counts)
+    class_counts: dict | None = checked(_check_counts, default=None)
 
     name = "balanced_accuracy"
+    monotonic = _MeanOverRows.monotonic
+
+    def value(self, estimator, X, y, persons=None):
+        if not self.needs_denominators:
+            return super().value(estimator, X, y, persons)
+        labels = column_or_1d(target_array(y))
+        is_right = times_row_weights(
+            _is_correct(estimator, X, labels).astype(float), row_weights_of(persons)
+        )
+        weights = times_row_weights(np.ones(len(labels)), row_weights_of(persons))
+        classes = np.asarray(estimator.classes_)
+        codes = category_codes(labels, classes)
+        recalls = [
+            is_right[codes == c].sum() / weights[codes == c].sum()
+            for c in range(len(classes))
+            if (codes == c).any()
+        ]
+        return float(np.mean(recalls))
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        self._check_known()
+        return super().sensitivity(n_samples, relation)
 
     @property
     def _gains(self):
@@ -336,25 +422,27 @@ class BrierScore(_MeanOverRows):
 
 
 @dataclass(frozen=True)
-class ROCAUC(BoundedScore):
+class ROCAUC(_ClassCounts, BoundedScore):
     """Area under the ROC curve: fraction of pairs of both classes that are ordered correctly.
 
     Parameters
     ----------
-    class_counts : dict of two labels to positive numbers
-        Public; only their ratio is used. The second of the sorted labels is the positive one. The
-        ratio determines the maximal number of scored rows per class: the first rows of each class
-        count. With persons, rows count from the first one on until their weights add up to this
-        number.
+    class_counts : dict of two labels to positive numbers, default=None
+        Public; only their ratio is used. None lets a search release them. The second of the sorted
+        labels is the positive one. The ratio determines the maximal number of scored rows per
+        class: the first rows of each class count. With persons, rows count from the first one on
+        until their weights add up to this number.
     """
 
-    class_counts: dict = checked(_check_counts)
+    class_counts: dict | None = checked(_check_counts, default=None)
 
     name = "roc_auc"
     methods = ("decision_function", "predict_proba")
 
     def __post_init__(self):
         super().__post_init__()
+        if self.class_counts is None:
+            return
         if (n_classes := len(self.class_counts)) != 2:
             raise ValueError(f"class_counts of roc_auc must have two classes, got {n_classes}")
         vars(self).update(class_counts=tuple(sorted(self.class_counts)))
@@ -363,6 +451,9 @@ class ROCAUC(BoundedScore):
         y = column_or_1d(target_array(y))
         scores = _positive_class_scores(estimator, X)
         scores = np.where(np.isnan(scores), -np.inf, scores)
+        if self.needs_denominators:
+            codes = category_codes(y, np.asarray(estimator.classes_))
+            return float(roc_auc_score(codes == 1, scores, sample_weight=row_weights_of(persons)))
         weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
         limits = self._class_limits(n_units(y, persons))
         codes = _class_codes(self.class_counts, y)
@@ -379,7 +470,13 @@ class ROCAUC(BoundedScore):
         twice_ordered = positive_weights * (cumulative[below] + cumulative[not_above])
         return math.fsum(twice_ordered) / (2 * limits[0] * limits[1])
 
+    def check(self, estimator, classes, persons=None):
+        super().check(estimator, classes, persons)
+        if len(classes) != 2:
+            raise ValueError(f"the score 'roc_auc' needs two classes, got {len(classes)}")
+
     def sensitivity(self, n_samples, relation="add_remove"):
+        self._check_known()
         limits = self._class_limits(checks.check_integer(n_samples, "n_samples", 1))
         checks.check_relation(relation)
         if relation == "add_remove":
@@ -389,6 +486,29 @@ class ROCAUC(BoundedScore):
     def _class_limits(self, n_samples):
         """Return the maximal number of scored rows of each class, at least 1."""
         return [max(1, round(fraction * n_samples)) for _, fraction in self.class_counts]
+
+
+@dataclass(frozen=True)
+class AveragePrecision(BoundedScore):
+    """Average precision, which `make_dp_scorer` releases by the counts of `dp_evaluate`.
+
+    It has no bounded sensitivity, even with known class counts, so that searches refuse it.
+    """
+
+    name = "average_precision"
+    methods = ("predict_proba", "decision_function")
+    needs_denominators = True
+
+    def value(self, estimator, X, y, persons=None):
+        y = column_or_1d(target_array(y))
+        codes = category_codes(y, np.asarray(estimator.classes_))
+        scores = _positive_class_scores(estimator, X)
+        return float(
+            average_precision_score(codes == 1, scores, sample_weight=row_weights_of(persons))
+        )
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        raise ValueError(NO_AVERAGE_PRECISION)
 
 
 @dataclass(frozen=True)
@@ -422,28 +542,62 @@ class MeanSquaredError(_MeanOverRows):
 
 @dataclass(frozen=True)
 class R2(MeanSquaredError):
-    """1 minus the mean squared error divided by a public variance of the targets.
+    """1 minus the mean squared error divided by the variance of the targets.
 
     Parameters
     ----------
     target_bounds : tuple of (low, high)
         Public.
     target_variance : float, default=None
-        Public; None uses the variance of a uniform distribution over the bounds. The variance of
-        the scored targets is private, and dividing by it would make the sensitivity unbounded.
+        Public. None lets a search release it. The exact variance of the scored targets is private,
+        and dividing by it would make the sensitivity unbounded.
     """
 
     target_variance: float | None = None
 
     name = "r2"
+    monotonic = _MeanOverRows.monotonic
 
     def __post_init__(self):
         super().__post_init__()
-        low, high = self.target_bounds
-        variance = self.target_variance
-        if variance is None:
-            variance = (high - low) ** 2 / 12.0
-        vars(self).update(target_variance=checks.check_positive(variance, "target_variance"))
+        if self.target_variance is not None:
+            variance = checks.check_positive(self.target_variance, "target_variance")
+            vars(self).update(target_variance=variance)
+
+    @property
+    def needs_denominators(self):
+        """True if the variance of the targets is not declared."""
+        return self.target_variance is None
+
+    def plan_denominators(self, n_units, guarantee, classes=None):
+        """Return the plan of the targets' variance, to be released once for a search."""
+        low, high = (np.array([bound]) for bound in self.target_bounds)
+        inner = MomentsPlan(n_rows=n_units, low=low, high=high, guarantee=guarantee, n_moments=2)
+        return DenominatorPlan(inner=inner, guarantee=guarantee, n_units=n_units, classes=None)
+
+    def with_denominators(self, released, plan):
+        """Return the score with a released variance, which is a public constant from here on."""
+        return replace(self, target_variance=released)
+
+    def value(self, estimator, X, y, persons=None):
+        if not self.needs_denominators:
+            return super().value(estimator, X, y, persons)
+        with np.errstate(all="ignore"):
+            targets = np.clip(np.asarray(column_or_1d(target_array(y)), float), *self.target_bounds)
+        weights = times_row_weights(np.ones(len(targets)), row_weights_of(persons))
+        mean = np.average(targets, weights=weights)
+        variance = np.average(np.square(targets - mean), weights=weights)
+        loss = -MeanSquaredError(self.target_bounds).value(estimator, X, y, persons)
+        return 1.0 - loss / variance if variance > 0.0 else float(loss == 0.0)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        if self.needs_denominators:
+            raise ValueError(
+                "the score 'r2' has no known sensitivity without target_variance: pass a public "
+                "one. Searches, dp_cross_val_score and make_dp_scorer release it if it is not "
+                "declared"
+            )
+        return super().sensitivity(n_samples, relation)
 
     @property
     def _mean_sensitivity(self):
@@ -451,6 +605,42 @@ class R2(MeanSquaredError):
 
     def _score_of_mean(self, loss):
         return 1.0 - loss / self.target_variance
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenominatorPlan(MechanismPlan):
+    """Plan of the denominators of a score: class counts, or the variance of the targets.
+
+    Parameters
+    ----------
+    inner : CellsPlan or MomentsPlan
+    guarantee : Guarantee
+    n_units : int
+    classes : ndarray or None
+    """
+
+    inner: object
+    guarantee: object
+    n_units: int
+    classes: object
+
+    released_name = "denominators of the score"
+    by_person = True
+
+    @property
+    def mechanism(self):
+        """The mechanism that is charged."""
+        return self.inner.mechanism
+
+    def run(self, y, source, persons=None):
+        """Return noisy class counts, or the noisy variance."""
+        if self.classes is None:
+            targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
+            _, variances = self.inner.run(targets, source, persons)
+            return float(variances[0])
+        codes = category_codes(y, self.classes)
+        counts = count_cells([codes], self.inner.sizes, row_weights_of(persons))
+        return self.mechanism.release(counts, random_state=source).astype(np.float64)
 
 
 CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
@@ -471,7 +661,9 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
         Public parameters of the score: `class_counts` (dict from label to number of rows, of
         which only the ratios are used) for "balanced_accuracy" and "roc_auc", `bound` (default
         5.0 nats) for "neg_log_loss", `target_bounds` for "neg_mean_squared_error" and "r2", and
-        `target_variance` (default that of a uniform distribution over the bounds) for "r2".
+        `target_variance` for "r2". Class counts and the variance are the denominators of their
+        scores. If they are not declared, a search releases them once, from a small part of its
+        budget.
 
     Returns
     -------
@@ -491,6 +683,8 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
     """
     if isinstance(name, BoundedScore) and not parameters:
         return name
+    if name == "average_precision":
+        raise ValueError(NO_AVERAGE_PRECISION)
     if not isinstance(name, str) or name not in SCORES:
         available = ", ".join(map(repr, SCORES))
         raise ValueError(

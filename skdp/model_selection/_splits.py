@@ -195,7 +195,7 @@ class Layout(FrozenValue):
         for splits in set(self.candidate_splits):
             changes = {}
             for s, weight in zip(splits, score.weights(sizes[list(splits)]), strict=True):
-                changes[s] = weight * score.sensitivity(int(sizes[s]), relation)
+                changes[s] = weight * score.planned_sensitivity(int(sizes[s]), relation)
             for _, test in self.splits.memberships:
                 largest = max(largest, math.fsum(changes.get(s, 0.0) for s in test))
         # Scores of several splits are added in floating point: the factor covers the rounding.
