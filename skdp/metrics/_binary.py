@@ -60,9 +60,8 @@ def average_precision_range(counts):
     def mean_precision(n_false):
         # The mean of t / (t + n_false) as the number t of true positives grows through the cell.
         start = true_before + n_false
-        with np.errstate(all="ignore"):
-            growth = np.log1p(positives / start)
-        return positives - np.where(start > 0.0, n_false * growth, 0.0)
+        growth = np.log1p(positives / np.where(start > 0.0, start, 1.0))
+        return positives - n_false * np.where(start > 0.0, growth, 0.0)
 
     worst = mean_precision(false_before + negatives).sum() / total
     best = mean_precision(false_before).sum() / total

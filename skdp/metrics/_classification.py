@@ -739,8 +739,8 @@ def dp_log_loss(
     True
     """
     bound = check_positive(bound, "bound")
-    classes, codes = read_codes(y_true, classes)
-    probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(classes))
+    labels, codes = read_codes(y_true, classes)
+    probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
 
     def make_plan(n_units, guarantee):
         return LossPlan(
@@ -830,9 +830,9 @@ def dp_brier_score(
     >>> bool(score.noise_std < 0.01)
     True
     """
-    classes, codes = read_codes(y_true, classes)
-    probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(classes))
-    bound = 1.0 if len(classes) == 2 else 2.0
+    labels, codes = read_codes(y_true, classes)
+    probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
+    bound = 1.0 if len(labels) == 2 else 2.0
 
     def make_plan(n_units, guarantee):
         return LossPlan(

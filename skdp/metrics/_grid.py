@@ -55,7 +55,7 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     thresholds : tuple of float, default=()
         Probabilities that must be edges. The nearest edge is moved to each.
     n_bins : int, default=8
-        Number of equal bins of the calibration curve, whose edges are moved to likewise.
+        Number of equal bins of the calibration curve; the nearest edge is moved to each of theirs.
 
     Returns
     -------

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from skdp._data._errors import check_finite, check_no_label_is_missing
-from skdp._data._lengths import check_lengths, computed_column
+from skdp._data._lengths import computed_column
 from skdp._data._tables import number_array, target_array
 from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_classes
@@ -15,11 +15,16 @@ def read_labels(y, name, n_rows=None):
     y = column_or_1d(target_array(computed_column(y)))
     check_no_label_is_missing(y)
     check_finite(y, name)
-    if n_rows is not None:
-        check_lengths(n_rows, **{name: y})
-    if not len(y):
-        raise ValueError(f"{name} must have at least one row, got none")
+    _check_length(y, name, n_rows)
     return y
+
+
+def _check_length(values, name, n_rows):
+    """Raise `ValueError` unless there is one value per row, and at least one."""
+    if n_rows is not None and len(values) != n_rows:
+        raise ValueError(f"{name} has {len(values)} rows, but y_true has {n_rows}")
+    if not len(values):
+        raise ValueError(f"{name} must have at least one row, got none")
 
 
 def read_codes(y_true, classes):
@@ -55,10 +60,7 @@ def read_numbers(y, name, n_rows=None):
     """Return numbers as a float64 vector."""
     values = column_or_1d(np.asarray(number_array(computed_column(y)), dtype=np.float64))
     check_finite(values, name)
-    if n_rows is not None:
-        check_lengths(n_rows, **{name: values})
-    if not len(values):
-        raise ValueError(f"{name} must have at least one row, got none")
+    _check_length(values, name, n_rows)
     return values
 
 
@@ -73,7 +75,7 @@ def read_scores(y_score, name, n_rows):
             f"two columns of probabilities, got shape {values.shape}"
         )
     check_finite(values, name)
-    check_lengths(n_rows, **{name: values})
+    _check_length(values, name, n_rows)
     return values
 
 
@@ -90,7 +92,7 @@ def read_probabilities(y_prob, name, n_rows, n_classes):
             f"{name} must have one column per class, here {n_classes}, got shape {values.shape}"
         )
     check_finite(values, name)
-    check_lengths(n_rows, **{name: values[:, 0]})
+    _check_length(values, name, n_rows)
     return np.clip(values, 0.0, 1.0)
 
 

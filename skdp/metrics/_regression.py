@@ -97,18 +97,18 @@ def dp_r2_score(
     >>> bool(abs(score - 0.88) < 0.05)
     True
     """
-    target_bounds = check_target_bounds(target_bounds)
-    y_true = read_numbers(y_true, "y_true")
-    y_pred = read_numbers(y_pred, "y_pred", len(y_true))
+    bounds = check_target_bounds(target_bounds)
+    targets = read_numbers(y_true, "y_true")
+    predictions = read_numbers(y_pred, "y_pred", len(targets))
 
     def make_plan(n_units, guarantee):
-        return NumbersPlan(n_units=n_units, guarantee=guarantee, target_bounds=target_bounds)
+        return NumbersPlan(n_units=n_units, guarantee=guarantee, target_bounds=bounds)
 
     sums = release_metric(
         "dp_r2_score",
-        len(y_true),
+        len(targets),
         make_plan,
-        (y_true, y_pred),
+        (targets, predictions),
         epsilon=epsilon,
         delta=delta,
         groups=groups,

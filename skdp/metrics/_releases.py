@@ -239,7 +239,7 @@ class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
         codes = np.asarray(codes, dtype=np.int64)
         cells = [codes * self.n_classes + predicted]
         if self.has_probabilities:
-            # The probability of the predicted label, each row by itself; NaN is in the first bin.
+            # The probability of the predicted label, row by row; NaN is in the first bin.
             top = probabilities[np.arange(len(codes)), predicted]
             inner = np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS
             bins = score_cells(top, inner)

@@ -118,19 +118,8 @@ def dp_evaluate(
     check_scored(model, report, lambda: raw_data_policy(terms_of(accountant)))
     with PrivateFit(report) as fit:
         task = make_task(model, metrics, target_bounds)
-        X = indexable_table(X)
-        is_regression = isinstance(task, NumbersTask)
-        read = read_numeric_target if is_regression else read_target
-        y = read(model, y, X.shape[0])
-        if not is_regression:
-            check_labels(y, task.classes)
-        n_features = getattr(model, "n_features_in_", None)
-        if n_features is not None and X.shape[1:] != (n_features,):
-            raise ValueError(
-                f"X has shape {X.shape}, but {type(model).__name__} was fitted to {n_features} "
-                "features: pass the columns of its fit"
-            )
-        n_units = fit.read_groups(groups, len(y))
+        table, targets = _read_rows(model, X, y, task)
+        n_units = fit.read_groups(groups, len(targets))
         if fit.terms.unit == "person":
             check_row_wise(model)
 
@@ -139,17 +128,33 @@ def dp_evaluate(
 
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
         source = fit.charge(plan, size=plan.size)
-        evaluation = task.evaluate(plan.run(task.rows(model, X, y), source, **fit.run_params))
-        public = [SIZES, "the model"]
-        public.append("target_bounds" if is_regression else "the label set")
+        rows = task.rows(model, table, targets)
+        known = "target_bounds" if isinstance(task, NumbersTask) else "the label set"
         publish_evaluation(
             fit,
             plan,
-            evaluation,
-            public=tuple(public),
+            task.evaluate(plan.run(rows, source, **fit.run_params)),
+            public=(SIZES, "the model", known),
             sampler=UnitText(lambda unit: f"the scored {unit}s, once"),
         )
     return report
+
+
+def _read_rows(model, X, y, task):
+    """Return the table and the targets after checking them; nothing is computed from values."""
+    X = indexable_table(X)
+    if isinstance(task, NumbersTask):
+        y = read_numeric_target(model, y, X.shape[0])
+    else:
+        y = read_target(model, y, X.shape[0])
+        check_labels(y, task.classes)
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is not None and X.shape[1:] != (n_features,):
+        raise ValueError(
+            f"X has shape {X.shape}, but {type(model).__name__} was fitted to {n_features} "
+            "features: pass the columns of its fit"
+        )
+    return X, y
 
 
 def publish_evaluation(fit, plan, evaluation, *, fold_scores=None, fold_spread=None, **statement):

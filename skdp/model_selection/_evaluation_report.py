@@ -75,6 +75,8 @@ class EvaluationReport(PrintedDocument):
     True
     """
 
+    scores_: dict[str, NoisyScore]
+
     def __init__(
         self,
         accountant: PrivacyAccountant | None,

@@ -1,4 +1,4 @@
-"""What is released about a model's predictions: the plan, the rows it reads and the metrics."""
+"""Evaluation of a model: the plan of its release, the rows that it reads, and the metrics."""
 
 import math
 from dataclasses import dataclass

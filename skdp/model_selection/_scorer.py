@@ -238,7 +238,7 @@ def make_dp_scorer(
     6.0
     """
     if isinstance(name, str) and name == "average_precision" and not parameters:
-        score = AveragePrecision()
+        score: BoundedScore = AveragePrecision()
     else:
         score = bounded_score(name, **parameters)
     return DPScorer(score, epsilon, delta, accountant, random_state)

@@ -71,9 +71,6 @@ class BoundedScore(FrozenValue, ABC):
     methods: ClassVar[tuple[str, ...]] = ("predict",)
     # True if targets are class labels, False if they are numbers.
     of_labels = True
-    # True for a ratio whose denominators are not declared. A search releases them first, with a
-    # small part of its budget, and `with_denominators` returns the score of known sensitivity.
-    needs_denominators: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options):
         super().__init_subclass__(**options)
@@ -177,6 +174,15 @@ class BoundedScore(FrozenValue, ABC):
         -------
         float
         """
+
+    @property
+    def needs_denominators(self):
+        """True for a ratio whose denominators are not declared.
+
+        A search releases them first, with a small part of its budget, and `with_denominators`
+        returns the score of known sensitivity.
+        """
+        return False
 
     def planned_sensitivity(self, n_samples, relation="add_remove"):
         """Return the sensitivity with which a search is planned.
@@ -497,7 +503,11 @@ class AveragePrecision(BoundedScore):
 
     name = "average_precision"
     methods = ("predict_proba", "decision_function")
-    needs_denominators = True
+
+    @property
+    def needs_denominators(self):
+        """True: `make_dp_scorer` releases all counts."""
+        return True
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))

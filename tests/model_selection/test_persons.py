@@ -178,7 +178,7 @@ SCORES = {
     "log loss": (bounded_score("neg_log_loss", bound=3.0), Voter()),
     "Brier": (bounded_score("neg_brier_score"), Voter()),
     "AUC": (bounded_score("roc_auc", class_counts={0: 1, 1: 1}), Voter()),
-    "R2": (bounded_score("r2", target_bounds=(0.0, 1.0)), Guess()),
+    "R2": (bounded_score("r2", target_bounds=(0.0, 1.0), target_variance=1 / 12), Guess()),
 }
 KINDS = ((0.0, 0), (0.0, 1), (1.0, 0), (1.0, 1))
 
