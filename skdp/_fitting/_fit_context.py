@@ -123,7 +123,8 @@ class PrivateFit(PrivateRelease):
     Parameters
     ----------
     estimator : estimator
-        It has the parameters `accountant` and `random_state`.
+        It has the parameters `accountant` and `random_state`. The ledger names it by its class, or
+        by an attribute `_release_label`.
     progress : FitProgress, default=None
         Reports the progress of the fit; None reports nothing.
 
@@ -140,7 +141,7 @@ class PrivateFit(PrivateRelease):
 
     def __init__(self, estimator, progress=None):
         super().__init__(
-            label=type(estimator).__name__,
+            label=getattr(estimator, "_release_label", type(estimator).__name__),
             accountant=estimator.accountant,
             random_state=estimator.random_state,
         )

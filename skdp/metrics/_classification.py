@@ -7,6 +7,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._data._dask import in_one_run
+from skdp._data._row_wise import row_sums
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics._counts import confusion_value
 from skdp.metrics._grid import check_score_bounds
@@ -19,8 +21,6 @@ from skdp.metrics._read import (
 )
 from skdp.metrics._releases import BinaryPlan, LossPlan, MatrixPlan, pairs_of_codes, release_metric
 from skdp.metrics._values import NoisyConfusionMatrix, NoisyCurve, NoisyScore
-from skdp.utils._dask import in_one_run
-from skdp.utils._row_wise import row_sums
 from skdp.utils._validation import check_integer, check_positive
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp._data._sums import project_on_simplex
 from skdp.metrics._bootstrap import Errors, draw_counts, draw_noise
 from skdp.metrics._values import NoisyConfusionMatrix, NoisyScore
-from skdp.utils._sums import project_on_simplex
 from skdp.utils._values import FrozenValue
 
 # A denominator of fewer standard deviations of its noise may be 0.

@@ -3,11 +3,11 @@
 import numpy as np
 from sklearn.utils import column_or_1d
 
+from skdp._data._classes import check_classes
 from skdp._data._errors import check_finite, check_no_label_is_missing
+from skdp._data._labels import category_codes
 from skdp._data._lengths import computed_column
 from skdp._data._tables import number_array, target_array
-from skdp.utils._labels import category_codes
-from skdp.utils._validation import check_classes
 
 
 def read_labels(y, name, n_rows=None):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
+from skdp._data._dask import in_one_run
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics._read import read_numbers
 from skdp.metrics._releases import LossPlan, NumbersPlan, release_metric
 from skdp.metrics._sums import regression_values
 from skdp.metrics._values import NoisyScore
-from skdp.utils._dask import in_one_run
 from skdp.utils._validation import check_target_bounds
 
 

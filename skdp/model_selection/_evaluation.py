@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
+from skdp._fitting._callers import check_scored
 from skdp.base import PrivateFit, raw_data_policy, terms_of
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for
@@ -18,8 +20,6 @@ from skdp.model_selection._evaluation_task import (
     check_row_wise,
     make_task,
 )
-from skdp.utils._callers import check_scored
-from skdp.utils._dask import in_one_run
 from skdp.utils._types import TableLike
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES

@@ -12,6 +12,7 @@ from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClas
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import column_or_1d
 
+from skdp._data._labels import category_codes
 from skdp.metrics._binary import confusion
 from skdp.metrics._counts import (
     accuracy,
@@ -27,7 +28,6 @@ from skdp.metrics._plans import REGRESSION_FACTORS
 from skdp.metrics._releases import BinaryPlan, MulticlassPlan, NumbersPlan
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._known import accepted_entry
-from skdp.utils._labels import category_codes
 from skdp.utils._validation import check_target_bounds, is_auto
 from skdp.utils._values import FrozenValue
 
