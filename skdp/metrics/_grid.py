@@ -23,7 +23,7 @@ MAX_LOGIT = 8.0
 CELLS_FACTOR = 1.75
 CELLS_EXPONENT = 0.4
 MIN_CELLS = 16
-MAX_CELLS = 1024
+MAX_CELLS = 512
 # Number of halvings after which an edge is known to the precision of a double.
 BISECTIONS = 60
 # Number of bins of the calibration curve in reports; their edges are edges of every grid.

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class PooledStatistics(BoundedScore):
 
     name = "pooled statistics"
 
-    @property
+    @cached_property
     def plan(self):
         """The plan of the metrics of all folds together."""
         return self.task.plan(sum(self.fold_sizes), self.guarantee)
