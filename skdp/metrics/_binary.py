@@ -22,16 +22,22 @@ MAX_LOG_LOSS = 5.0
 
 
 def roc_auc(counts):
-    """Return the area under the ROC curve; rows of both classes in one cell count as ties."""
+    """Return the area under the ROC curve, with densities that are linear within each cell.
+
+    If rows of both classes in one cell counted as ties, the area would be too small by about
+    1 / n_cells^2, since scores rise with the fraction of positives within cells, too. For linear
+    densities with slopes s and t, relative to their means, a positive has the higher score with
+    probability 1/2 + (s - t) / 12. The slopes are half the differences to the next cells, so that
+    the correction is a sum of products of counts with independent noise. It is at most half of the
+    sum of products of both counts of a cell: the bound on the error of ties.
+    """
     negatives, positives = counts[..., 0, :], counts[..., 1, :]
     below = np.cumsum(negatives, axis=-1) - negatives / 2
-    return ratio((positives * below).sum(axis=-1), positives.sum(-1) * negatives.sum(-1))
-
-
-def roc_auc_slack(counts):
-    """Return the bound on the error of the area from the width of the cells: half of sum p q."""
-    fractions = counts / np.maximum(counts.sum(axis=-1, keepdims=True), 1e-300)
-    return float(0.5 * (fractions[0] * fractions[1]).sum())
+    ties = (positives * below).sum(axis=-1)
+    shifts = negatives[..., :-1] * positives[..., 1:] - negatives[..., 1:] * positives[..., :-1]
+    bound = 0.5 * (np.maximum(negatives, 0.0) * np.maximum(positives, 0.0)).sum(axis=-1)
+    ordered = ties + np.clip(shifts.sum(axis=-1) / 12.0, -bound, bound)
+    return ratio(ordered, positives.sum(-1) * negatives.sum(-1))
 
 
 def average_precision(counts):

@@ -340,8 +340,9 @@ def dp_roc_auc_score(
 
     The counts of rows by class and score are released, on a public grid of cells whose number
     follows from the number of rows and epsilon. One row is in one cell.
-    Rows of both classes in one cell count as ties, which changes the area by at most half of the
-    sum over cells of the product of the classes' fractions in it.
+    Within a cell the densities of both classes count as linear. For rows in any order the area
+    would differ from that of ties in each cell by at most half of the sum over cells of the product
+    of the classes' fractions in it.
 
     Parameters
     ----------

@@ -8,6 +8,8 @@ from skdp.utils._documents import PrintedDocument, Section
 
 # Half the width of a noise interval from which a metric with a range of 1 counts as not known.
 MAX_HALF_WIDTH = 0.05
+# Half the width of a 95 % interval of a normal distribution, in standard deviations.
+NORMAL_QUANTILE = 1.96
 # Metrics of which smaller values are better.
 LOSSES = (
     "brier_score",
@@ -173,7 +175,11 @@ class EvaluationReport(PrintedDocument):
         """Yield remarks on what the noise leaves open."""
         for name, score in self.scores_.items():
             low, high = score.noise_interval
-            if name in FRACTIONS and not high - low <= 2.0 * MAX_HALF_WIDTH:
+            width = high - low
+            if name == "average_precision":
+                # Its interval contains the bound of the grid, too.
+                width = min(width, 2.0 * NORMAL_QUANTILE * score.noise_std)
+            if name in FRACTIONS and not width <= 2.0 * MAX_HALF_WIDTH:
                 yield (
                     f"{name} is not known: the noise alone leaves it between {_number(low)} and "
                     f"{_number(high)}. Use a larger epsilon or more rows"

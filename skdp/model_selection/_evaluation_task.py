@@ -26,6 +26,7 @@ from skdp.metrics._counts import (
 from skdp.metrics._multiclass import one_against_rest_auc
 from skdp.metrics._plans import REGRESSION_FACTORS
 from skdp.metrics._releases import BinaryPlan, MulticlassPlan, NumbersPlan
+from skdp.pipeline._checked_fits import SplitColumnTransformer, SplitFeatureUnion, SplitPipeline
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._known import accepted_entry
 from skdp.utils._validation import check_target_bounds, is_auto
@@ -447,11 +448,11 @@ class _Parts(FrozenValue):
         kind = type(model)
         if kind is FrozenEstimator:
             return (model.estimator,)
-        if kind is Pipeline:
+        if kind in (Pipeline, SplitPipeline):
             return tuple(step for _, step in model.steps)
-        if kind is FeatureUnion:
+        if kind in (FeatureUnion, SplitFeatureUnion):
             return tuple(step for _, step in model.transformer_list)
-        if kind is ColumnTransformer:
+        if kind in (ColumnTransformer, SplitColumnTransformer):
             steps = getattr(model, "transformers_", model.transformers)
             return tuple(step[1] for step in steps)
         if kind in (FixedThresholdClassifier, TunedThresholdClassifierCV):

@@ -619,10 +619,54 @@ MUTATIONS = [
     Mutation(
         "noise-of-one-score-for-all",
         "model_selection._plans",
-        "_selection_mechanisms",
+        "selection_sensitivities",
         rules.put_for("sensitivity * m", "sensitivity"),
         ("model_selection/test_plans.py::test_one_row_is_hidden_in_the_scores_of_all_candidates",),
         "a row changes the scores of all candidates",
+    ),
+    Mutation(
+        "metrics-with-half-the-noise",
+        "metrics._plans",
+        "SumsPlan.mechanism",
+        rules.put_for("LaplaceMechanism(epsilon, l1)", "LaplaceMechanism(epsilon, 0.5 * l1)"),
+        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        "epsilon is twice the claim",
+    ),
+    Mutation(
+        "cells-of-a-replaced-row",
+        "metrics._plans",
+        "CellsPlan.l1_sensitivity",
+        rules.put_for(
+            "self.guarantee.neighbors.sensitivity_factor * len(self.sizes)", "len(self.sizes)"
+        ),
+        (
+            "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
+        ),
+        "relation ignored",
+    ),
+    Mutation(
+        "metrics-without-noise",
+        "metrics._releases",
+        "_RunsInTwoSteps.release",
+        rules.put_for("self.mechanism.release(statistics, random_state=source)", "statistics"),
+        ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
+        "noise left out",
+    ),
+    Mutation(
+        "folds-beside-pooled-counts",
+        "model_selection._pooled",
+        "PooledStatistics.sensitivities",
+        rules.put_for("l1 * (1.0 + factor) * rounding", "l1 * rounding"),
+        ("model_selection/test_evaluation.py::test_sensitivity_of_pooled_folds_by_brute_force",),
+        "the counts of single folds are not in the sensitivity",
+    ),
+    Mutation(
+        "denominators-for-free",
+        "model_selection._plans",
+        "SearchTask.denominator_events",
+        rules.put_for("[self.denominators.event]", "[]"),
+        ("model_selection/test_evaluation.py::test_every_record_path_pays_for_the_denominators",),
+        "class counts are released without a charge",
     ),
     Mutation(
         "the-best-by-raw-scores",

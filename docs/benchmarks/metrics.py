@@ -1,0 +1,213 @@
+"""Errors and coverage of private metrics (skdp.metrics, dp_evaluate).
+
+python docs/benchmarks/metrics.py errors      mean absolute errors over 200 subsamples of 5,000 rows
+python docs/benchmarks/metrics.py coverage    coverage of both intervals in 2,000 runs (30 minutes)
+python docs/benchmarks/metrics.py coverage --runs 200
+
+The files are those of `_tables.py`, in the folder that SKDP_DATA names. Epsilon is .5 and delta 0
+for neighbors under add/remove, as one charge for all metrics of a table.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from _tables import load, read_rows
+from sklearn import metrics as sk
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdp.accounting import Guarantee, Neighbors
+from skdp.metrics._counts import accuracy, balanced_accuracy
+from skdp.metrics._releases import BinaryPlan, NumbersPlan
+from skdp.noise import RandomSource
+
+EPSILON = 0.5
+N_ROWS = 5_000
+N_SUBSAMPLES = 200
+N_BINS = 8
+TARGET_BOUNDS = (0.0, 500_001.0)
+
+
+def scores_of_adult():
+    """Return labels and probabilities of a logistic regression on Adult's test rows."""
+    X, y, X_test, y_test = load("adult", bins=True)
+    model = LogisticRegression(C=100, max_iter=500).fit(X, y)
+    return y_test, model.predict_proba(X_test)[:, 1]
+
+
+def simulated_scores(rate, n_rows, rng, separation=1.5):
+    """Return labels and calibrated probabilities, for a public rate of positives."""
+    y = (rng.random(n_rows) < rate).astype(int)
+    values = rng.normal(size=n_rows) + separation * y
+    logits = np.log(rate / (1.0 - rate)) + separation * values - separation**2 / 2
+    return y, 1.0 / (1.0 + np.exp(-logits))
+
+
+def california():
+    """Return targets and predictions of a linear model on rows that it was not fitted to."""
+    rows = read_rows("california_housing")
+    names = [name for name in rows[0] if name not in ("target", "ocean_proximity")]
+    X = np.array([[float(row[name] or 0.0) for name in names] for row in rows])
+    y = np.array([float(row["target"]) for row in rows])
+    order = np.random.default_rng(0).permutation(len(y))
+    X, y = X[order], y[order]
+    model = LinearRegression().fit(X[:8000], y[:8000])
+    return y[8000:], model.predict(X[8000:])
+
+
+def released_cells(y, scores):
+    """Return the released cells of a table."""
+    guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove"))
+    plan = BinaryPlan.on_grid(len(y), guarantee, np.array([0, 1]), (0.0, 1.0))
+    return plan.run((y, scores), RandomSource())
+
+
+def released_sums(y, predicted):
+    """Return the released sums of a table of numbers."""
+    guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove"))
+    plan = NumbersPlan(n_units=len(y), guarantee=guarantee, target_bounds=TARGET_BOUNDS)
+    return plan.run((y, predicted), RandomSource())
+
+
+def raw_calibration(y, scores):
+    """Return the fraction of positives of each bin, NaN for empty ones."""
+    bins = np.clip(np.ceil(scores * N_BINS) - 1, 0, N_BINS - 1).astype(int)
+    totals = np.bincount(bins, minlength=N_BINS)
+    return np.bincount(bins, y, N_BINS) / np.where(totals > 0, totals, np.nan)
+
+
+def print_errors():
+    """Print mean absolute errors against the raw rows."""
+    rng = np.random.default_rng(0)
+    tables = {
+        "Adult (test rows)": scores_of_adult(),
+        "simulated, 10 % positive": simulated_scores(0.1, 200_000, rng),
+        "simulated, 1 % positive": simulated_scores(0.01, 200_000, rng),
+    }
+    print("| table | AUC | average precision | accuracy | Brier | calibration | AUC known to |")
+    print("|---|---|---|---|---|---|---|")
+    for name, (labels, probabilities) in tables.items():
+        errors = []
+        widths = []
+        for _ in range(N_SUBSAMPLES):
+            rows = rng.choice(len(labels), N_ROWS, replace=False)
+            y, scores = labels[rows], probabilities[rows]
+            cells = released_cells(y, scores)
+            area = cells.roc_auc()
+            curve = cells.calibration_curve(N_BINS)
+            widths.append(np.ptp(area.noise_interval) / 2)
+            errors.append(
+                (
+                    area - sk.roc_auc_score(y, scores),
+                    cells.average_precision() - sk.average_precision_score(y, scores),
+                    cells.at_threshold.score("accuracy", accuracy) - np.mean((scores > 0.5) == y),
+                    cells.brier_score() - sk.brier_score_loss(y, scores),
+                    np.nanmean(np.abs(curve.y - raw_calibration(y, scores))),
+                )
+            )
+        means = np.abs(errors).mean(axis=0)
+        figures = " | ".join(f"{value:.4f}" for value in means)
+        print(f"| {name} | {figures} | ± {np.mean(widths):.3f} |", flush=True)
+    targets, predictions = california()
+    errors = []
+    for _ in range(N_SUBSAMPLES):
+        rows = rng.choice(len(targets), N_ROWS, replace=False)
+        y = np.clip(targets[rows], *TARGET_BOUNDS)
+        predicted = np.clip(predictions[rows], *TARGET_BOUNDS)
+        sums = released_sums(y, predicted)
+        errors.append(
+            (
+                sums.r2() - sk.r2_score(y, predicted),
+                sums.root_mean_squared_error() / sk.root_mean_squared_error(y, predicted) - 1,
+                sums.mean_absolute_error() / sk.mean_absolute_error(y, predicted) - 1,
+            )
+        )
+    r2, rmse, mae = np.abs(errors).mean(axis=0)
+    print(f"\ncalifornia_housing: R2 {r2:.4f}, RMSE {rmse:.2%}, MAE {mae:.2%} of their values")
+
+
+def print_coverage(n_runs, n_rows=10_000):
+    """Print the fraction of runs in which each interval contains the truth."""
+    print("| positives | metric | noise | noise and sampling |")
+    print("|---|---|---|---|")
+    for rate in (0.5, 0.01):
+        rng = np.random.default_rng(1)
+        labels, probabilities = simulated_scores(rate, 4_000_000, rng)
+        truth = raw_metrics(labels, probabilities)
+        hits = {name: np.zeros(2) for name in truth}
+        for _ in range(n_runs):
+            rows = rng.integers(0, len(labels), n_rows)
+            y, scores = labels[rows], probabilities[rows]
+            raw = raw_metrics(y, scores)
+            cells = released_cells(y, scores)
+            matrix = cells.at_threshold
+            released = {
+                "AUC": cells.roc_auc(),
+                "average precision": cells.average_precision(),
+                "accuracy": matrix.score("accuracy", accuracy),
+                "balanced accuracy": matrix.score("balanced_accuracy", balanced_accuracy),
+                "Brier": cells.brier_score(),
+            }
+            for name, score in released.items():
+                low, high = score.noise_interval
+                hits[name][0] += low <= raw[name] <= high
+                low, high = score.interval
+                hits[name][1] += low <= truth[name] <= high
+        for name, counts in hits.items():
+            noise, both = counts / n_runs
+            print(f"| {rate:.0%} | {name} | {noise:.1%} | {both:.1%} |", flush=True)
+    targets, predictions = california()
+    truth = raw_numbers(targets, predictions)
+    hits = {name: np.zeros(2) for name in truth}
+    rng = np.random.default_rng(2)
+    for _ in range(n_runs):
+        rows = rng.integers(0, len(targets), n_rows)
+        sums = released_sums(targets[rows], predictions[rows])
+        raw = raw_numbers(targets[rows], predictions[rows])
+        released = {
+            "R2": sums.r2(),
+            "RMSE": sums.root_mean_squared_error(),
+            "MAE": sums.mean_absolute_error(),
+        }
+        for name, score in released.items():
+            low, high = score.noise_interval
+            hits[name][0] += low <= raw[name] <= high
+            low, high = score.interval
+            hits[name][1] += low <= truth[name] <= high
+    for name, counts in hits.items():
+        noise, both = counts / n_runs
+        print(f"| california | {name} | {noise:.1%} | {both:.1%} |")
+
+
+def raw_metrics(y, scores):
+    """Return the metrics of raw rows."""
+    is_positive = scores > 0.5
+    return {
+        "AUC": sk.roc_auc_score(y, scores),
+        "average precision": sk.average_precision_score(y, scores),
+        "accuracy": np.mean(is_positive == y),
+        "balanced accuracy": sk.balanced_accuracy_score(y, is_positive),
+        "Brier": sk.brier_score_loss(y, scores),
+    }
+
+
+def raw_numbers(y, predicted):
+    """Return the metrics of raw numbers, clipped to the bounds."""
+    y, predicted = (np.clip(values, *TARGET_BOUNDS) for values in (y, predicted))
+    return {
+        "R2": sk.r2_score(y, predicted),
+        "RMSE": sk.root_mean_squared_error(y, predicted),
+        "MAE": sk.mean_absolute_error(y, predicted),
+    }
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["errors", "coverage"])
+    parser.add_argument("--runs", type=int, default=2_000)
+    arguments = parser.parse_args()
+    if arguments.part == "errors":
+        print_errors()
+    else:
+        print_coverage(arguments.runs)
