@@ -35,7 +35,7 @@ class EvaluationDisplay(Display):
     ['_draw_roc', '_draw_calibration', '_draw_confusion']
     """
 
-    def __init__(self, report):
+    def __init__(self, report: object):
         self.report = report
 
     @property

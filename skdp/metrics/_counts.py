@@ -46,8 +46,8 @@ class ReleasedMatrix(FrozenValue):
     def score(self, name, statistic, low=0.0, high=1.0, slack=(0.0, 0.0)):
         """Return a `NoisyScore` of a function of counts, in the range [low, high].
 
-        With a positive slack the intervals also contain the quantiles of the draws themselves:
-        such a function is far from linear.
+        With a positive slack the intervals also contain the quantiles of the draws themselves, and
+        the intervals from draws about the noisy counts: such a function is far from linear.
         """
         raw_value = float(statistic(self.counts))
         value = float(np.clip(raw_value, low, high))
@@ -56,10 +56,15 @@ class ReleasedMatrix(FrozenValue):
         if max(slack) > 0.0:
             center = float(statistic(self.expected))
             draws = Errors(-errors.noise, -errors.total)
-            sides = draws.intervals(center, low, high, slack)
+            about_counts = self.errors(statistic, self.counts)
+            candidates = (
+                (noise_interval, interval),
+                draws.intervals(center, low, high, slack),
+                about_counts.intervals(raw_value, low, high, slack),
+            )
             noise_interval, interval = (
-                (min(first[0], second[0]), max(first[1], second[1]))
-                for first, second in zip((noise_interval, interval), sides, strict=True)
+                (min(low for low, _ in sides), max(high for _, high in sides))
+                for sides in zip(*candidates, strict=True)
             )
         noise_std, std = errors.deviations()
         return NoisyScore(
@@ -89,11 +94,16 @@ class ReleasedMatrix(FrozenValue):
             interval=(0.0, 1.0),
         )
 
-    def errors(self, statistic):
-        """Return the bootstrap `Errors` of a function of counts."""
+    def errors(self, statistic, start=None):
+        """Return the bootstrap `Errors` of a function of counts.
+
+        The draws start from the expected counts, or from others.
+        """
+        start = self.expected if start is None else start
+        shift = start - self.expected
+        center = statistic(start)
         return Errors(
-            statistic(self.noisy) - statistic(self.expected),
-            statistic(self.resampled) - statistic(self.expected),
+            statistic(self.noisy + shift) - center, statistic(self.resampled + shift) - center
         )
 
 

@@ -139,7 +139,9 @@ class RegressionSums(FrozenValue):
         squared, absolute, first, second, fourth_error, third, fourth = self.moments
         if name == "absolute":
             return max(squared - absolute**2, 0.0)
-        error_variance = max(fourth_error - squared**2, 0.0)
+        # The noise in the fourth moment can exceed it: the variance is at least that of the squares
+        # of normal errors.
+        error_variance = max(fourth_error - squared**2, 2.0 * squared**2)
         if name == "squared":
             return error_variance
         variance = second - first**2

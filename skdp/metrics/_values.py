@@ -121,10 +121,19 @@ class NoisyConfusionMatrix(FrozenValue):
     counts : ndarray of shape (n_classes, n_classes)
         Noisy numbers of rows, or of persons, not negative.
     classes : ndarray of shape (n_classes,)
+        The labels.
     noise_std : float
         Standard deviation of the noise in each count.
     noise_interval, interval : tuple of (low, high)
         Arrays of the shape of the counts, as in `NoisyScore`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.metrics import dp_confusion_matrix
+    >>> matrix = dp_confusion_matrix([0, 1] * 500, [0, 1] * 500)
+    >>> np.asarray(matrix).shape
+    (2, 2)
     """
 
     counts: np.ndarray
@@ -169,6 +178,15 @@ class NoisyCurve(FrozenValue):
         Intervals of `y`, as in `NoisyScore`.
     thresholds : ndarray of shape (n_points,), default=None
         Thresholds of a ROC curve: a row counts as positive if its score is at least this.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdp.metrics import dp_roc_curve
+    >>> scores = np.linspace(0.0, 1.0, 1000)
+    >>> curve = dp_roc_curve(scores > 0.5, scores)
+    >>> len(curve.x) == len(curve.y)
+    True
     """
 
     name: str

@@ -190,6 +190,7 @@ class BoundedScore(FrozenValue, ABC):
         Parameters
         ----------
         n_samples : int
+            Public number of scored rows, or persons.
         relation : {"add_remove", "replace_one"}, default="add_remove"
 
         Returns
