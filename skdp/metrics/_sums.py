@@ -206,11 +206,13 @@ class RegressionSums(FrozenValue):
         def variances(means):
             return means[:, 3] - means[:, 2] ** 2
 
-        def statistic(means):
-            return 1.0 - 4.0 * means[:, 0] / np.maximum(variances(means), 1e-300)
-
         noisy = variances(self._noisy_means)
         variance = float(variances((self.sums / self.n_units)[np.newaxis])[0])
+
+        def statistic(means):
+            # A draw of the variance near 0 would be an outlier without limit.
+            return 1.0 - 4.0 * means[:, 0] / np.maximum(variances(means), 0.05 * variance)
+
         if variance > 3.0 * np.std(noisy):
             return self._score("r2", statistic, "r2", -math.inf, 1.0)
         # The ratio is not known at all: the value is that of guessing the mean.
