@@ -14,12 +14,7 @@ from tests.test_edges import PAIRS, SCALARS
 FUNCTIONS = [name for name in public_names(dp) if name.startswith("dp_")]
 Y = np.arange(40) % 2
 SCORES = np.linspace(0.0, 1.0, 40)
-DATA = {
-    "y_pred of labels": Y[::-1],
-    "y_pred": SCORES,
-    "y_score": SCORES,
-    "y_prob": SCORES,
-}
+DATA = {"y_pred of labels": Y[::-1], "y_pred": SCORES, "y_score": SCORES, "y_prob": SCORES}
 
 
 def data_of(name):

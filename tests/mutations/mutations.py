@@ -650,7 +650,7 @@ MUTATIONS = [
         "_RunsInTwoSteps.release",
         rules.put_for("self.mechanism.release(statistics, random_state=source)", "statistics"),
         ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
-        "noise left out",
+        "the noise is missing",
     ),
     Mutation(
         "folds-beside-pooled-counts",
