@@ -130,6 +130,8 @@ class DPScorer:
         ) as release:
             n_units = release.read_groups(groups, len(y))
             self.score.check_methods(estimator, **release.run_params)
+            if release.terms.unit == "person":
+                check_row_wise(estimator)
             if self.score.needs_denominators:
                 return self._release_ratio(release, estimator, X, y, n_units)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
@@ -148,8 +150,6 @@ class DPScorer:
         task = make_task(estimator, [self.score.name], bounds)
         if self.score.of_labels:
             check_labels(y, task.classes)
-        if release.terms.unit == "person":
-            check_row_wise(estimator)
 
         def plan_release(guarantee):
             return task.plan(n_units, guarantee)

@@ -3,9 +3,13 @@
 import json
 import warnings
 
+import dask.array
+import dask.dataframe
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn import metrics as sk
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
@@ -320,6 +324,8 @@ def test_by_persons_only_row_wise_models_are_evaluated(table, model):
             dp_evaluate(refused, X, y, **options)
         with pytest.raises(ValueError, match="may compute a row's prediction differently"):
             make_dp_scorer("roc_auc", accountant=accountant)(refused, X, y, groups=persons)
+        with pytest.raises(ValueError, match="may compute a row's prediction differently"):
+            make_dp_scorer("accuracy", accountant=accountant)(refused, X, y, groups=persons)
     assert accountant.epsilon_spent == 0.0
     pipe = make_pipeline(DPStandardScaler(bounds=(-9, 9)), DPLogisticRegression(delta=1e-6))
     pipe.fit(X, y)
@@ -340,6 +346,27 @@ def test_frames_and_labels_of_strings():
         assert report["roc_auc"] == pytest.approx(
             sk.roc_auc_score(y == "yes", model.predict_proba(frame)[:, 1]), abs=0.01
         )
+
+
+CONTAINERS = {
+    "list": lambda X, y: (X.tolist(), y.tolist()),
+    "polars": lambda X, y: (pl.DataFrame(X), pl.Series(y)),
+    "lazy": lambda X, y: (pl.DataFrame(X).lazy(), y),
+    "sparse": lambda X, y: (csr_array(X), y),
+    "dask": lambda X, y: (
+        dask.array.from_array(X, chunks=(700, 6)),
+        dask.dataframe.from_pandas(pd.Series(y), npartitions=3),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names:UserWarning")
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_containers_of_the_same_rows_give_the_same_report(name, table, model):
+    X, y = (part[2000:] for part in table)
+    expected = dp_evaluate(model, X, y, random_state=0)
+    report = dp_evaluate(model, *CONTAINERS[name](X, y), random_state=0)
+    assert report["roc_auc"] == expected["roc_auc"]
 
 
 def test_pictures(table, model, three):
