@@ -38,6 +38,12 @@ ARGUMENTS = {
     "name": "accuracy",
     "index": LABELS,
     "columns": LABELS,
+    "model": DPLogisticRegression().fit(COLUMN[:, None], LABELS),
+    "y_true": LABELS,
+    "y_pred": LABELS[::-1],
+    "y_score": (COLUMN + 1.0) / 2.0,
+    "y_prob": (COLUMN + 1.0) / 2.0,
+    "target_bounds": (0.0, 1.0),
 }
 
 
