@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import BaseCrossValidator
 
 from skdp.accounting import gaussian_noise_multiplier
@@ -16,7 +16,7 @@ from skdp.base import PrivateFit
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics._bootstrap import N_DRAWS, draw_noise
 from skdp.model_selection._base_search import make_task as make_search_task
-from skdp.model_selection._candidates import Rows
+from skdp.model_selection._candidates import Rows, labels_of_candidate
 from skdp.model_selection._evaluation import publish_evaluation
 from skdp.model_selection._evaluation_report import EvaluationReport
 from skdp.model_selection._evaluation_task import check_row_wise, make_task
@@ -26,7 +26,6 @@ from skdp.model_selection._runs import SearchRun
 from skdp.model_selection._splits import Layout, make_splits
 from skdp.pipeline._selectable import check_selectable
 from skdp.utils._types import TableLike
-from skdp.utils._units import UnitText
 
 # Quantile of the spread that noise alone has; a larger spread of folds is reported.
 SPREAD_QUANTILE = 0.95
@@ -128,16 +127,10 @@ def dp_cross_validate(
             )
 
         def make_score(metrics, pipe):
-            classes = np.unique(rows.y) if is_classifier(pipe) else None
-            # The classes that the estimator declares take precedence over those of y.
-            for name, value in pipe.get_params().items():
-                is_classes = name == "classes" or name.endswith("__classes")
-                if is_classes and value is not None and classes is not None:
-                    classes = np.unique(value)
             if fit.terms.unit == "person":
                 check_row_wise(pipe)
             return PooledStatistics(
-                make_task(pipe, metrics, target_bounds, classes),
+                make_task(pipe, metrics, target_bounds, labels_of_candidate(pipe, rows.y)),
                 grid_guarantee(guarantee.per_row),
                 splits.test_sizes,
             )
@@ -170,9 +163,7 @@ def dp_cross_validate(
             public=task.public("the parameters"),
             # The metrics depend on the unpublished fits, so their stages are part of the release.
             stages=(*plan.training_stages, *plan.stages),
-            sampler=UnitText(
-                lambda unit: f"each {unit} in all training sets but its own, and scored in its own"
-            ),
+            sampler=splits.describe(),
         )
     return report
 

@@ -20,6 +20,7 @@ from skdp.model_selection._evaluation_task import (
     check_row_wise,
     make_task,
 )
+from skdp.model_selection._scored_tables import check_scored_table
 from skdp.utils._types import TableLike
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
@@ -154,6 +155,7 @@ def _read_rows(model, X, y, task):
             f"X has shape {X.shape}, but {type(model).__name__} was fitted to {n_features} "
             "features: pass the columns of its fit"
         )
+    check_scored_table(model, X)
     return X, y
 
 
