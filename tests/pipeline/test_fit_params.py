@@ -206,7 +206,8 @@ OUT_OF_RANGE = [(np.arange(60), np.arange(100, 300))]
 # Scores and splits of a search that no fit accepts; the words are of the error.
 WRONG_SEARCHES = {
     "unknown score": ({"scoring": "f1"}, "f1"),
-    "score with bounds": ({"scoring": "roc_auc"}, "class_counts"),
+    "score with bounds": ({"scoring": "r2"}, "target_bounds"),
+    "unbounded score": ({"scoring": "average_precision"}, "no bounded sensitivity"),
     "score of numbers": ({"scoring": bounded_score("r2", target_bounds=(0, 1))}, "a regressor"),
     "function": ({"scoring": lambda estimator, X, y: 1.0}, "scoring|score"),
     "stratified": ({"cv": StratifiedKFold(3), "strategy": "cv"}, "not private"),
