@@ -392,7 +392,7 @@ def _check_fits_microseconds(times):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Term(FrozenValue):
+class TermCells(FrozenValue):
     """The cells of one column, or the joint cells of two columns.
 
     Parameters
@@ -405,20 +405,30 @@ class Term(FrozenValue):
         Edges of the bins, or categories, of each column.
     counts : ndarray, default=None
         Noisy counts of all cells; None before they are counted.
-    bin_starts : ndarray of int, default=None
-        The cells at which bins start, for a numeric column whose cells are finer than its bins.
-        None if each cell is a bin.
     """
 
     features: tuple
     kinds: tuple
     edges: tuple
     counts: np.ndarray | None = None
-    bin_starts: np.ndarray | None = None
 
     @property
     def shape(self):
         return self.counts.shape
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Term(TermCells):
+    """A term of an additive model while it is fitted; see `TermCells` for the other parameters.
+
+    Parameters
+    ----------
+    bin_starts : ndarray of int, default=None
+        The cells at which bins start, for a numeric column whose cells are finer than its bins.
+        None if each cell is a bin.
+    """
+
+    bin_starts: np.ndarray | None = None
 
     @property
     def bins(self):

@@ -9,12 +9,12 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
-from skdp.gam._columns import Term
+from skdp.gam._columns import TermCells
 from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShapeFunction(Term):
+class ShapeFunction(TermCells):
     """Values that a column, or a pair of columns, adds to the score of an additive model.
 
     Parameters
