@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder
 from skdp import DPTableVectorizer
 from skdp.datasets import make_customers
 
-# Bounds and categories from the published census form, not from the data.
+# The bounds and categories come from the published census form, not from the data.
 BOUNDS = {
     "age": (17, 90),
     "education_num": (1, 16),

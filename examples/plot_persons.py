@@ -50,7 +50,7 @@ def fitted(way, epsilon, seed):
         return DPAdditiveClassifier(epsilon, **own).fit(X, y, groups=person)
     if way == "one row of each person":
         return DPAdditiveClassifier(epsilon, **own).fit(X.iloc[first], y[first])
-    # Of a group of k rows that are protected one by one: k epsilon, and k exp(epsilon) delta.
+    # For a group of k rows that are protected one by one: k epsilon, and k exp(epsilon) delta.
     delta = 1e-6 / (MOST_ROWS * np.exp(epsilon))
     return DPAdditiveClassifier(epsilon / MOST_ROWS, delta=delta, **own).fit(X, y)
 

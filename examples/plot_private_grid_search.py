@@ -18,7 +18,7 @@ from skdp import DPGridSearchCV, DPLogisticRegression
 plt.style.use("tableau-colorblind10")
 X, y, X_test, y_test = load_table()
 if len(y) > 10_000:
-    # Only a third of the rows, to keep the page quick.
+    # Use only a third of the rows, to keep the page quick.
     X, y = X[::3], y[::3]
 
 # %%

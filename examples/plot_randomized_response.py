@@ -63,8 +63,9 @@ print("the first five reports:", ", ".join(reports[:5, 0]))
 # Frequencies
 # -----------
 #
-# The frequencies of the reports are biased towards equal ones. Solving for the true frequencies
-# removes the bias, but makes the intervals wider. The estimate for a rare answer can be negative.
+# The frequencies of the reports are biased towards equal frequencies. Solving for the true
+# frequencies removes the bias, but makes the intervals wider. The estimate for a rare answer can be
+# negative.
 
 (estimate,) = response.estimate_frequencies(reports)
 (interval,) = response.confidence_intervals(reports)

@@ -85,7 +85,7 @@ else:
                 for name, model in fits(table, y, accountant):
                     results.setdefault(name, []).append((received[0] - before) / 1e3)
                     before, there[name] = received[0], model
-    # Of the largest table: the same chunks in memory.
+    # The same chunks of the largest table, in memory.
     alone = dict(fits(here, y, PrivacyAccountant(epsilon=2.0, delta=1e-5)))
     weights = [models["DPLogisticRegression"].coef_ for models in (alone, there)]
     print("the same in memory, to the last bit:", np.array_equal(*weights))

@@ -571,8 +571,8 @@ def privacy_report(
         An estimator or noisy scores contribute `privacy_` and the ledger of their accountant. A
         pipeline, column transformer, frozen estimator or search contributes the statements of its
         steps and models, and the names of steps without a statement. A search and the models that
-        it published count once in the total. So do the steps of one plan, also if `split_budget`
-        made it without an accountant.
+        it published count once in the total. The steps of one plan also count once, even if
+        `split_budget` made the plan without an accountant.
     audits : sequence, default=()
         Results of `skdp.audit.audit_epsilon` and `skdp.audit.membership_inference`.
     title : str, default="Privacy"

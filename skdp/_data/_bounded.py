@@ -109,8 +109,8 @@ class BoundedRows(Rows):
 
         Least squares reads a row as the equation :math:`x^\top w + c\,v = y`. If the norm of x
         exceeds the bound, c is scaled by the same factor as x, and the target must be scaled by
-        `_Block.equation_factors`. Weights that solve all equations still solve the scaled ones.
-        If only x were scaled, a solution would need larger weights.
+        `_Block.equation_factors`. Weights that solve all equations still solve the scaled
+        equations. If only x were scaled, a solution would need larger weights.
         """
         rows = self.streaming()
         rows.scales_constant = True

@@ -18,7 +18,7 @@ class TableForm(TableShape):
     n_rows, n_columns : int or None, default=None
     classes, names, kinds
         As in `TableShape`. `names` is also None if the columns have no names. A kind may also be
-        "text": a column of objects whose cells are known to be strings that are no numbers; or
+        "text": a column of objects whose cells are known to be strings but not numbers; or
         "mixed": a column of objects that may hold values of several kinds, see `examples`.
     library : str or None, default=None
         Library of the data frame: "pandas", "polars" or another one; "" for other containers.

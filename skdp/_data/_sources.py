@@ -458,7 +458,7 @@ def _polars_parts(frame):
     """Return the `Parts` of a LazyFrame, whose rows polars writes to a file once.
 
     A plan that shuffles, samples or sorts may yield other rows, or another order, each time it is
-    computed. The rows of the file are the table.
+    computed. So the table consists of the rows of the file.
     """
     from pyarrow.dataset import dataset
 

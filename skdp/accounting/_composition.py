@@ -264,8 +264,8 @@ class AdditiveFilter(_SumRule, _PricedAtLimit):
     (Whitehouse, Ramdas, Rogers and Wu 2023); Renyi differential privacy at one order fixed
     beforehand (Feldman and Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022;
     Koskela, Tobaben and Honkela 2023). For a single release the cost by its privacy profile is used
-    if it is smaller. This is also valid: the bound that accepts the first release is known before
-    noise is drawn, and a second release is compared with the sum alone.
+    if it is smaller. The rule remains a valid filter: the bound that accepts the first release is
+    known before noise is drawn, and a second release is compared only with the sum.
     """
 
     def cost(self, charge):

@@ -76,7 +76,7 @@ def observe(estimator, probe=None):
 def as_matrix(observations):
     """Return the numbers of all fits as a matrix, and descriptions of its columns.
 
-    The size of each array is a column, too, because it may reveal a row.
+    The size of each array is also a column, because it may reveal a row.
 
     Parameters
     ----------

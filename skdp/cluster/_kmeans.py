@@ -231,7 +231,7 @@ class KMeansPlan(_moments.StatisticPlan):
     def _mean_offsets(self, noisy, noise_std):
         """Return the mean offsets of noisy blocks, shrunk by the expected square of the noise.
 
-        The shrinkage factor is the one of James and Stein.
+        The shrinkage factor is that of James and Stein.
         """
         counts = np.maximum(noisy[:, 0], MIN_COUNT_STDS * noise_std) / self.weight
         squares = np.maximum(np.sum(noisy[:, 1:] ** 2, axis=1), 1e-300)

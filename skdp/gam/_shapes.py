@@ -38,7 +38,7 @@ class ShapeFunction(TermCells):
     standard_errors : ndarray, default=None
         Standard error of each value, of the same shape: how much the noise of the fit's steps
         moves it. None if it is not known: with delta = 0, for values that `edit` replaced, and for
-        models without steps. It says nothing about the sample, the penalty or the choice of bins.
+        models without steps. It does not cover the sample, the penalty or the choice of bins.
 
     Attributes
     ----------

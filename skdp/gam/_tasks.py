@@ -1,4 +1,4 @@
-"""Losses of two classes, several classes and numbers, with clipped residuals and constants."""
+"""Losses for binary, multiclass and regression targets: clipped residuals and constants."""
 
 import math
 from dataclasses import dataclass

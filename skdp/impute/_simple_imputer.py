@@ -360,7 +360,7 @@ class DPSimpleImputer(PlannedTransformer):
     def _fills_numbers(self, form):
         """Return True if `transform` returns numbers, False if objects, None if unknown.
 
-        It is False, too, if only the fitted statistics decide.
+        It is also False if only the fitted statistics decide.
         """
         if self.strategy in ("mean", "median"):
             return True

@@ -226,7 +226,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            Rows. Linear models also accept sparse rows. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
@@ -262,8 +262,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     def partial_fit(self, X, y, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged like a fit, see
-        `partial_fit_rows`. If it fails or is refused, the estimator is unchanged.
+        Each call runs all the steps of a fit on its rows and is charged as a fit (see
+        `partial_fit_rows`). If it fails or is refused, the estimator is unchanged.
 
         Parameters
         ----------

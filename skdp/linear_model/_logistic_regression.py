@@ -201,7 +201,7 @@ class DPLogisticRegression(
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows; linear models take a sparse matrix too. Data larger than memory are read block by
+            Rows. Linear models also accept sparse rows. Data larger than memory are read block by
             block.
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.

@@ -1,11 +1,11 @@
 r"""The noisy mean row, about which the rows of a linear model are clipped.
 
-A gradient is the product of a residual and a row. Rows that lie in one corner of their ball, such
-as amounts that are scaled by wide public bounds, are long although they hardly vary: the clip, and
-with it the noise, is made for their length, while the weights can use the variation only. About
-their mean the same rows are short. The mean row and the mean square of the norms are one Gaussian
-release, and follow with the mean squared distance from the released center. Its sensitivity and the
-rule for its budget are derived in ``docs/theory/guarantees.md``.
+A gradient is the product of a residual and a row. Rows in one corner of their ball, such as amounts
+that are scaled by wide public bounds, are long although they hardly vary. The clip, and with it the
+noise, is proportional to their length, but only their variation is useful to the weights. After
+the mean row is subtracted, the same rows are short. One Gaussian release contains the mean row and
+the mean squared norm, from which the mean squared distance from the released center follows. Its
+sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
 """
 
 import math

@@ -98,7 +98,7 @@ def best_windows(counts, noise, has_zeros):
 
     Windows of adjacent octaves, with or without the zeros before them, are compared by the evidence
     against noise alone and by a prior on magnitudes. If zeros are visible above the noise, a window
-    must be visible, too.
+    must also be visible.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ PAGE = ROOT / "docs" / "reference" / "mutations.md"
 HEAD = """# Mutations
 
 Each line of this list is a change to skdp that breaks its privacy in one place: a missing clip,
-half of the noise, a row that is counted twice. The tests notice every one of them. The list covers
+half of the noise, a row that is counted twice. The tests detect every one of them. The list covers
 the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows, and the
 reporting of seeds.
 
