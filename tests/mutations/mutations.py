@@ -859,7 +859,7 @@ MUTATIONS = [
         "seeds-of-unknown-tools",
         "_fitting._callers",
         "_unknown_caller",
-        rules.decided("_sets_seed(_subject(direct.f_locals), estimator)", False),
+        rules.decided("_sets_seed(direct, estimator)", False),
         ("test_callers.py::test_a_seed_that_an_unknown_tool_sets_is_refused",),
         "anyone who has the model can remove the noise",
     ),
