@@ -227,6 +227,9 @@ class AdditivePlan(ColumnsPlan):
         else:
             noise = self._steps_noise(1, 1, budget_fraction)
             distribution = "Noisy gradients, Gaussian noise, all steps as one"
+            if self.finds_variance:
+                # The event is the same for every clip, because the noise is proportional to it.
+                distribution += ", at the largest clip of residuals"
             reads = IN_STEPS
         return Stage(
             name=name,

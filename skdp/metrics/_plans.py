@@ -113,9 +113,10 @@ class SumsPlan(StatisticPlan):
     def exact_sums(self, values, row_weights=None):
         """Return the exact sums of centered values times their factors."""
         centered = (values - np.array(self.center)) * np.array(self.factors)
-        return exact_sum(
-            centered, (-1.0, 1.0), n_samples=max(self.n_units, len(values)), row_weights=row_weights
-        )
+        # The weights of a person's rows sum to 1, so the grid holds all sums of `n_units` units. It
+        # must not depend on the number of rows, which is private by persons: a finer or coarser
+        # grid would round the values of all others differently.
+        return exact_sum(centered, (-1.0, 1.0), n_samples=self.n_units, row_weights=row_weights)
 
     def uncentered(self, sums):
         """Return sums of values from sums of centered values times their factors."""

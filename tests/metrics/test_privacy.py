@@ -114,6 +114,22 @@ def test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity(name, rel
     assert largest_l2 > 0.7 * l2
 
 
+@pytest.mark.parametrize("n_rows", [1, 7, 1 << 8, 1 << 16])
+@pytest.mark.parametrize("name", ["loss", "numbers"])
+def test_the_rounding_of_rows_does_not_depend_on_the_number_of_rows(name, n_rows):
+    """By persons it is private: a grid that followed it would shift the sums of all others."""
+    plan = plan_of(name, "add_remove", "person")
+    rng = np.random.default_rng(0)
+    others = rng.uniform(-1.0, 1.0, (N - 1, plan.size))
+    # A person of any number of rows whose values add nothing to the centered sums.
+    person = np.zeros((n_rows, plan.size))
+    values = np.vstack([person, others]) / np.array(plan.factors) + np.array(plan.center)
+    values[:n_rows] = plan.center
+    weights = np.append(np.full(n_rows, 1.0 / n_rows), np.ones(N - 1))
+    alone = plan.exact_sums(values[n_rows:], np.ones(N - 1))
+    np.testing.assert_array_equal(plan.exact_sums(values, weights), alone)
+
+
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_mechanism_has_that_sensitivity_and_the_epsilon_of_the_release(name, relation):
