@@ -57,6 +57,10 @@ MORE = [
     ("check_seeded_flag", zoo.HoardedNoiseMean()),
     ("check_limit", zoo.IdleMean()),
     ("check_neighbors", zoo.UnclippedMean()),
+    # The noise of statistics that two rows at opposite ends of the bounds do not change.
+    ("check_neighbors", zoo.QuietMagnitudes()),
+    ("check_neighbors", zoo.QuietMaxAbsScaler(bounds=(-10, 10))),
+    ("check_relation", zoo.OneRelationCounts()),
     ("check_declared_bounds", zoo.UnclippedMean()),
     ("check_declared_bounds", zoo.SearchingMean()),
     ("check_cost_of_mechanisms", zoo.UnchargedMean()),
@@ -119,11 +123,20 @@ def test_an_integer_may_be_released_twice(name, epsilon):
 
 @pytest.mark.parametrize(
     "estimator",
-    [zoo.PrivateUpperQuantile(), DPMinMaxScaler(bounds=(-1, 1), quantile_range=(97, 99))],
+    [
+        zoo.PrivateUpperQuantile(),
+        DPMinMaxScaler(bounds=(-1, 1), quantile_range=(97, 99)),
+        zoo.PrivateFractions(),
+    ],
     ids=str,
 )
-def test_a_quantile_whose_rank_moves_little_more_under_replace_one_is_honest(estimator):
+def test_a_sensitivity_that_is_little_or_no_larger_under_replace_one_is_honest(estimator):
     CHECKS["check_relation"](estimator)
+
+
+def test_a_sensitivity_that_ignores_the_relation_is_refused_with_a_remedy():
+    with pytest.raises(AssertionError, match="sensitivity_factor.*expected_failed_checks"):
+        CHECKS["check_relation"](zoo.OneRelationMean())
 
 
 def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
