@@ -40,6 +40,7 @@ from skdp._fitting._search_prices import (
     price_of_validation,
 )
 from skdp.exceptions import BudgetExceededError, RawDataWarning
+from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
 
 CONTAINERS = (
@@ -79,6 +80,28 @@ REPEATED_FOLDS = (
     "cv=KFold(5, shuffle=True, random_state=0)"
 )
 INSTALLED = ("site-packages", "dist-packages")
+
+
+@dataclass(frozen=True)
+class ToolFinding(FrozenValue):
+    """A problem of a call of a tool around a private estimator.
+
+    Parameters
+    ----------
+    frame : frame
+        The call.
+    tool : str
+        Name of the tool for users.
+    problem : str
+        Text that follows the names of the tool and of the estimator.
+    is_refused : bool
+        True if the fit is refused whatever the ledger's setting is.
+    """
+
+    frame: object
+    tool: str
+    problem: str
+    is_refused: bool
 
 
 @dataclass
@@ -171,16 +194,16 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
             return is_planned
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
-        for call in stack.calls:
-            _state_of(call).is_judged = True
+        for frame in stack.calls:
+            _state_of(frame).is_judged = True
     return is_planned
 
 
 def _is_in_study(calls):
     """Return True if a study is around an answer, and no other tool that learns is inside it."""
-    rows = [known_caller(call.f_globals["__name__"], call.f_code.co_name) for call in calls]
+    tools = [known_caller(frame.f_globals["__name__"], frame.f_code.co_name) for frame in calls]
     return any(map(is_study, calls)) and all(
-        row is None or is_study(call) for row, call in zip(rows, calls, strict=True)
+        tool is None or is_study(frame) for tool, frame in zip(tools, calls, strict=True)
     )
 
 
@@ -196,10 +219,10 @@ def _judge_answer_in_study(estimator, stack, on_raw_data):
         if frame.f_code.co_name in FITS:
             return
         frame = frame.f_back
-    study = next(call for call in reversed(stack.calls) if is_study(call))
-    row = known_caller(study.f_globals["__name__"], study.f_code.co_name)
-    who = _public_name(study, row, stack.calls)
-    text = f"{who} around {type(estimator).__name__} {STUDY_ANSWERS}: {row.instead}"
+    study = next(filter(is_study, reversed(stack.calls)))
+    tool = known_caller(study.f_globals["__name__"], study.f_code.co_name)
+    who = _public_name(study, tool, stack.calls)
+    text = f"{who} around {type(estimator).__name__} {STUDY_ANSWERS}: {tool.instead}"
     if on_raw_data() == "raise":
         raise ValueError(
             f"{text}. Nothing was computed: this ledger was opened with on_raw_data='raise'"
@@ -216,8 +239,8 @@ def is_of_plan(estimator):
     return getattr(estimator, "_is_sent_by_plan", False)
 
 
-def _is_judged(call):
-    state = call.f_locals.get(STATE_VARIABLE)
+def _is_judged(frame):
+    state = frame.f_locals.get(STATE_VARIABLE)
     return state is not None and state.is_judged
 
 
@@ -538,11 +561,11 @@ def check_scored(estimator, scorer, on_raw_data):
         )
     stack = _calls_around(sys._getframe(2))
     calls = stack.calls
-    for call in calls:
-        function = call.f_code.co_name
-        row = known_caller(call.f_globals["__name__"], function)
-        if row is not None and row.wrong_scores:
-            problems.append(f"{row.name or function} around {name} {row.wrong_scores}")
+    for frame in calls:
+        function = frame.f_code.co_name
+        tool = known_caller(frame.f_globals["__name__"], function)
+        if tool is not None and tool.wrong_scores:
+            problems.append(f"{tool.name or function} around {name} {tool.wrong_scores}")
     if not problems:
         return
     text = "; ".join(dict.fromkeys(problems))
@@ -654,46 +677,45 @@ def _judge(estimator, stack, on_raw_data, occasion):
     others = []
     checked = _inside_checked(calls)
     if is_of_plan(estimator):
-        checked = [call for call in calls if call.f_globals["__name__"] in CONTAINERS]
+        checked = [frame for frame in calls if frame.f_globals["__name__"] in CONTAINERS]
     # From the user's code inwards.
-    for call in reversed(calls):
-        module = call.f_globals["__name__"]
-        function = call.f_code.co_name
-        row = known_caller(module, function)
-        if module == VALIDATION and occasion == "fit" and repeats_rows(call.f_locals):
-            who = _outer_name(call, calls)
-            findings.append((call, who, REPEATED_FOLDS, True))
-        if occasion != "fit" and function not in FITS and (row is None or row.functions is None):
-            others.append((call, row))
+    for frame in reversed(calls):
+        module = frame.f_globals["__name__"]
+        function = frame.f_code.co_name
+        tool = known_caller(module, function)
+        if module == VALIDATION and occasion == "fit" and repeats_rows(frame.f_locals):
+            who = _outer_name(frame, calls)
+            findings.append(ToolFinding(frame, who, REPEATED_FOLDS, is_refused=True))
+        if occasion != "fit" and function not in FITS and (tool is None or tool.functions is None):
+            others.append((frame, tool))
             continue
-        if module == VALIDATION and _is_called_by_tool(call, stack.waiting):
+        if module == VALIDATION and _is_called_by_tool(frame, stack.waiting):
             # The entry of the outer tool covers its scores and predictions. But folds that it
             # received as an iterator are a list only in this call.
-            refusal = row.refusal(call.f_locals) if row is not None and row.refusal else ""
+            refusal = tool.refusal(frame.f_locals) if tool is not None and tool.refusal else ""
             if refusal:
-                who = _public_name(call, row, calls)
-                findings.append((call, who, f"{refusal}: {row.instead}", True))
+                who = _public_name(frame, tool, calls)
+                problem = f"{refusal}: {tool.instead}"
+                findings.append(ToolFinding(frame, who, problem, is_refused=True))
             # A tool may put its estimator into a pipeline that was not checked with the tool.
-            inner = call.f_locals.get("estimator") if row is not None else None
+            inner = frame.f_locals.get("estimator") if tool is not None else None
             is_built = inner is not None and not any(inner is part for part in _judged_parts(calls))
-            if is_built and not any(p.startswith(RAW_STEPS) for _, _, p, _ in findings):
+            if is_built and not any(map(_is_about_steps, findings)):
                 steps = _raw_steps(inner)
                 if steps:
-                    findings.append(_finding_of_steps(call, _outer_name(call, calls), steps))
+                    findings.append(_finding_of_steps(frame, _outer_name(frame, calls), steps))
             continue
-        title = _public_name(call, row, calls)
+        title = _public_name(frame, tool, calls)
         # A finding about the steps of a pipeline covers the pipelines inside it.
-        skips_steps = call in checked or any(
-            problem.startswith(RAW_STEPS) for _, _, problem, _ in findings
-        )
-        findings += _findings_of(call, row, title, occasion, skips_steps, calls)
+        skips_steps = frame in checked or any(map(_is_about_steps, findings))
+        findings += _findings_of(frame, tool, title, occasion, skips_steps, calls)
     is_unknown = direct is not None and _is_installed(direct)
     # A clone alone does not show the purpose of a tool.
     if findings and occasion in ("clone", "send"):
         outer_findings = []
-        for call, row in others:
-            title = _public_name(call, row, calls)
-            outer_findings += _findings_of(call, row, title, occasion, True, calls)
+        for frame, tool in others:
+            title = _public_name(frame, tool, calls)
+            outer_findings += _findings_of(frame, tool, title, occasion, True, calls)
         findings = outer_findings + findings
     # A pickle of an unfitted estimator for a worker process is for its fit.
     is_for_fit = occasion == "fit" or (occasion == "send" and not hasattr(estimator, "privacy_"))
@@ -704,17 +726,18 @@ def _judge(estimator, stack, on_raw_data, occasion):
         return
     # Inner functions of a tool may have the same problem, which is reported once.
     sentences = {}
-    for _, who, problem, _ in findings:
-        sentences.setdefault(problem, f"{who} around {name} {problem}")
+    for finding in findings:
+        sentence = f"{finding.tool} around {name} {finding.problem}"
+        sentences.setdefault(finding.problem, sentence)
     text = "; ".join(sentences.values())
-    if any(refused for *_, refused in findings):
+    if any(finding.is_refused for finding in findings):
         raise ValueError(f"{text}. Nothing was computed or charged")
     if on_raw_data() == "raise":
         raise ValueError(
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
-    found_in = [call for call, *_ in findings]
+    found_in = [finding.frame for finding in findings]
     outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
         _warn_once(text, outermost, found_in, calls, more=price and f"; {price}")
@@ -728,23 +751,23 @@ def _price_of_searches(calls, occasion):
     str
         Text about the price; "" if no search begins or its price is unknown.
     """
-    for call in reversed(calls) if occasion != "answer" else ():
-        subject = _subject(call.f_locals)
-        function = call.f_code.co_name
-        state = _state_of(call)
-        if state.has_price or not _keeps_state(call):
+    for frame in reversed(calls) if occasion != "answer" else ():
+        subject = _subject(frame.f_locals)
+        function = frame.f_code.co_name
+        state = _state_of(frame)
+        if state.has_price or not _keeps_state(frame):
             continue
-        if call.f_globals["__name__"] == VALIDATION:
+        if frame.f_globals["__name__"] == VALIDATION:
             # It clones its estimator, or reads its tags, before the first fit.
             state.has_price = True
-            price = price_of_validation(function, call.f_locals)
+            price = price_of_validation(function, frame.f_locals)
             if price is not None:
                 _check_price(function, price)
             continue
         # A search clones its estimator before each fit: nothing is charged before the first clone.
         if occasion in ("clone", "send") and function == "fit":
             state.has_price = True
-            price = price_of_search(subject, call.f_locals.get("X"))
+            price = price_of_search(subject, frame.f_locals.get("X"))
             if price is not None:
                 _check_price(type(subject).__name__, price)
                 words = f"{price}, of {price.accountant.epsilon_remaining:.6g} left"
@@ -800,44 +823,44 @@ def _warn_once(text, outermost, found_in, calls, more=""):
     warn_user(text + more, RawDataWarning, is_skipped=passes_on)
     # After the warning: if it is an error, it is raised at the next call again.
     state.texts.add(text)
-    for call in found_in:
-        _state_of(call).is_complete = True
+    for frame in found_in:
+        _state_of(frame).is_complete = True
 
 
 def _is_covered(found_in, calls):
     """Return True if each call that has a problem was warned of, or is inside one that was."""
-    for call in found_in or calls[:1]:
-        outer = calls[calls.index(call) :] if call in calls else [call]
-        states = [frame.f_locals.get(STATE_VARIABLE) for frame in outer]
+    for frame in found_in or calls[:1]:
+        outer = calls[calls.index(frame) :] if frame in calls else [frame]
+        states = [around.f_locals.get(STATE_VARIABLE) for around in outer]
         if not any(state is not None and state.is_complete for state in states):
             return False
     return bool(found_in or calls)
 
 
-def _state_of(call):
+def _state_of(frame):
     """Return the `_WarningState` of a call of a tool."""
-    state = call.f_locals.get(STATE_VARIABLE)
+    state = frame.f_locals.get(STATE_VARIABLE)
     if state is None:
         state = _WarningState()
         # A function that uses `locals()` would see the variable, so it gets none, and each fit
         # warns.
-        if _keeps_state(call):
-            call.f_locals[STATE_VARIABLE] = state
+        if _keeps_state(frame):
+            frame.f_locals[STATE_VARIABLE] = state
     return state
 
 
-def _keeps_state(call):
+def _keeps_state(frame):
     """Return True if a state can be stored in the frame of a call."""
-    return "locals" not in call.f_code.co_names
+    return "locals" not in frame.f_code.co_names
 
 
-def _findings_of(call, row, name, occasion, skips_steps, calls):
-    """Return a list of findings (call, name of the tool, problem, is refused) about a call.
+def _findings_of(frame, tool, name, occasion, skips_steps, calls):
+    """Return the list of `ToolFinding` about a call.
 
     Parameters
     ----------
-    call : frame
-    row : KnownCaller or None
+    frame : frame
+    tool : KnownCaller or None
         Entry of the table about the call.
     name : str
         Name of the tool for users.
@@ -847,23 +870,23 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
     calls : list of frames
         All calls of known tools, from the inside out.
     """
-    module = call.f_globals["__name__"]
-    function = call.f_code.co_name
-    variables = call.f_locals
+    module = frame.f_globals["__name__"]
+    function = frame.f_code.co_name
+    variables = frame.f_locals
     subject = _subject(variables)
     # A function such as `cross_val_score` fits its estimator, as the `fit` of a search does.
-    is_validation = module == VALIDATION and row is not None
+    is_validation = module == VALIDATION and tool is not None
     findings = []
-    if row is not None:
-        problem, is_refused = row.problem_of(variables)
+    if tool is not None:
+        problem, is_refused = tool.problem_of(variables)
         if problem:
-            who = row.name or name
-            findings.append((call, who, f"{problem}: {row.instead}", is_refused))
+            who = tool.name or name
+            findings.append(ToolFinding(frame, who, f"{problem}: {tool.instead}", is_refused))
     fits = is_validation or (subject is not None and function in FITS)
     # Tools for several targets give each fit one of them.
     y = None if _splits_targets(subject) else variables.get("Y", variables.get("y"))
     if module in CONTAINERS and occasion == "fit":
-        findings += _weight_findings(call, name)
+        findings += _weight_findings(frame, name)
     # A frozen step of a pipeline is only asked for its answers.
     is_only_asked = occasion == "answer" and module not in CONTAINERS
     if is_only_asked or skips_steps or not fits:
@@ -874,38 +897,46 @@ def _findings_of(call, row, name, occasion, skips_steps, calls):
         steps = _raw_steps(subject, is_calling=True, leave_out=leave_out, y=y)
     elif module == TARGETS:
         steps = _raw_steps(subject, is_calling=True, y=y)
-    elif findings or occasion in ("clone", "send") or not _state_of(call).has_private_parts:
+    elif findings or occasion in ("clone", "send") or not _state_of(frame).has_private_parts:
         # The pipeline inside a tool is checked with the tool, before its fits. Worker processes
         # cannot tell the user about its steps. Some tools fit their members without a clone.
         inner = variables.get("estimator") if is_validation else getattr(subject, "estimator", None)
         steps = _raw_in_members(subject, y)
         # A class of the user may create the private estimator that is being fitted.
         if findings or occasion in ("clone", "send") or holds_private(inner):
-            steps = _raw_steps(inner, y=y) + _raw_candidates(call, calls, inner, y) + steps
-        _state_of(call).has_private_parts = not steps
+            steps = _raw_steps(inner, y=y) + _raw_candidates(frame, calls, inner, y) + steps
+        _state_of(frame).has_private_parts = not steps
     else:
         steps = []
     if steps:
-        findings.append(_finding_of_steps(call, name, steps))
+        findings.append(_finding_of_steps(frame, name, steps))
     return findings
 
 
-def _finding_of_steps(call, name, steps):
+def _finding_of_steps(frame, name, steps):
     words = "; ".join(text for text, _ in steps)
-    return call, name, f"{RAW_STEPS}: {words}", any(refused for _, refused in steps)
+    is_refused = any(refused for _, refused in steps)
+    return ToolFinding(frame, name, f"{RAW_STEPS}: {words}", is_refused)
+
+
+def _is_about_steps(finding):
+    """Return True if a finding is about the steps of a pipeline."""
+    return finding.problem.startswith(RAW_STEPS)
 
 
 def _judged_parts(calls):
     """Return the estimators that tools around a fit tune, which are checked with these tools."""
-    subjects = [_subject(call.f_locals) for call in calls]
+    subjects = [_subject(frame.f_locals) for frame in calls]
     return [getattr(subject, "estimator", None) for subject in subjects if subject is not None]
 
 
-def _outer_name(call, calls):
+def _outer_name(frame, calls):
     """Return the name of the outermost tool around a function of scikit-learn's validation."""
     outer = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name)]
-    row = known_caller(outer[-1].f_globals["__name__"], outer[-1].f_code.co_name) if outer else None
-    return _public_name(outer[-1], row, calls) if outer else _name_of(call)
+    tool = (
+        known_caller(outer[-1].f_globals["__name__"], outer[-1].f_code.co_name) if outer else None
+    )
+    return _public_name(outer[-1], tool, calls) if outer else _name_of(frame)
 
 
 def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
@@ -938,7 +969,7 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
         is_judged = step.kind == leave_out
         advice = f" ({step.advice})" if step.advice else ""
         if holds_private(step.estimator) and not is_of_targets:
-            is_judged = step.kind != "learns" or _row_of_class(type(step.estimator)) is not None
+            is_judged = step.kind != "learns" or _tool_of_class(type(step.estimator)) is not None
             if step.kind == "unknown" and (package := _unknown_package(type(step.estimator))):
                 is_judged = is_calling and step.estimator is estimator
                 advice = f", a tool of {package} that skdp does not know ({IF_PASSED_ON})"
@@ -956,11 +987,11 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
         holders = (*([estimator] if name else []), *_holders(name, params))
         part_y = None if any(map(_splits_targets, holders)) else y
         if holds_private(part) and not is_private(part):
-            for row in filter(None, map(_row_of_class, type(part).__mro__)):
-                problem, is_refused = row.problem_of_part(part, part_y)
+            for tool in filter(None, map(_tool_of_class, type(part).__mro__)):
+                problem, is_refused = tool.problem_of_part(part, part_y)
                 if problem:
                     title = _title(part, name)
-                    problems.append((f"{title}, which {problem} ({row.instead})", is_refused))
+                    problems.append((f"{title}, which {problem} ({tool.instead})", is_refused))
                 break
         problems += _raw_settings(part, part_y)
     return problems
@@ -985,12 +1016,12 @@ def _unknown_package(kind):
     return owner.__module__.partition(".")[0]
 
 
-def _candidates_of(call, calls):
+def _candidates_of(frame, calls):
     """Return the settings that a search, or a validation curve, is about to try, as dictionaries.
 
     Parameters
     ----------
-    call : frame
+    frame : frame
     calls : list of frames
 
     Returns
@@ -1001,16 +1032,16 @@ def _candidates_of(call, calls):
     holder : frame
         The call to which they belong.
     """
-    variables = call.f_locals
+    variables = frame.f_locals
     if "param_name" in variables and "param_range" in variables:
         values = listed_values(variables["param_range"])
-        return [{variables["param_name"]: value} for value in values], call
+        return [{variables["param_name"]: value} for value in values], frame
     subject = _subject(variables)
     for inner in calls:
         if inner.f_code.co_name == "evaluate_candidates" and _subject(inner.f_locals) is subject:
             drawn = inner.f_locals.get("candidate_params")
             return (drawn if isinstance(drawn, list) else []), inner
-    return _listed_candidates(subject), call
+    return _listed_candidates(subject), frame
 
 
 def _listed_candidates(search):
@@ -1047,12 +1078,12 @@ def _drawn_candidates(search, estimator):
             yield name, type(values).__name__
 
 
-def _raw_candidates(call, calls, estimator, y):
+def _raw_candidates(frame, calls, estimator, y):
     """Return the problems of the settings that a search will try, as `_raw_steps` does.
 
     Private candidates must not be charged before the problems of others are found.
     """
-    candidates, holder = _candidates_of(call, calls)
+    candidates, holder = _candidates_of(frame, calls)
     state = _state_of(holder)
     if state.raw_candidates is None:
         state.raw_candidates = _problems_of_candidates(candidates, estimator, y)
@@ -1168,12 +1199,12 @@ def _raw_in_members(tool, y):
     ]
 
 
-def _weight_findings(call, name):
+def _weight_findings(frame, name):
     """Return a finding if a pipeline passes `sample_weight` to a private step, which refuses it.
 
     The steps before it would have been charged.
     """
-    variables = call.f_locals
+    variables = frame.f_locals
     passed = {**(variables.get("params") or {}), **(variables.get("fit_params") or {})}
     weighted = [
         param.rpartition("__")[0]
@@ -1186,14 +1217,8 @@ def _weight_findings(call, name):
         # An ensemble of scikit-learn passes weights to all of its members.
         is_ensemble = holds_private(part) and type(part).__module__.startswith("sklearn.ensemble")
         if is_private(part) or is_ensemble:
-            return [
-                (
-                    call,
-                    name,
-                    f"passes {step}__sample_weight to {_title(part, step)}: {NO_WEIGHTS}",
-                    True,
-                )
-            ]
+            problem = f"passes {step}__sample_weight to {_title(part, step)}: {NO_WEIGHTS}"
+            return [ToolFinding(frame, name, problem, is_refused=True)]
     return []
 
 
@@ -1208,7 +1233,7 @@ def _title(estimator, name):
     return f"{class_name} in {name!r}" if name else class_name
 
 
-def _row_of_class(kind):
+def _tool_of_class(kind):
     """Return the entry of the table about `fit` of a class."""
     return known_caller(kind.__module__, "fit")
 
@@ -1221,23 +1246,25 @@ def _checks_its_steps(container):
 def _inside_checked(calls):
     """Return the calls of containers whose steps were checked by a plan, from the inside out."""
     last = -1
-    for i, call in enumerate(calls):
-        if call.f_globals["__name__"] in CONTAINERS and _checks_its_steps(_subject(call.f_locals)):
+    for i, frame in enumerate(calls):
+        if frame.f_globals["__name__"] in CONTAINERS and _checks_its_steps(
+            _subject(frame.f_locals)
+        ):
             last = i
     inside = calls[: last + 1]
-    return [call for call in inside if call.f_globals["__name__"] in CONTAINERS]
+    return [frame for frame in inside if frame.f_globals["__name__"] in CONTAINERS]
 
 
-def _is_called_by_tool(call, waiting):
+def _is_called_by_tool(frame, waiting):
     """Return True if a known tool called a function, and not the user's code.
 
     Parameters
     ----------
-    call : frame
+    frame : frame
     waiting : tuple of frames
         Calls in other threads that wait for a task, from the inside out.
     """
-    outer = call.f_back
+    outer = frame.f_back
     is_sent_by_sklearn = False
     waiting_calls = list(waiting)
     while outer is not None:
@@ -1276,12 +1303,12 @@ def _unknown_caller(direct, estimator):
             "sets the seed of the noise, which can be read from the fitted model: use a tool "
             "that leaves random_state=None unchanged, such as VotingClassifier"
         )
-        return [(direct, who, problem, True)]
+        return [ToolFinding(direct, who, problem, is_refused=True)]
     problem = (
         "is a tool that skdp does not know: no charge covers what it computes from the rows beside "
         f"the private fits, or rows that it chooses, repeats or weights by others ({IF_PASSED_ON})"
     )
-    return [(direct, who, problem, False)]
+    return [ToolFinding(direct, who, problem, is_refused=False)]
 
 
 def _sets_seed(direct, estimator):
@@ -1310,26 +1337,26 @@ def _subject(variables):
     return None if isinstance(subject, type) else subject
 
 
-def _name_of(call):
+def _name_of(frame):
     """Return the class whose method is called, or the function."""
-    subject = _subject(call.f_locals)
-    return call.f_code.co_name if subject is None else type(subject).__name__
+    subject = _subject(frame.f_locals)
+    return frame.f_code.co_name if subject is None else type(subject).__name__
 
 
 # Names of the functions that decorators put around others.
 DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper".split())
 
 
-def _public_name(call, row, calls):
+def _public_name(frame, tool, calls):
     """Return the name of a tool; for an inner or private function, that of its public call.
 
     A private function is called by the outermost public call of its entry. An entry about all
     functions of a package also covers inner functions and classes, which have public names.
     """
-    name = _name_of(call)
-    if row is None or (not name.startswith("_") and row.functions is not None):
+    name = _name_of(frame)
+    if tool is None or (not name.startswith("_") and tool.functions is not None):
         return name
-    of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is row]
+    of_tool = [c for c in calls if known_caller(c.f_globals["__name__"], c.f_code.co_name) is tool]
     names = (n for n in map(_name_of, reversed(of_tool)) if not n.startswith("_"))
     return next((n for n in names if n not in DECORATORS), name)
 

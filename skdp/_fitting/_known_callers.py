@@ -1188,20 +1188,20 @@ def known_caller(module, function):
     -------
     KnownCaller or None
     """
-    row = CALLERS.get(f"{module}:{function}")
-    if row is not None:
-        return row
+    tool = CALLERS.get(f"{module}:{function}")
+    if tool is not None:
+        return tool
     packages = module.split(".")
     for length in range(len(packages), 0, -1):
-        row = CALLERS.get(".".join(packages[:length]))
-        if row is not None:
-            return row if row.functions is None or function in row.functions else None
+        tool = CALLERS.get(".".join(packages[:length]))
+        if tool is not None:
+            return tool if tool.functions is None or function in tool.functions else None
     return None
 
 
-def is_study(call):
+def is_study(frame):
     """Return True for a call of a tool that compares the results of a function of the user."""
-    return known_caller(call.f_globals["__name__"], call.f_code.co_name) is _STUDY
+    return known_caller(frame.f_globals["__name__"], frame.f_code.co_name) is _STUDY
 
 
 @cache

@@ -848,7 +848,7 @@ MUTATIONS = [
         "seeds-that-tools-set",
         "_fitting._callers",
         "_judge",
-        rules.decided("any(refused for *_, refused in findings)", False),
+        rules.decided("any(finding.is_refused for finding in findings)", False),
         (
             "test_callers.py::test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge"
             "[bagging]",
