@@ -11,7 +11,7 @@ from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
 from skdp._data._dask import Run
 from skdp._data._frames import column_values, in_memory, take_rows
 from skdp._data._kinds import read_kinds
-from skdp._data._labels import category_codes, label_codes
+from skdp._data._labels import category_codes, id_codes
 from skdp._data._parts import Rows, max_additions, read_block, sum_over
 from skdp._data._persons import read_persons
 from skdp._data._row_wise import row_norms
@@ -131,9 +131,9 @@ __all__ = [
     "format_rounded_up",
     "gradient_rounding",
     "grow_tree",
+    "id_codes",
     "in_memory",
     "joint_design",
-    "label_codes",
     "leaves",
     "loss_gradient",
     "main_design",

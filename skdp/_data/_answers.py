@@ -81,7 +81,7 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     check_labels_match(estimator, meta_of(chunked))
     if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
         # A block of rows, which is an array, does not show the types of the columns.
-        check_types_of_numbers(chunked, is_served=True)
+        check_types_of_numbers(chunked, after_fit=True)
     # Workers need the released values only: the copy that is sent to them has no accountant, no
     # seed and no record of the ledger.
     bare = copy(estimator)

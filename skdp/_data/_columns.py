@@ -77,7 +77,7 @@ class ColumnTable:
     float_types : dict of column to dtype, default=None
         Columns whose labels are compared as numbers of a floating-point type of less than 8 bytes,
         because the column has this type, or had it in the fit.
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True if the rows are samples of a fitted estimator, which get other error messages.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
         For a partitioned table of numbers: True for columns with numbers that are too large to be
@@ -97,7 +97,7 @@ class ColumnTable:
         blocks=(),
         has_large_numbers=None,
         float_types=None,
-        is_served=False,
+        after_fit=False,
     ):
         self.shape = shape
         self.matrix = matrix
@@ -123,7 +123,7 @@ class ColumnTable:
             number_types = [None if matrix is None else number_type_of(matrix.dtype)] * shape[1]
         self._number_types = number_types
         self.float_types = {} if float_types is None else float_types
-        self.is_served = is_served
+        self.after_fit = after_fit
         self._has_large_numbers = has_large_numbers
         # Partitioned tables of numbers were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
@@ -285,7 +285,7 @@ class ColumnTable:
         self._check_types(labels or {}, expected or {})
         self._warn_of_mixed_kinds(expected or {})
         label_checks = {} if labels is None else self._label_kind_checks(labels)
-        check_forms = partial(check_label_forms, is_served=self.is_served)
+        check_forms = partial(check_label_forms, after_fit=self.after_fit)
         for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
                 label_checks[j] = partial(_check_both, first=label_checks[j], second=check_forms)
@@ -343,7 +343,7 @@ class ColumnTable:
             if j not in self.float_types:
                 continue
             try:
-                check_distinct_labels(self.name(j), self.float_types[j], categories, self.is_served)
+                check_distinct_labels(self.name(j), self.float_types[j], categories, self.after_fit)
             except ValueError as error:
                 messages.append(str(error))
         for j, categories in expected.items():
@@ -376,7 +376,7 @@ class ColumnTable:
             # No check is needed without labels, or if the column's type allows their kind only.
             if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(
-                    check_label_kinds, categories=categories, kinds=kinds, is_served=self.is_served
+                    check_label_kinds, categories=categories, kinds=kinds, after_fit=self.after_fit
                 )
         return checks
 
@@ -406,7 +406,7 @@ def check_readable(rows):
         table.check_readable()
 
 
-def check_label_kinds(values, name, categories, kinds=None, is_served=False):
+def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
     """Return the values, or raise `ValueError` if a value has a kind that no category has.
 
     Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
@@ -421,7 +421,7 @@ def check_label_kinds(values, name, categories, kinds=None, is_served=False):
     categories : ndarray of shape (n_categories,)
     kinds : set of str, default=None
         Kinds of the categories, as in `label_kinds`; None computes them.
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get another error message.
 
     Returns
@@ -434,7 +434,7 @@ def check_label_kinds(values, name, categories, kinds=None, is_served=False):
         shown = ", ".join(map(repr, categories[:3].tolist()))
         if len(categories) > 3:
             shown += ", ..."
-        if is_served:
+        if after_fit:
             remedy = "convert the samples to the type that the column had in the fit"
         else:
             remedy = (
@@ -473,7 +473,7 @@ def _mismatch_message(name, category, kind):
     )
 
 
-def check_distinct_labels(name, float_type, categories, is_served=False):
+def check_distinct_labels(name, float_type, categories, after_fit=False):
     """Raise `ValueError` if two categories are one number of a shorter floating-point type.
 
     Parameters
@@ -483,14 +483,14 @@ def check_distinct_labels(name, float_type, categories, is_served=False):
     float_type : dtype
         Type in which numbers are compared, see `rounded_labels`.
     categories : ndarray of shape (n_categories,)
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get another error message.
     """
     first_index = {}
     for i, key in enumerate(map(label_key, rounded_labels(categories, float_type).tolist())):
         k = first_index.setdefault(key, i)
         if k != i:
-            remedy = "convert the samples to float64" if is_served else "declare only one"
+            remedy = "convert the samples to float64" if after_fit else "declare only one"
             raise ValueError(
                 f"{name} is compared as {float_type}, in which its categories {categories[k]!r} "
                 f"and {categories[i]!r} are the same number: {remedy}"
@@ -526,7 +526,7 @@ def category_of_no_value(kind, number_type, categories):
     return None
 
 
-def check_label_forms(values, name, is_served=False):
+def check_label_forms(values, name, after_fit=False):
     """Return the values, or raise `ValueError` if a value cannot be found as a category.
 
     Such a value would not be counted for any category, and the column would silently be lost. Each
@@ -538,7 +538,7 @@ def check_label_forms(values, name, is_served=False):
         Values of any type.
     name : str
         Name of the values for messages.
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get another error message.
 
     Returns
@@ -546,7 +546,7 @@ def check_label_forms(values, name, is_served=False):
     ndarray
     """
     kind = kind_without_form(values)
-    if kind is not None and is_served:
+    if kind is not None and after_fit:
         raise ValueError(
             f"{name} holds {kind}, and categories that a fit found are text and numbers below "
             "2**53 only: convert the samples to the type that the column had in the fit"
@@ -681,8 +681,6 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
     table = _read_columns(estimator, X, reset, allow_nan)
     _check_zones(estimator, X, reset)
-    table.is_served = not reset
-    table.float_types = _float_types(estimator, X, reset)
     return table
 
 
@@ -752,10 +750,18 @@ def _check_zones(estimator, X, reset):
 def _read_columns(estimator, X, reset, allow_nan):
     if isinstance(X, ChunkedArray):
         if X.dtype.kind != "O":
-            return read_numeric_columns(estimator, X, reset=reset, allow_nan=allow_nan)
+            chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
+            return ColumnTable(
+                chunked.shape,
+                chunked,
+                has_large_numbers=large,
+                float_types=_float_types(estimator, X, reset),
+                after_fit=not reset,
+            )
         meta = validate_meta(estimator, X, reset=reset)
+        float_types = _float_types(estimator, X, reset)
         if not is_frame(meta):
-            return ColumnTable(X.shape, X)
+            return ColumnTable(X.shape, X, float_types=float_types, after_fit=not reset)
         return ColumnTable(
             X.shape,
             X,
@@ -764,6 +770,8 @@ def _read_columns(estimator, X, reset, allow_nan):
             names=names_of(meta),
             label_kinds=map_types(label_kind_of, types_of(meta)),
             number_types=map_types(number_type_of, types_of(meta)),
+            float_types=float_types,
+            after_fit=not reset,
         )
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -782,11 +790,19 @@ def _read_columns(estimator, X, reset, allow_nan):
             label_kinds=map_types(label_kind_of, types_of(X)),
             number_types=map_types(number_type_of, types_of(X)),
             blocks=blocks,
+            float_types=_float_types(estimator, X, reset),
+            after_fit=not reset,
         )
-    X = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
+    matrix = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
     # A block of a partitioned table does not show the types of its columns.
     label_kinds = None if reset else getattr(estimator, "_label_kinds_of_samples", None)
-    return ColumnTable(X.shape, X, label_kinds=label_kinds)
+    return ColumnTable(
+        matrix.shape,
+        matrix,
+        label_kinds=label_kinds,
+        float_types=_float_types(estimator, X, reset),
+        after_fit=not reset,
+    )
 
 
 def read_numeric_columns(estimator, X, *, reset=True, allow_nan=False):

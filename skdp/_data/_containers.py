@@ -54,7 +54,7 @@ def is_sequence(values):
     return has_cells and not is_array and not issubclass(kind, str | bytes | bytearray | Mapping)
 
 
-def as_numbers(values, name="a column", is_served=False):
+def as_numbers(values, name="a column", after_fit=False):
     """Return values in double precision, each converted independently.
 
     Text is never read as a number, in an array of objects as little as in one of strings: the same
@@ -67,7 +67,7 @@ def as_numbers(values, name="a column", is_served=False):
         Numbers, or objects that are numbers or missing.
     name : str, default="a column"
         Name of the values in error messages.
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get other error messages.
 
     Returns
@@ -81,7 +81,7 @@ def as_numbers(values, name="a column", is_served=False):
         If a value is not a number.
     """
     if values.dtype.kind in TIMES:
-        raise times_error(name, TIME_KIND_OF[values.dtype.kind], is_served)
+        raise times_error(name, TIME_KIND_OF[values.dtype.kind], after_fit)
     if values.dtype.kind in NUMBERS:
         with np.errstate(over="ignore"):
             numbers = values.astype(np.float64, copy=False)
@@ -91,38 +91,38 @@ def as_numbers(values, name="a column", is_served=False):
     if values.dtype.kind == "c":
         raise ValueError("Complex data not supported")
     if values.dtype.kind != "O":
-        raise non_numeric_error(name, is_served)
+        raise non_numeric_error(name, after_fit)
     if set(map(type, values.ravel())) <= {float, bool}:
         # The result is the same as below, in less time.
         return values.astype(np.float64)
-    flat = [_as_number(value, name, is_served) for value in values.ravel()]
+    flat = [_as_number(value, name, after_fit) for value in values.ravel()]
     # The sign of zero is preserved. A column is an array of objects if a value is missing, else an
     # array of floats, and both must give the same numbers for the other rows.
     return np.array(flat, dtype=np.float64).reshape(values.shape)
 
 
-def _as_number(value, name, is_served):
+def _as_number(value, name, after_fit):
     if type(value) is float:
         return value
     if is_missing(value):
         return np.nan
     if isinstance(value, np.datetime64 | datetime.date):
-        raise times_error(name, "date", is_served)
+        raise times_error(name, "date", after_fit)
     if isinstance(value, np.timedelta64 | datetime.timedelta):
-        raise times_error(name, "duration", is_served)
+        raise times_error(name, "duration", after_fit)
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
     if isinstance(value, str | bytes | bytearray | memoryview):
         # Python would read the text of a number, and arrays of strings and bytes are refused.
-        raise non_numeric_error(name, is_served)
+        raise non_numeric_error(name, after_fit)
     try:
         return float(value)
     except OverflowError:
         raise ValueError(f"{name} contains a value too large for dtype('float64')") from None
     except TypeError as error:
-        raise TypeError(f"{non_numeric_error(name, is_served)} ({error})") from None
+        raise TypeError(f"{non_numeric_error(name, after_fit)} ({error})") from None
     except ValueError:
-        raise non_numeric_error(name, is_served) from None
+        raise non_numeric_error(name, after_fit) from None
 
 
 def as_csr(X):

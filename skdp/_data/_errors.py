@@ -19,7 +19,7 @@ ENCODE_HINT = (
     "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
     "declare the column's labels there"
 )
-SERVED_HINT = "convert the samples to numbers, in the same way as the rows of the fit"
+SAMPLES_HINT = "convert the samples to numbers, in the same way as the rows of the fit"
 NUMERAL_HINT = (
     "If its values are numbers that are stored as text or categories, convert them first, by "
     "astype(float) in pandas and NumPy or cast(pl.Float64) in polars."
@@ -117,24 +117,24 @@ def check_no_label_is_missing(y):
         raise ValueError(f"Input y contains NaN. {MISSING_TARGET_HINT}")
 
 
-def non_numeric_error(name, is_served=False):
+def non_numeric_error(name, after_fit=False):
     """Return the error about a column, or y, of strings or dates where numbers are expected.
 
     Parameters
     ----------
     name : str
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which can only be converted.
     """
-    if is_served:
+    if after_fit:
         return ValueError(
-            f"{name} contains strings or dates, not numbers as in the fit: {SERVED_HINT}"
+            f"{name} contains strings or dates, not numbers as in the fit: {SAMPLES_HINT}"
         )
     hint = "use a classifier if they are labels" if name == "y" else ENCODE_HINT
     return ValueError(f"{name} contains strings or dates, not numbers: {hint}. {NUMERAL_HINT}")
 
 
-def times_error(name, kind, is_served=False):
+def times_error(name, kind, after_fit=False):
     """Return the error about dates or durations where numbers are expected.
 
     Read as numbers, they would be counts of the unit of their type, such as microseconds, and the
@@ -145,11 +145,11 @@ def times_error(name, kind, is_served=False):
     name : str
         Name of the column.
     kind : {"date", "duration"}
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which can only be converted.
     """
-    if is_served:
-        return ValueError(f"{name} contains {kind}s, not numbers as in the fit: {SERVED_HINT}")
+    if after_fit:
+        return ValueError(f"{name} contains {kind}s, not numbers as in the fit: {SAMPLES_HINT}")
     return ValueError(
         f"{name} contains {kind}s, and numbers are expected: use DPTableVectorizer, which reads "
         f"{kind}s, or convert the column to numbers first, such as days: {DAYS_OF[kind]}"

@@ -223,7 +223,7 @@ def text_array(texts):
     return array
 
 
-def label_codes(values):
+def id_codes(values):
     """Return an integer code for each id of a column; ids that are equal labels share a code.
 
     NUL characters at the end of an id are ignored: NumPy's arrays of strings drop them, and the
@@ -243,11 +243,16 @@ def label_codes(values):
         codes = np.unique(values, return_inverse=True)[1]
         return np.where(values == values, codes, UNDECLARED)
     codes_by_key = {None: UNDECLARED, MISSING_KEY: UNDECLARED}
-    keys = map(_without_nuls, _keys(values))
-    codes = (
-        _look_up(codes_by_key.setdefault, UNDECLARED, key, len(codes_by_key) - 2) for key in keys
-    )
-    return np.fromiter(codes, dtype=np.int64, count=len(values))
+    codes = np.full(len(values), UNDECLARED, dtype=np.int64)
+    n_ids = 0
+    for i, key in enumerate(map(_without_nuls, _keys(values))):
+        try:
+            codes[i] = codes_by_key.setdefault(key, n_ids)
+        except Exception:  # The comparison of ids may raise any error: such an id is no label.
+            continue
+        if codes[i] == n_ids:
+            n_ids += 1
+    return codes
 
 
 def category_codes(values, categories, other=UNDECLARED):
@@ -285,8 +290,13 @@ def category_codes(values, categories, other=UNDECLARED):
         # Equal cells of these types have the same key: each distinct cell is looked up once.
         codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
         return np.array([codes[cell] for cell in cells], dtype=np.int64)
-    codes = (_look_up(index.get, other, key, other) for key in _keys(values))
-    return np.fromiter(codes, dtype=np.int64, count=len(values))
+    codes = np.full(len(values), other, dtype=np.int64)
+    for i, key in enumerate(_keys(values)):
+        try:
+            codes[i] = index.get(key, other)
+        except Exception:  # The comparison of labels may raise any error: it is undeclared.
+            continue
+    return codes
 
 
 def label_hashes(values, key):
@@ -437,14 +447,6 @@ def _hashed_bytes(key):
             )
         key = kind.__name__, repr(value)
     return ascii(key).encode()
-
-
-def _look_up(find, other, *arguments):
-    """Return the code of a label, or `other` if the comparison of labels raises an error."""
-    try:
-        return find(*arguments)
-    except Exception:
-        return other
 
 
 def _are_doubles_or_integers(values):

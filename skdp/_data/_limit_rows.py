@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length
 
 from skdp._data._frames import column_values, in_memory, is_frame, take_rows
-from skdp._data._labels import is_missing, label_codes
+from skdp._data._labels import id_codes, is_missing
 from skdp.utils._types import TableLike
 from skdp.utils._validation import check_integer
 
@@ -99,7 +99,7 @@ def person_codes(groups, missing="error"):
     With missing="distinct" each row without an id is a person.
     """
     ids = id_column(groups)
-    codes = label_codes(ids)
+    codes = id_codes(ids)
     without_id = np.flatnonzero(codes < 0)
     if len(without_id) and (missing == "error" or not all(map(is_missing, ids[without_id]))):
         raise ValueError(

@@ -59,8 +59,8 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if not reset:
         _frames.check_labels_match(estimator, X)
     if not issparse(X):
-        check_types_of_numbers(X, is_served=not reset)
-        X = number_matrix(X, is_served=not reset)
+        check_types_of_numbers(X, after_fit=not reset)
+        X = number_matrix(X, after_fit=not reset)
     elif accept_sparse:
         X = _containers.as_csr(X)
     X = check_array(
@@ -88,7 +88,7 @@ def validate_meta(estimator, chunked, *, reset=True):
     return meta
 
 
-def check_types_of_numbers(X, name="X", *, is_served=False):
+def check_types_of_numbers(X, name="X", *, after_fit=False):
     """Raise `ValueError` if a column's type is one of dates, durations, or text or its categories.
 
     The type decides, so that a table is refused in every container or in none. A column of objects,
@@ -99,7 +99,7 @@ def check_types_of_numbers(X, name="X", *, is_served=False):
     X : array, Series, DataFrame, ChunkedArray, or object without types
     name : str, default="X"
         Name of an array or a vector in messages, which has no names of columns.
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get other error messages.
     """
     meta = meta_of(X)
@@ -111,9 +111,9 @@ def check_types_of_numbers(X, name="X", *, is_served=False):
     for j, kind in enumerate(_frames.map_types(_non_numeric_kind, types)):
         described = name if names is None else column_name(j, names)
         if kind in _frames.TIME_KINDS:
-            raise times_error(described, kind, is_served)
+            raise times_error(described, kind, after_fit)
         if kind is not None:
-            raise non_numeric_error(described, is_served)
+            raise non_numeric_error(described, after_fit)
 
 
 def _non_numeric_kind(dtype):
@@ -135,7 +135,7 @@ def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
         As in `check_chunks`.
     """
     validate_meta(estimator, chunked, reset=reset)
-    check_types_of_numbers(chunked, is_served=not reset)
+    check_types_of_numbers(chunked, after_fit=not reset)
     return chunked, check_chunks(chunked, allow_nan=allow_nan)
 
 
@@ -227,13 +227,13 @@ def read_samples(estimator, X):
     return read_array(estimator, X, dtype=np.float64, reset=False)
 
 
-def number_matrix(X, is_served=False):
+def number_matrix(X, after_fit=False):
     """Return a table of any container as an array of numbers, each value converted independently.
 
     Parameters
     ----------
     X : array-like or DataFrame
-    is_served : bool, default=False
+    after_fit : bool, default=False
         True for samples of a fitted estimator, which get other error messages.
 
     Returns
@@ -258,14 +258,14 @@ def number_matrix(X, is_served=False):
         for block in numbers:
             is_read[block.columns] = True
         for j in np.flatnonzero(~is_read).tolist():
-            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names), is_served)
+            matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names), after_fit)
         return matrix
     X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
     if X.dtype.kind in "OmMSUT" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
-            return _containers.as_numbers(X, is_served=is_served)
+            return _containers.as_numbers(X, after_fit=after_fit)
         columns = [
-            _containers.as_numbers(values, column_name(j), is_served)
+            _containers.as_numbers(values, column_name(j), after_fit)
             for j, values in enumerate(X.T)
         ]
         return np.column_stack(columns)

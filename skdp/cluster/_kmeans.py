@@ -167,7 +167,7 @@ class KMeansPlan(_moments.StatisticPlan):
     @property
     def n_bits(self):
         """Base-2 logarithm of the number of cells."""
-        noise_std = max(self.mechanism.parts[1].deviation(1 << MAX_BITS), SLACK)
+        noise_std = max(self.mechanism.parts[1].deviation(size=1 << MAX_BITS), SLACK)
         return int(np.clip(np.log2(self.n_rows / (MIN_MEAN_COUNT * noise_std)), 1, MAX_BITS))
 
     @property

@@ -362,7 +362,7 @@ class ColumnsPlan(PlanValue):
             Minimum of the finest level.
         """
         is_pure = self.budget.is_pure
-        noise_std = self._mechanism_for_levels(1 if is_pure else LEVELS).deviation(1)
+        noise_std = self._mechanism_for_levels(1 if is_pure else LEVELS).deviation(size=1)
         min_count = min_stds * noise_std
         finest = int(np.clip(round(math.log2(self.n_rows / min_count)), min_levels, LEVELS))
         return range(finest if is_pure else 1, finest + 1)

@@ -101,7 +101,7 @@ class Column(FrozenValue):
             return np.full(values.shape, np.nan)
         return as_numbers(values)
 
-    def check(self, values, name, is_served=False):
+    def check(self, values, name, after_fit=False):
         """Return values, as numbers if the column is numeric.
 
         Parameters
@@ -109,7 +109,7 @@ class Column(FrozenValue):
         values : ndarray of shape (n_rows,)
         name : str
             Name of the column for messages.
-        is_served : bool, default=False
+        after_fit : bool, default=False
             True for samples of a fitted estimator, which get another error message.
 
         Raises
@@ -122,14 +122,14 @@ class Column(FrozenValue):
         try:
             numbers = self.numbers(values)
         except Exception:
-            raise self._kind_error(values, name, is_served) from None
+            raise self._kind_error(values, name, after_fit) from None
         check_finite(numbers, name, allow_nan=True)
         return numbers if self.kind == "number" else values
 
-    def _kind_error(self, values, name, is_served):
+    def _kind_error(self, values, name, after_fit):
         """Return the error for values that are not of the column's kind."""
         text_hint = f"; {DATE_TEXT_HINT}" if self.kind == "date" else ""
-        if is_served:
+        if after_fit:
             return ValueError(
                 f"{name} contains values that are not {self.kind}s, as it did in the fit: convert "
                 f"the samples to {self.kind}s, in the same way as the rows of the fit{text_hint}"
@@ -517,7 +517,7 @@ def _read_cells(terms, columns, numeric, bins, checks, table, rows):
             values = table.values(j, rows)
         # The labels of all columns were checked together before.
         if checks and not column.is_categorical:
-            column.check(values, table.name(j), is_served=True)
+            column.check(values, table.name(j), after_fit=True)
         cells[k] = column.cells(values, edges)
     if len(columns) == len(terms):
         return cells
@@ -546,7 +546,7 @@ def _read_numbers(table, indices, rows, checks):
             raise
     column = Column(kind="number")
     checked = [
-        column.check(table.values(j, rows), table.name(j), is_served=checks) for j in indices
+        column.check(table.values(j, rows), table.name(j), after_fit=checks) for j in indices
     ]
     return np.column_stack(checked)
 

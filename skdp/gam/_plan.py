@@ -603,7 +603,7 @@ class AdditivePlan(ColumnsPlan):
         clips = rule.clip_norms(scaled_weights)
         decreases = sum_over(cells, _add_gains, np.zeros(3), scores, residuals, clips)
         noisy = self.shrinkage_test.release(decreases, random_state=source)
-        return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(3))
+        return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(size=3))
 
     def _choose_pairs(self, terms, cells, design, residuals, weights, source):
         """Return the pairs with the most evidence in the residuals of the first steps."""

@@ -254,7 +254,7 @@ class VarianceOfTargets(MechanismPlan):
         args = (center, self.clip, self.n_rows)
         total = sum_over(rows, _add_squares, np.zeros(1), *args, row_args=row_args)
         variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
-        noise_std = self.mechanism.deviation(1) / self.n_rows
+        noise_std = self.mechanism.deviation(size=1) / self.n_rows
         max_variance = self.clip**2
         return float(np.clip(variance, min(noise_std, max_variance), max_variance))
 

@@ -138,7 +138,7 @@ class MeanBaseline(MechanismPlan):
         """
         # Slightly smaller than the noise wherever the noise follows from the ratio.
         min_std = 0.999 * math.sqrt(2.0) / _rows_per_scale(self.high)
-        mean_std = max(self.mechanism.deviation(1) / self.n_rows, min_std)
+        mean_std = max(self.mechanism.deviation(size=1) / self.n_rows, min_std)
         if self.high is None:
             return mean_std
         # At high / 10 the mean is 0.2 in units of high / 2, where the derivative of ln is 5.

@@ -402,7 +402,7 @@ class WeightsFit(MechanismPlan):
         decreases = sums.loss_decreases(start / unit, weights / unit, None, clip_norms).ravel()[:3]
         # Means over rows or persons, whose number is public.
         mechanism = self.rows.shrinkage_mechanism
-        rule = replace(rule, noise_std=mechanism.deviation(3) / n_units)
+        rule = replace(rule, noise_std=mechanism.deviation(size=3) / n_units)
         means = mechanism.release(decreases, random_state=source) / n_units
         return rule.shrinkage_factor(means, displacement)
 

@@ -66,7 +66,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
-        check_types_of_numbers(X, is_served=not reset)
+        check_types_of_numbers(X, after_fit=not reset)
         meta = meta_of(X)
         names = None
         if is_frame(meta):

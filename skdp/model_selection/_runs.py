@@ -261,7 +261,7 @@ def run_plan(run, progress):
     """
     plan = run.plan
     with progress.stage("search"):
-        outcome = _stop_at_random(run) if plan.mean_runs else _choose(run)
+        outcome = _random_number_of_runs(run) if plan.mean_runs else _choose(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
         with progress.stage("refit"), suppress_fit_output():
@@ -276,7 +276,7 @@ def _choose(run):
     m = len(plan.layout.candidate_splits)
     # Without a refit the fit of the chosen candidate is published, if it has only one.
     publishes_fit = not plan.refits and len(numbers) == m
-    results = run.fit(numbers, publishes_fit)
+    results = run.fit(numbers, return_models=publishes_fit)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
     raw = np.array([plan.layout.score(plan.task.score, values, i) for i in range(m)])
     best = plan.choice.release(raw, random_state=run.source)
@@ -284,7 +284,7 @@ def _choose(run):
     return Outcome(best, noisy, results[best][1] if publishes_fit else None)
 
 
-def _stop_at_random(run):
+def _random_number_of_runs(run):
     """Return the outcome of a geometric number of runs: the one with the best noisy score.
 
     The number of runs and the other scores stay secret.
@@ -293,7 +293,8 @@ def _stop_at_random(run):
     m = len(plan.layout.candidate_splits)
     count = _number_of_runs(plan.mean_runs, run.source.stream())
     drawn = uniform_integers(m, count, run.source.stream()).tolist()
-    results = run.fit([(i, 0) for i in drawn], not plan.refits)
+    # A search with a random number of runs has one split, number 0.
+    results = run.fit([(candidate, 0) for candidate in drawn], return_models=not plan.refits)
     noisy = [plan.noisy.release(raw, random_state=run.source) for raw, _ in results]
     best_run = int(np.argmax(noisy))
     scores = np.full(m, np.nan)

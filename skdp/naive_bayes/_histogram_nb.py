@@ -131,7 +131,7 @@ class HistogramNBPlan(ColumnsPlan):
     def n_evidence_bins(self):
         """Number of bins in which the evidence of two classes is counted."""
         # The standard deviation depends little on the number of counts, and is public.
-        return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(2))
+        return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(size=2))
 
     def run(self, read, source, persons=None):
         """Return the terms, their values and the constant; see `AdditivePlan.run`."""

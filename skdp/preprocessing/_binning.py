@@ -266,10 +266,10 @@ def count_columns(table, bins, row_weights=None):
         edges = [bins[j].limits for j in numeric]
         rows = table.numbers(numeric)
         numeric_counts = count_bins(rows, edges, outermost=True, row_weights=row_weights)
-        counts |= zip(numeric, numeric_counts, strict=True)
+        counts.update(zip(numeric, numeric_counts, strict=True))
     if len(labels):
         label_counts = table.label_counts(labels, *_categories(bins, labels), row_weights)
-        counts |= zip(labels, label_counts, strict=True)
+        counts.update(zip(labels, label_counts, strict=True))
     return [counts[j] for j in range(len(bins))]
 
 

@@ -151,7 +151,7 @@ class RefinementPlan(PlanValue):
     @cached_property
     def _max_counts_of_a_row(self):
         """Number of columns, times levels, at which the noise is `MAX_LEVEL_NOISE` of the rows."""
-        std = max(MIN_STD, self.mechanism(1, 1).deviation(1))
+        std = max(MIN_STD, self.mechanism(1, 1).deviation(size=1))
         ratio = MAX_LEVEL_NOISE * self.n_rows / std
         # Gaussian noise grows with the square root of the number of counts of a row.
         return ratio**2 if isinstance(self.whole, GaussianMechanism) else ratio

@@ -108,7 +108,7 @@ def test_a_list_of_another_kind_costs_nothing(name, kind, declared):
 @pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("kind", ["numbers", "text", "booleans"])
-def test_what_is_served_is_refused_likewise(name, kind):
+def test_samples_after_a_fit_are_refused_likewise(name, kind):
     if name in ("DPSimpleImputer", "RandomizedResponseTransformer"):
         pytest.skip("it compares samples with nothing, or charges for them")
     table = pd.DataFrame({"x": COLUMNS[kind]})

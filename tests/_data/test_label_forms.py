@@ -191,7 +191,7 @@ def test_one_cell_is_judged_by_itself(name):
 @pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("name", ESTIMATORS)
 @pytest.mark.parametrize("odd", [pd.Interval(0, 1), 2**53, b"a", datetime.date(2024, 3, 1), [1]])
-def test_what_is_served_is_refused_likewise(name, odd):
+def test_samples_after_a_fit_are_refused_likewise(name, odd):
     if name == "DPSimpleImputer":
         pytest.skip("it returns present values unchanged and compares them with nothing")
     for column in (cells_of(["a", "b", None]), CODES.astype(object)):

@@ -44,7 +44,7 @@ from tests._containers import (
     label_rows,
     number_rows,
 )
-from tests._private import _value_counts, category_codes, check_classes, column_values, label_codes
+from tests._private import _value_counts, category_codes, check_classes, column_values, id_codes
 
 ROWS = {"numbers": number_rows, "labels": label_rows, "dates": date_rows}
 REFUSED = (TypeError, ValueError, RuntimeError, ReferenceError)
@@ -411,7 +411,7 @@ def test_labels_that_raise_are_no_labels():
     for i, value in enumerate([Money(1, "USD"), *odd]):
         values[i] = value
     assert category_codes(values, labels).tolist() == [1, -1, -1, -1, -1, -1]
-    assert label_codes(values).tolist() == [0, -1, -1, -1, -1, 1]
+    assert id_codes(values).tolist() == [0, -1, -1, -1, -1, 1]
     # A fraction is compared as the nearest double, which is what is found.
     assert list(_value_counts(values)[0]) == [1 / 3]
 

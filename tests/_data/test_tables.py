@@ -28,7 +28,7 @@ from skdp._data._tables import (
     read_target,
     target_array,
 )
-from tests._private import check_classes, label_codes
+from tests._private import check_classes, id_codes
 
 
 def table(n=300, d=4):
@@ -236,7 +236,7 @@ def test_members_of_an_enum_are_their_values(kind):
     assert y.tolist() == [member.value for member in kind] * 3
     assert set(map(type, y.tolist())) == {type(y[0].item())}
     cells = as_cells([[member, 1.0] for member in kind])
-    assert cells.shape == (2, 2) and label_codes(cells[:, 0]).tolist() == [0, 1]
+    assert cells.shape == (2, 2) and id_codes(cells[:, 0]).tolist() == [0, 1]
 
 
 def test_the_label_set_does_not_tell_the_sign_of_one_zero():

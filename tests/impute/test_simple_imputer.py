@@ -11,7 +11,7 @@ from skdp.impute._simple_imputer import MeansOfPresent
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import BoundsPlan, ColumnTable, QuantilePlan, label_codes
+from tests._private import BoundsPlan, ColumnTable, QuantilePlan, id_codes
 from tests._releases import record_releases
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
@@ -153,7 +153,7 @@ def test_dates_stay_dates(unit):
     days = np.array(["2020-01-01", "2020-01-02"] * 2, dtype=f"M8[{unit}]")
     X = np.array([*days, np.datetime64("NaT")])[:, np.newaxis]
     filled = DPSimpleImputer(strategy="constant", fill_value=days[0]).fit_transform(X)
-    assert label_codes(filled[:, 0]).tolist() == [0, 1, 0, 1, 0]
+    assert id_codes(filled[:, 0]).tolist() == [0, 1, 0, 1, 0]
 
 
 def test_frames_and_metadata_routing():
