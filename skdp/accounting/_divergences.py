@@ -113,7 +113,10 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
         mass = pair.p
         losses = pair.losses
         if pair.tails is not None:
-            low, high = min(pair.low, *losses, pair.high), max(pair.high, *losses, pair.low)
+            # The grid must also cover the atoms, which may be outside of the support of the
+            # continuous part. Without atoms, `min` and `max` still need two arguments.
+            low = min(pair.low, *losses, pair.high)
+            high = max(pair.high, *losses, pair.low)
             grid = discretize(pair, (high - low) / _CELLS, low, high)
             mass = grid.mass
             losses = grid.losses

@@ -140,8 +140,10 @@ def _stopping(e: ev.RandomStopping, relation):
     run_epsilon = privacy_of(e.event, relation).pure
     pure = 0.0
     if run_epsilon > 0.0:
-        # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon.
-        pure = sum_up([(2, run_epsilon), (run_epsilon, e.shape)])
+        # Papernot and Steinke (2022), corollary 4: (2 + eta) epsilon, where eta is the shape.
+        pure = math.inf
+        if e.shape < math.inf:
+            pure = sum_up([(2, run_epsilon), (e.shape, run_epsilon)])
 
     def grouped(k):
         # The number of runs does not depend on the data, so a group changes only each run.

@@ -654,6 +654,13 @@ class PrivacyAccountant(LedgerView):
             body of a record, or None to append nothing. If it raises, nothing is appended.
         opening : bool, default=False
             True if the data set may be one that was never opened.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger cannot be used or the data set is closed. The data set from which this
+            budget was reserved may be closed while the record is appended. A second check then
+            raises after the append: the charge stays in the ledger, and nothing is released.
         """
         parent_closed = self._parent_closed()
         shared = self._shared

@@ -12,10 +12,27 @@ from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.linear_model._ridge import LOSS_SPEC
 from skdp.utils._validation import check_choice, check_positive, is_auto
 
-LOSSES = ("squared_error", "huber")
-
 # Default of the Huber threshold, in units of half the range of targets.
 HUBER_THRESHOLD = 0.2
+
+
+def _squared_error_spec(threshold):
+    """Return the `LossSpec` of the squared error, which has no threshold."""
+    return replace(LOSS_SPEC, loss=HuberLoss())
+
+
+def _huber_spec(threshold):
+    """Return the `LossSpec` of the Huber loss; the threshold is in units of half the range."""
+    if not 1e-50 <= threshold <= 1e50:
+        raise ValueError(
+            f"huber_threshold divided by half the range of target_bounds is {threshold:g}; it must "
+            "be between 1e-50 and 1e50"
+        )
+    return replace(LOSS_SPEC, loss=HuberLoss(threshold), residual_norm=min(1.0, threshold))
+
+
+# Each loss with the function from the Huber threshold to its `LossSpec`.
+LOSSES = {"squared_error": _squared_error_spec, "huber": _huber_spec}
 
 
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
@@ -318,11 +335,4 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         threshold = HUBER_THRESHOLD
         if not is_auto(self.huber_threshold):
             threshold = check_positive(self.huber_threshold, "huber_threshold") / scale.half_range
-        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
-            return replace(LOSS_SPEC, loss=HuberLoss())
-        if not 1e-50 <= threshold <= 1e50:
-            raise ValueError(
-                f"huber_threshold is {self.huber_threshold!r}; divided by half the range of "
-                "target_bounds it must be between 1e-50 and 1e50"
-            )
-        return replace(LOSS_SPEC, loss=HuberLoss(threshold), residual_norm=min(1.0, threshold))
+        return LOSSES[check_choice(self.loss, "loss", tuple(LOSSES))](threshold)
