@@ -95,7 +95,7 @@ class ToolFinding(FrozenValue):
     problem : str
         Text that follows the names of the tool and of the estimator.
     is_refused : bool
-        True if the fit is refused whatever the ledger's setting is.
+        True if the fit is refused, also if the ledger's setting is "warn".
     """
 
     frame: object

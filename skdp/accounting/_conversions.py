@@ -14,7 +14,7 @@ from skdp.utils._validation import check_relation, check_within
 _ROUND_OFF = 2.0**-50
 # The search over orders covers three decades on each side of an approximation of the best order
 # minus 1. Every order gives a valid bound, so this range affects the tightness only.
-_SEARCH_FACTOR = 1e3
+_SEARCH_RANGE = (1e-3, 1e3)
 # The approximation is at most this, so that the orders and their squares are finite.
 _MAX_EXCESS = 1e150
 # The ranges of parameters, as arguments of `check_within`. All others are at least 0.
@@ -176,7 +176,8 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
     def epsilon_at(order):
         return converted_epsilon(rho * order, order, delta_left)
 
-    return minimum_over_orders(epsilon_at, excess / _SEARCH_FACTOR, excess * _SEARCH_FACTOR)
+    low, high = _SEARCH_RANGE
+    return minimum_over_orders(epsilon_at, excess * low, excess * high)
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
@@ -208,15 +209,17 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     if not rho < math.inf:
         return 1.0
 
-    # Approximately the best order minus 1: without the logarithms of the order it is
-    # (epsilon / rho - 1) / 2, and for a small epsilon the order's own terms bound it from below.
+    # Approximately the best order minus 1, s: without the logarithms of the order it is
+    # (epsilon / rho - 1) / 2, and these, with the derivative -1 / s, are the larger term below
+    # sqrt(1 / (2 rho)).
     excess = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), _MAX_EXCESS)
 
     def delta_at(order):
         return converted_delta(rho * order, order, epsilon)
 
     # At least order 2 is tried, however small the approximation is.
-    delta = minimum_over_orders(delta_at, excess / _SEARCH_FACTOR, excess * _SEARCH_FACTOR + 1.0)
+    low, high = _SEARCH_RANGE
+    delta = minimum_over_orders(delta_at, excess * low, excess * high + 1.0)
     return min(1.0, (rho_delta + (1.0 - rho_delta) * delta) * (1.0 + _ROUND_OFF))
 
 
