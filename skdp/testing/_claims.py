@@ -99,12 +99,12 @@ def check_relation(case):
     replaced = scales["replace_one"]
     removed = scales["add_remove"]
     name = "noise scale of sampled batches" if is_sampled else "sensitivity"
-    found = f"the {name} is {removed:g} under add/remove and {replaced:g} under replace-one"
-    assert replaced >= removed, found
+    sensitivities = f"the {name} is {removed:g} under add/remove and {replaced:g} under replace-one"
+    assert replaced >= removed, sensitivities
     if replaced > removed or is_sampled or case.releases_in_transform:
         return
     assert _changes_like_removed(case), (
-        f"{found}, although a replaced row changes the release without noise more than a row that "
+        f"{sensitivities}, although a replaced row changes the release without noise more than a row that "
         "becomes zeros: multiply the sensitivity by guarantee.neighbors.sensitivity_factor. If it "
         'is the same under both relations, pass expected_failed_checks={"check_relation": reason}'
     )
