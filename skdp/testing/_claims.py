@@ -104,8 +104,8 @@ def check_relation(case):
     if replaced > removed or is_sampled or case.releases_in_transform:
         return
     assert _changes_like_removed(case), (
-        f"{sensitivities}, although a replaced row changes the release without noise more than a row that "
-        "becomes zeros: multiply the sensitivity by guarantee.neighbors.sensitivity_factor. If it "
+        f"{sensitivities}, although a replaced row changes the release without noise more than a "
+        "row that becomes zeros: multiply the sensitivity by guarantee.neighbors.sensitivity_factor. If it "
         'is the same under both relations, pass expected_failed_checks={"check_relation": reason}'
     )
 
