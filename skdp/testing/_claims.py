@@ -105,8 +105,9 @@ def check_relation(case):
         return
     assert _changes_like_removed(case), (
         f"{sensitivities}, although a replaced row changes the release without noise more than a "
-        "row that becomes zeros: multiply the sensitivity by guarantee.neighbors.sensitivity_factor. If it "
-        'is the same under both relations, pass expected_failed_checks={"check_relation": reason}'
+        "row that becomes zeros: multiply the sensitivity by "
+        "guarantee.neighbors.sensitivity_factor. If it is the same under both relations, pass "
+        'expected_failed_checks={"check_relation": reason}'
     )
 
 
