@@ -965,6 +965,7 @@ def test_each_call_of_a_tool_is_warned_of():
     assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
 
 
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.parametrize("name", WARNED)
 def test_a_loop_over_one_object_is_warned_of_each_time(name):
     """The frames of its calls have the same address, one after the other."""
@@ -1019,6 +1020,7 @@ THREADED = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", THREADED)
 def test_threads_of_one_tool_warn_once(name):
     labels = three if name in ("one versus rest", "a search inside") else y
@@ -1113,6 +1115,7 @@ PRICED = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("is_private", [True, False])
 @pytest.mark.parametrize("name", PRICED)
 def test_a_search_that_the_budget_cannot_pay_is_refused_before_its_first_fit(name, is_private):
@@ -1225,6 +1228,7 @@ GENERATORS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("generator", GENERATORS)
 @pytest.mark.parametrize("name", sorted(set(WITH_FOLDS) - {"calibration"}))
 def test_generated_folds_are_judged_by_their_splitter(name, generator):
@@ -1282,6 +1286,10 @@ SCORED = {
 }
 
 
+# Workers are started for one search: that takes the time of hundreds of fits.
+@pytest.mark.quick_cases(
+    one_per=lambda name, more: "in workers" if "n_jobs" in more else (name, *more)
+)
 @pytest.mark.parametrize("more", [{}, {"error_score": "raise"}, {"n_jobs": 2}])
 @pytest.mark.parametrize("name", SCORED)
 def test_a_refused_score_ends_a_search(name, more):

@@ -243,7 +243,7 @@ def first_of_each_class():
     return list(first.values())
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_one_row_has_no_say_in_the_others(call):
     known = {}
@@ -284,7 +284,7 @@ def check_taken(call, container):
     assert taken is not None, f"{call.name} refuses {container.name}"
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("call", first_of_each_class(), ids=lambda call: call.name)
 def test_a_container_is_taken(call):
     containers = containers_of(call)

@@ -132,7 +132,7 @@ def test_pages_that_the_code_names_are_there():
     assert not [name for name in named if not (ROOT / name).exists()]
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.filterwarnings("ignore:Skipping check")
 @pytest.mark.parametrize(
     "name", [m.name for m in pkgutil.walk_packages(skdp.__path__, "skdp.") if "." in m.name]

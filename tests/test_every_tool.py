@@ -284,7 +284,7 @@ def check(fit, is_private, name="", **more):
         assert accountant.epsilon_spent == 0.0
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("method", ["fit", "fit_transform", "fit_predict"])
 def test_each_class_is_judged_as_the_table_says(name, method):
@@ -299,7 +299,7 @@ def test_each_class_is_judged_as_the_table_says(name, method):
     check(fit, is_private_by_table(tool))
 
 
-@pytest.mark.quick_cases(every=6)
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("inner", CLASSIFIERS)
 @pytest.mark.parametrize("name", AROUND_CLASSIFIERS)
 def test_it_does_not_matter_what_a_tool_is_around(name, inner):
@@ -337,7 +337,7 @@ def fits_into(tool, place):
     return hasattr(tool, "predict")
 
 
-@pytest.mark.quick_cases(every=9)
+@pytest.mark.quick_cases(every=18)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("imputation", "boosting")])
 def test_it_does_not_matter_where_a_tool_is(name, place):
@@ -555,7 +555,7 @@ TRIED = {
 }
 
 
-@pytest.mark.quick_cases(every=2)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(
     "search", ["grid", "random", "drawn", "curve", "in a pipeline", "in an ensemble"]
 )

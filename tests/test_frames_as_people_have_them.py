@@ -141,6 +141,7 @@ def test_encoders_give_the_same_released_values(kind, categories, tmp_path):
         np.testing.assert_array_equal(found, expected, err_msg=form)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("form", LAZY)
 def test_a_model_behind_the_vectorizer_gets_the_same_weights(form, tmp_path):
     table = pandas_frame(job=str)

@@ -61,6 +61,7 @@ def answers(model, table):
     return [tuple(row) for row in made.reshape(len(made), -1).tolist()]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("container", TABLES)
 @pytest.mark.parametrize("name", FINDERS)
 def test_found_categories_stay_distinct(name, container):
@@ -117,6 +118,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("declared", [None, list, lambda own: np.array(own, dtype=object)])
 @pytest.mark.parametrize("container", TARGETS)
 @pytest.mark.parametrize("name", CLASSIFIERS)

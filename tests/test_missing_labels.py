@@ -37,7 +37,7 @@ MODELS = {
 }
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("held", TARGETS)
 @pytest.mark.parametrize("name", MODELS)

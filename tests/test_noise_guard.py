@@ -167,6 +167,7 @@ def test_there_is_more_than_one_of_each():
     assert len(ids) > len(ESTIMATORS) + 12
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("release", list(releases()))
 def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypatch):
     release.drawn = drawn
@@ -208,6 +209,7 @@ def test_nothing_is_drawn_before_the_charge_or_past_it(release, drawn, monkeypat
     assert release.made is None or not fitted_names(release.made)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("estimator", first_of_each_class(), ids=str)
 def test_nothing_is_published_without_a_charge(estimator, monkeypatch):
     def uncharged(self, plan, size=None):

@@ -99,6 +99,7 @@ def test_a_plan_is_a_value_made_without_an_accountant(estimator):
         plan.epsilon = 1.0
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("cls", CLASSIFIERS + REGRESSORS)
 def test_a_plan_refuses_the_parameters_that_a_fit_refuses(cls, capsys):

@@ -56,7 +56,7 @@ def shape_of(X, y=None):
     return TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
 def test_a_fit_charges_and_publishes_its_plan(estimator, relation):
@@ -184,6 +184,7 @@ def test_no_transformer_is_missing_among_those_that_are_refused():
     assert not public.missing(planned, [kind for kind, _ in REFUSED])
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(
     ("kind", "params"), REFUSED, ids=lambda value: getattr(value, "__name__", str(value))
 )

@@ -311,6 +311,7 @@ def fitted_source(name, accountant):
     return model.fit(X, y, **groups)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("name", ["model", "pipeline", "search"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("unit", UNITS)

@@ -206,6 +206,7 @@ def test_warnings_follow_from_the_noisy_counts_alone(monkeypatch, is_found):
     assert len(messages) == 1 and bool(messages.pop()) != is_found
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", ["customer_id", "customerID", "ID", "uuid", "SSN", "user.id"])
 def test_columns_whose_names_are_those_of_identifiers_are_reported(name):
     n = 20_000
@@ -386,6 +387,7 @@ def fit_bounded(name, values, bounds, unit):
     return said(lambda: model.fit(frame, y, **groups))
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("bounds", [(1.0, 2.5), (70, 90), (16, 1e6)])
 @pytest.mark.parametrize("name", BOUNDED)
@@ -523,6 +525,7 @@ SEARCHING = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", SEARCHING)
 def test_estimators_report_bounds_that_are_useless(name):
     """Integers at the limit of doubles are lost, with a warning; others are told apart, without."""

@@ -827,6 +827,7 @@ def with_a_row_that_raises(frame, path):
 UNREADABLE = ((OSError, pl.exceptions.InvalidOperationError), "one row|Couldn't deserialize thrift")
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", ["dask frame", "LazyFrame", "path"])
 @pytest.mark.parametrize("number", range(len(OF_WORDS)))
 def test_every_row_is_read_before_the_charge(number, kind, table, tmp_path):

@@ -136,7 +136,7 @@ def combinations():
         yield name, unit, relation, ("basic", "pld", "auto")[i % 3], i % 2 == 1
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(("name", "unit", "relation", "composition", "seeded"), [*combinations()])
 def test_a_fit(name, unit, relation, composition, seeded):
@@ -727,6 +727,7 @@ def ways():
         yield *values, reserved, "basic" if reserved else composition
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(
     ("way", "unit", "relation", "seeded", "reserved", "composition"), [*ways()]
@@ -854,6 +855,7 @@ def test_every_statistic_is_in_the_test():
     assert charging == set(STATISTICS)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.filterwarnings("ignore:.*released little of some columns:UserWarning")
 @pytest.mark.parametrize("reserved", [False, True])

@@ -39,6 +39,7 @@ def logistic(accountant=None, epsilon=0.5):
     )
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("unit", ["row", "person", "group"])
 @pytest.mark.parametrize("sampling", ["full", "poisson", "without_replacement"])
@@ -258,6 +259,7 @@ WRAPPERS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 @pytest.mark.parametrize("has_ledger", [False, True])
 @pytest.mark.parametrize("name", WRAPPERS)

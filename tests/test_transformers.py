@@ -107,6 +107,7 @@ def test_tables_without_a_row_or_a_column_are_refused(transformer, shape):
     assert_refused(transformer, np.zeros(shape), y[: shape[0]])
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("kind", WITHIN_BOUNDS)
 @pytest.mark.parametrize(
     "bounds",

@@ -62,6 +62,7 @@ def counted(accountant):
 Classifier = DPLogisticRegression
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_grid_search_books_all_five_fits(table, path, backend, n_jobs):

@@ -262,7 +262,7 @@ def tables_of_tenths():
         yield f"{form} of four bytes", table
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", FINDERS)
 def test_a_tenth_is_a_tenth_in_floats_of_every_length(name):
     """Fitted to one table and served another one, both ways."""
@@ -300,6 +300,7 @@ def tables_with_gaps():
     yield "floats", pd.DataFrame({"x": np.where(CODES > 0, CODES, np.nan)})
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize("name", ["DPOneHotEncoder", "DPTargetEncoder"])
 def test_gaps_are_unknown_categories_in_every_container(name, declared):
@@ -325,7 +326,7 @@ WIDE = pd.DataFrame({10: NUMBERS, 20: CODES})
 TUPLES = WIDE.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]), axis=1)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name", LABELED)
 def test_labels_of_columns_are_those_of_the_fit(name):
     params = LABELED[name] | ({"delta": 1e-6} if name in FINDERS else {})

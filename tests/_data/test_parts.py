@@ -77,7 +77,7 @@ def in_parts(X, heights=HEIGHTS):
     return ChunkedArray(np.split(X, np.cumsum(heights)[:-1]))
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=10)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_parts_are_computed_once_in_a_pass(estimator, monkeypatch):
     """No block lies across two parts; a part that is computed is computed once in each pass."""

@@ -120,7 +120,7 @@ def assert_others_unmoved(before, after):
     assert np.all(same)
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("container", NUMERIC, ids=repr)
 def test_numbers(container):
     first, *rest = number_rows()

@@ -61,6 +61,7 @@ def calls_of(answer, rows):
     return counts
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("kind", ["array", "frame", "frame of two types"])
 @pytest.mark.parametrize("model", OF_NUMBERS, ids=lambda model: type(model).__name__)

@@ -460,6 +460,7 @@ UNBOUNDED = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("name", UNBOUNDED)
 def test_a_positive_delta_is_not_rounded_to_zero(name, relation):

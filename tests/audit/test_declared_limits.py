@@ -124,7 +124,7 @@ def ledger(relation, max_rows=1):
     return PrivacyAccountant(1e6, 0.5, relation=relation, unit=unit, max_rows=max_rows)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("kind", SUMS)
 def test_a_declared_limit_that_is_not_enforced_is_found(kind, relation):

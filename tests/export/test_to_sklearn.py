@@ -70,7 +70,7 @@ def exported(fitted):
         return str(error).split(": ")[1]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("name", [*map(repr, ESTIMATORS), *PIPELINES])
 def test_answers_are_equal(name):
     private = model(name)
@@ -93,6 +93,7 @@ def words(plain):
 NO_COUNTERPART = "refused: scikit-learn has no estimator of its kind"
 
 
+@pytest.mark.thorough
 def test_the_page_says_what_maps():
     rows = {}
     for estimator in ESTIMATORS:

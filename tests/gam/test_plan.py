@@ -133,6 +133,7 @@ def targets_of(task, n):
 
 
 # With little noise numbers have many bins, and a trend.
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("epsilon", [1.0, 1e3])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("task", TASKS, ids=repr)

@@ -232,6 +232,7 @@ class Point:
 ODD_LABELS = [pd.NA, np.array([1, 2]), Raises(), 10**400, np.void(b"1"), Point(), GONE]
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("score", SCORES, ids=lambda score: score.name)
 @pytest.mark.parametrize("number", range(len(ODD_LABELS)))
 def test_a_target_that_cannot_be_scored_is_refused_before_the_charge(score, number):

@@ -172,6 +172,7 @@ CASES = [
 ]
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize(("front", "step", "parameter"), CASES, ids=lambda v: str(v)[:30])
 def test_a_parameter_that_does_not_fit_the_output_of_the_step_before_costs_nothing(
     front, step, parameter

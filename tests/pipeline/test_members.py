@@ -79,6 +79,7 @@ def spent(fit):
     return accountant.epsilon_spent
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: next(iter(wrong)))
 @pytest.mark.parametrize("tool", sorted(CLASSIFIERS))
 def test_a_wrong_parameter_of_a_later_member_costs_nothing(tool, wrong):

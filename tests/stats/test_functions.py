@@ -351,6 +351,7 @@ def test_memory_maps_are_read(tmp_path):
 DATES = np.datetime64("2020-01-01") + np.arange(200)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("kind", ["date", "duration"])
 @pytest.mark.parametrize("container", ["array", "Series", "DataFrame"])
 @pytest.mark.parametrize("name", sorted(set(calls()) - {"dp_count", "estimate_bounds"}))
