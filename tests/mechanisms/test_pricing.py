@@ -52,6 +52,7 @@ def test_without_the_slack_a_discrete_gaussian_is_underpriced(s):
     assert np.any(found < gaussian_overlap(mu, losses) - 1e-6)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("s", [2.0, 8.0, 30.0])
 @pytest.mark.parametrize("shifts", [(1,), (2,), (9,), (1, 2), (4, 3)])
 def test_discrete_laplace_is_priced_with_a_quarter_step_more(s, shifts):

@@ -184,6 +184,7 @@ def test_a_bad_cell_costs_nothing_in_any_search(search, case, container):
     costs_nothing(search, case, container)
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("make", [side_by_side, passed_through, behind_a_function])
 def test_a_column_of_words_costs_nothing(make, null):
@@ -503,6 +504,7 @@ def test_a_search_of_what_got_no_columns_states_its_price():
 MIXED = pd.DataFrame({"size": np.arange(N) / N, "kind": ["a", "b"] * (N // 2)})
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("search", SEARCHES[:4], ids=lambda search: search.__name__)
 @pytest.mark.parametrize("declared", [None, {"kind": ["a", "b"]}], ids=["found", "declared"])
 def test_a_model_whose_charge_depends_on_the_kinds_of_columns_is_searched(search, declared):

@@ -84,6 +84,7 @@ NESTED = {
 CONTAINERS = sorted(NESTED)
 
 
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.parametrize("by", [by_split, by_search])
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize(
@@ -110,6 +111,7 @@ def test_a_parameter_that_reaches_no_step_costs_nothing(by, name):
     check_refused(by(Pipeline(steps)), "foo", **{name: 1})
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("argument", ["sample_weight", "foo", "groups"])
 def test_every_strategy_of_a_search_refuses_a_parameter_before_its_charge(strategy, argument):
@@ -170,6 +172,7 @@ ROUTED = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("container", sorted(ROUTED))
 @pytest.mark.parametrize(
     ("request_of_model", "more"),

@@ -132,7 +132,7 @@ def in_frames(step, output="pandas"):
     return Pipeline(steps).set_output(transform=output)
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("case", NAMING_P)
@@ -198,7 +198,7 @@ COLUMNS = {
 CONTAINERS = {"default": lambda X: X, "pandas": lambda X: TABLE, "polars": pl.from_pandas}
 
 
-@pytest.mark.quick_cases(cover="values")
+@pytest.mark.quick_cases(every=17)
 @pytest.mark.parametrize("place", ["first", "behind", "in a union"])
 @pytest.mark.parametrize("output", CONTAINERS)
 @pytest.mark.parametrize("case", COLUMNS)
@@ -233,6 +233,7 @@ def test_columns_are_selected_or_cost_nothing(case, output, place):
         assert case not in wrong
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("fit", META_OBJECTS)
 def test_a_pattern_for_an_array_costs_nothing_anywhere(fit):
     pipe = make_pipeline(scaler(), one_part(make_column_selector(pattern="p")), classifier())

@@ -78,6 +78,7 @@ FITS = {
 }
 
 
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("make_table", TABLES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("name", FITS)
 def test_it_is_refused_before_the_charge_with_a_remedy_that_works(name, make_table, tmp_path):
