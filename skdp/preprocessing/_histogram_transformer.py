@@ -468,8 +468,9 @@ class DPHistogramTransformer(PlannedTransformer):
         output_names = super()._names_made(names, parts)
         if parts is None:
             return output_names
-        pairs = self._pairs
-        if form is not None:
+        if form is None:
+            pairs = self._pairs
+        else:
             pairs = self._planned_pairs(form)
         cells = np.split(output_names, np.cumsum([len(column_parts) for column_parts in parts]))
         return output_names + [f"{a} {b}" for i, j in pairs for a in cells[i] for b in cells[j]]
