@@ -118,7 +118,7 @@ CLASSIFIERS = {
 }
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("declared", [None, list, lambda own: np.array(own, dtype=object)])
 @pytest.mark.parametrize("container", TARGETS)
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -493,7 +493,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
         assert "is public" in total.neighbors
 
 
-@pytest.mark.quick_cases(cover="pairs")
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -132,7 +132,7 @@ def in_frames(step, output="pandas"):
     return Pipeline(steps).set_output(transform=output)
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=13)
 @pytest.mark.parametrize("output", ["pandas", "polars"])
 @pytest.mark.parametrize("labels", LABELS)
 @pytest.mark.parametrize("case", NAMING_P)

@@ -185,6 +185,7 @@ def test_there_are_enough_cases():
     assert len({front for front, _, _ in CASES}) == len(FRONTS)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("front", FRONTS)
 def test_right_parameters_are_fitted_at_the_price(front):
     front, table, y, width = FRONTS[front]
@@ -520,6 +521,7 @@ MODELS_OF_WORDS = [
 ]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("model", MODELS_OF_WORDS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("shape", [{}, {"n_samples": N}, {"n_samples": N, "n_features": 4}])
 def test_a_shape_without_dtypes_plans_for_words_too(model, shape):
@@ -539,6 +541,7 @@ BEHIND_AN_IMPUTER = {
 }
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
 @pytest.mark.parametrize("container", ["str", "object", "array"])
 @pytest.mark.parametrize("name", BEHIND_AN_IMPUTER)
