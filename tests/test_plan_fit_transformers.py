@@ -56,7 +56,7 @@ def shape_of(X, y=None):
     return TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("estimator", TRANSFORMERS, ids=str)
 def test_a_fit_charges_and_publishes_its_plan(estimator, relation):

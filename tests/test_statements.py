@@ -136,7 +136,7 @@ def combinations():
         yield name, unit, relation, ("basic", "pld", "auto")[i % 3], i % 2 == 1
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(("name", "unit", "relation", "composition", "seeded"), [*combinations()])
 def test_a_fit(name, unit, relation, composition, seeded):
@@ -493,7 +493,7 @@ def test_a_private_number_of_rows_is_not_said_to_be_public(unit):
         assert "is public" in total.neighbors
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -727,7 +727,7 @@ def ways():
         yield *values, reserved, "basic" if reserved else composition
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=7)
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize(
     ("way", "unit", "relation", "seeded", "reserved", "composition"), [*ways()]

@@ -172,7 +172,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize(("front", "step", "parameter"), CASES, ids=lambda v: str(v)[:30])
 def test_a_parameter_that_does_not_fit_the_output_of_the_step_before_costs_nothing(
     front, step, parameter
@@ -541,7 +541,7 @@ BEHIND_AN_IMPUTER = {
 }
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(cover="values")
 @pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
 @pytest.mark.parametrize("container", ["str", "object", "array"])
 @pytest.mark.parametrize("name", BEHIND_AN_IMPUTER)
