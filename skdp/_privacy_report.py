@@ -11,10 +11,19 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
-from skdp._privacy_totals import PlainWrapper, Release, total_costs
+from skdp._privacy_totals import (
+    Missing,
+    PlainWrapper,
+    Release,
+    UnpublishedReleases,
+    describe_missing,
+    total_costs,
+)
 from skdp._version import __version__
 from skdp.ledger import PrivacyAccountant
-from skdp.ledger._report import BudgetReport, describe_unit
+from skdp.accounting import ApproximateDP, PureDP
+from skdp.ledger._report import BudgetReport, describe_relation, describe_unit
+from skdp.ledger._state import Charge
 from skdp.utils._documents import (
     PrintedDocument,
     Section,
@@ -170,6 +179,9 @@ class PrivacyReport(FrozenValue):
         relations or privacy units differ: then there is one total per ledger.
     uncovered : tuple of str, default=()
         A sentence on each name in `without_statement`, with a remedy.
+    missing : tuple of str, default=()
+        Private releases of the reported models that are in no total: neither a statement nor a
+        ledger of the report has their charges. These are fits and scores of searches and selectors.
     made : str, default=now
         Time at which the document was created, UTC.
     version : str, default=this version
@@ -183,6 +195,7 @@ class PrivacyReport(FrozenValue):
     without_statement: tuple
     totals: tuple = ()
     uncovered: tuple = ()
+    missing: tuple = ()
     made: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     version: str = __version__
 
@@ -206,6 +219,7 @@ class PrivacyReport(FrozenValue):
             "guarantees": [statement.to_dict() for statement in self.statements],
             "without_statement": list(self.without_statement),
             "uncovered": list(self.uncovered),
+            "missing": list(self.missing),
             "budgets": [budget.to_dict() for budget in self.budgets],
             "audits": [audit.to_dict() for audit in self.audits],
             "assumptions": list(ASSUMPTIONS),
@@ -299,7 +313,7 @@ class PrivacyReport(FrozenValue):
             notes = (PLANNED_TOGETHER,) if is_planned else ()
             tables = (_release_table(self.statements),)
             yield Section("Releases of this report", tables=tables, notes=notes)
-        if len(self.statements) > 1 or self._costs_more_than_its_statement():
+        if len(self.statements) != 1 or self._costs_more_than_its_statement():
             # A single statement is itself the total.
             yield from (total.section() for total in self.totals)
         yield from (statement.section() for statement in self.statements)
@@ -314,7 +328,7 @@ class PrivacyReport(FrozenValue):
 
 def _conclusion(report):
     """Yield the sentences of the conclusion of a report."""
-    if not report.statements:
+    if not (report.statements or report.totals or report.missing or report.without_statement):
         yield "This report is about the budget of data, not about a model."
     names = ", ".join(report.without_statement)
     if names:
@@ -328,7 +342,12 @@ def _conclusion(report):
         subject = total.of[:1].upper() + total.of[1:]
         yield f"{subject} is ({cost})-differentially private for each {unit}."
         yield _plain_words(total, unit, "any result of that part" if names else "any result")
-    if report.statements and not report.totals:
+    if report.missing and not report.totals:
+        yield (
+            f"NO TOTAL: {' and '.join(report.missing)} are in no ledger of this report, which "
+            "therefore does not know their cost."
+        )
+    elif report.statements and not report.totals:
         yield "Nothing was released, so nothing was charged."
     if any(statement.seeded for statement in report.statements):
         yield "The noise was SEEDED: anyone who knows the seed can remove it."
@@ -371,6 +390,7 @@ def _unit_of_total(report, total):
     units = {s.unit for s in report.statements if s.relation == relation}
     neighbors = total.neighbors.partition(": ")[2]
     units = {s.unit for s in report.statements if s.neighbors == neighbors} or units
+    units = units or {"row"}
     words = {UNIT_WORDS.get(unit.partition(" ")[0].rstrip(",;"), unit) for unit in units}
     return " or ".join(sorted(words))
 
@@ -633,6 +653,7 @@ def privacy_report(
         budgets=tuple(contents.budgets.values()),
         audits=results,
         without_statement=tuple(uncovered),
+        missing=tuple(dict.fromkeys(entry.text for entry in contents.missing)),
         uncovered=tuple(f"{name} {text}." for name, text in uncovered.items()),
     )
 
@@ -656,6 +677,10 @@ class _ReportContents:
     statements : list of PrivacyStatement
     releases : list of Release
         Each statement with the containers that its estimator is nested in.
+    unpublished : list of Release
+        Further releases of wrappers, which have no statement.
+    missing : list of Missing
+        Releases of wrappers that are in no ledger of the report.
     budgets : dict
         Maps a data set's name and last hash to its `BudgetReport`.
     plan_costs : dict
@@ -669,6 +694,8 @@ class _ReportContents:
         self.plan_costs = {}
         self.statements = []
         self.releases = []
+        self.unpublished = []
+        self.missing = []
         self.budgets = {}
         self.configs = {}
         # The plan of the container that is being added, if any, and the number of plans so far.
@@ -801,14 +828,92 @@ class _ReportContents:
             self._n_plans += 1
         if begins_wrapper:
             self._wrapper = _with_inner_wrappers(PlainWrapper.of(source), nested_estimators)
+        n_releases = len(self.releases)
         for nested_name, nested in nested_estimators:
             self.add(nested, f"{name}: {nested_name} ({type(nested).__name__})", outer_charges)
+        is_wrapper = not hasattr(source, "privacy_") and not _steps_of(source)
+        if is_wrapper and self.reads_ledgers and _is_fitted(source):
+            published = [release.statement for release in self.releases[n_releases:]]
+            self._add_unpublished(source, published)
         if begins_plan:
             self._plan = None
         if begins_wrapper:
             self._wrapper = None
         self._outer = outer_estimators
         self._is_judged = was_judged
+
+    def _add_unpublished(self, wrapper, published):
+        """Add the releases of a fitted wrapper that none of its published models has.
+
+        Parameters
+        ----------
+        wrapper : estimator
+            A search, a selector or another estimator without a statement.
+        published : list of PrivacyStatement
+            The statements of the models that it stores.
+        """
+        name = type(wrapper).__name__
+        scores = Missing(f"scores that {name} may have made", is_certain=False)
+        fits = Missing(f"fits that {name} may have made", is_certain=False)
+        if _is_of_sklearn(wrapper):
+            scores = Missing(f"the scores of {name}")
+            fits = Missing(f"the fits of {name}")
+        n_scores = None if self._has_outer_wrapper(wrapper) else _number_of_scores(wrapper)
+        for scorer in _private_scorers(wrapper):
+            self._add_releases_of(scorer, wrapper, published, n_scores, scores)
+        published_classes = {statement.estimator for statement in published}
+        for prototype in _private_prototypes(wrapper, ()):
+            if type(prototype).__name__ not in published_classes:
+                self._add_releases_of(prototype, wrapper, published, None, fits)
+
+    def _has_outer_wrapper(self, wrapper):
+        """Return True if another wrapper may have fitted copies of this one."""
+        return any(
+            not (_steps_of(outer) or PlainWrapper.stores_all_fits(outer))
+            for outer in self._outer
+            if outer is not wrapper
+        )
+
+    def _add_releases_of(self, source, wrapper, published, number, missing):
+        """Add the charges of a scorer or an unfitted estimator that a wrapper has used.
+
+        Those in a ledger are all charges with the label of its class, up to the last one of the
+        published model in a search: the ledger does not say which fit made a charge. Without a
+        ledger, `number` charges are added, or `missing` if the number is None.
+        """
+        accountant = source.accountant
+        accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
+        label = type(source).__name__
+        name = type(wrapper).__name__
+        if hasattr(accountant, "report") and hasattr(accountant, "config"):
+            self._add_ledger(accountant)
+            config = accountant.config
+            charges = accountant.report().charges
+            hashes = {charge.hash for statement in published for charge in statement.charges}
+            sequences = [charge.sequence for charge in charges if charge.hash in hashes]
+            last = math.inf
+            if sequences and PlainWrapper.of(wrapper).publishes_last:
+                last = max(sequences)
+            charges = tuple(c for c in charges if c.label == label and c.sequence <= last)
+            if charges:
+                statement = UnpublishedReleases(
+                    name,
+                    config.relation,
+                    describe_unit(config.unit, config.max_rows, config.missing_ids),
+                    describe_relation(config.relation, config.unit, config.max_rows),
+                    charges,
+                )
+                self.unpublished.append(Release(statement))
+        elif accountant is None and published and number is not None:
+            first = published[0]
+            for _ in range(number):
+                charge = _unrecorded_charge(label, source.epsilon, source.delta)
+                statement = UnpublishedReleases(
+                    name, first.relation, first.unit, first.neighbors, (charge,)
+                )
+                self.unpublished.append(Release(statement))
+        else:
+            self.missing.append(missing)
 
     def uncovered(self):
         """Return the descriptions of the steps that learn from rows without a charge.
@@ -828,7 +933,10 @@ class _ReportContents:
 
     def totals(self, description):
         """Yield the total cost of all statements; see `total_costs`."""
-        for cost in total_costs(self.releases, self.budgets, self.configs, description):
+        releases = [*self.releases, *self.unpublished]
+        for cost in total_costs(
+            releases, self.budgets, self.configs, description, tuple(self.missing)
+        ):
             yield Total(**vars(cost))
 
 
@@ -885,6 +993,66 @@ def _wrapped_estimators(estimator, outer=()):
         if attribute.endswith("_") and not attribute.startswith("_"):
             nested += _models_within(value, attribute, seen, (*outer, estimator))
     return nested
+
+
+def _is_of_sklearn(estimator):
+    return type(estimator).__module__.partition(".")[0] == "sklearn"
+
+
+def _is_fitted(estimator):
+    """Return True if an estimator has fitted attributes."""
+    names = getattr(estimator, "__dict__", ())
+    return any(name.endswith("_") and not name.startswith("_") for name in names)
+
+
+def _private_scorers(estimator):
+    """Return the private scorers in the parameters of an estimator, each once."""
+    scorers = []
+    for value in estimator.get_params(deep=False).values():
+        values = value.values() if isinstance(value, dict) else [value]
+        # The class, which cannot be imported here, is known by its attributes.
+        scorers += [
+            scorer
+            for scorer in values
+            if getattr(type(scorer), "releases_privately", False) is True
+            and hasattr(scorer, "accountant")
+        ]
+    return scorers
+
+
+def _number_of_scores(search):
+    """Return the number of scores of a search for each of its scorers; None if it is unknown."""
+    results = getattr(search, "cv_results_", None)
+    if not (isinstance(results, dict) and "params" in results and hasattr(search, "n_splits_")):
+        return None
+    n_tables = 1 + bool(getattr(search, "return_train_score", False))
+    return len(results["params"]) * search.n_splits_ * n_tables
+
+
+def _private_prototypes(estimator, outer):
+    """Yield the private estimators in the parameters of a wrapper, of which it fits copies.
+
+    Frozen estimators are not fitted.
+    """
+    if isinstance(estimator, FrozenEstimator) or any(estimator is other for other in outer):
+        return
+    for value in estimator.get_params(deep=False).values():
+        entries = value if isinstance(value, list | tuple) else [value]
+        for entry in entries:
+            for part in entry if isinstance(entry, list | tuple) else [entry]:
+                if not hasattr(part, "get_params") or isinstance(part, type):
+                    continue
+                params = part.get_params(deep=False)
+                if "epsilon" in params and "accountant" in params:
+                    yield part
+                else:
+                    yield from _private_prototypes(part, (*outer, estimator))
+
+
+def _unrecorded_charge(label, epsilon, delta):
+    """Return a charge that is in no ledger."""
+    event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
+    return Charge(label, event, epsilon, delta, False, "", __version__)
 
 
 def _with_inner_wrappers(wrapper, nested_estimators):

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skdp.ledger._report import describe_composition
@@ -27,12 +28,16 @@ class PlainWrapper(FrozenValue):
     publishes_last : bool
         True if no fit follows that of the published model, as in a search; stacking makes others
         later.
+    makes_other_fits : bool
+        True if it is known to make fits that it does not store. Other wrappers, such as classes of
+        the user, may make some.
     """
 
     name: str
     n_fits: int | None
     has_other_labels: bool
     publishes_last: bool = True
+    makes_other_fits: bool = True
 
     # Wrappers of scikit-learn that store the estimator of each fit that they made. Others, such as
     # searches, may make fits that they do not store.
@@ -68,6 +73,12 @@ class PlainWrapper(FrozenValue):
         if kind.__name__ in ("ClassifierChain", "RegressorChain"):
             # The fits of the folds are not stored.
             return estimator.cv is None
+        if kind.__name__ in ("StackingClassifier", "StackingRegressor"):
+            # Fitted members are not fitted to folds.
+            return isinstance(estimator.cv, str)
+        if kind.__name__ == "RFE":
+            # It stores the last fit, which is the only one if no column was eliminated.
+            return bool(np.all(getattr(estimator, "support_", False)))
         return kind.__name__ in cls.STORE_ALL_FITS
 
     @classmethod
@@ -77,7 +88,9 @@ class PlainWrapper(FrozenValue):
         params = results["params"] if isinstance(results, dict) and "params" in results else None
         name = type(estimator).__name__
         if params is None:
-            return cls(name, None, True, publishes_last=False)
+            # scikit-learn's wrappers that store all fits are not described by this class.
+            is_known = type(estimator).__module__.partition(".")[0] == "sklearn"
+            return cls(name, None, True, publishes_last=False, makes_other_fits=is_known)
         keys = {key.rpartition("__")[2] for candidate in params for key in candidate}
         values = [value for candidate in params for value in candidate.values()]
         changes_steps = any(hasattr(value, "get_params") for value in values)
@@ -113,6 +126,27 @@ class Release(FrozenValue):
     nominal: tuple = (0.0, 0.0)
 
 
+@dataclass(frozen=True, eq=False)
+class UnpublishedReleases(FrozenValue):
+    """Releases that a wrapper made and stores no statement of, such as noisy scores.
+
+    It has the attributes of a `PrivacyStatement` from which totals are computed.
+
+    Parameters
+    ----------
+    estimator : str
+        Class of the wrapper.
+    relation, unit, neighbors : str
+    charges : tuple of Charge
+    """
+
+    estimator: str
+    relation: str
+    unit: str
+    neighbors: str
+    charges: tuple
+
+
 @dataclass(frozen=True, kw_only=True)
 class TotalCost(FrozenValue):
     """Total cost of some releases; the fields are those of `skdp._privacy_report.Total`."""
@@ -140,8 +174,8 @@ class _Part:
         Classes of the estimators, in order.
     neighbors : list of str
         Descriptions of the neighboring tables.
-    unknown_fits : list of str
-        Names of the wrappers whose further fits are in no ledger of the report.
+    missing : list of Missing
+        Releases with the same models that are in no ledger of the report.
     cost : TotalCost
     has_unread_ledger : bool
         True if the releases were charged to a ledger that is not in the report.
@@ -151,7 +185,7 @@ class _Part:
     has_unread_ledger: bool = False
     names: dict = field(default_factory=dict)
     neighbors: list = field(default_factory=list)
-    unknown_fits: list = field(default_factory=list)
+    missing: list = field(default_factory=list)
     cost: TotalCost = field(init=False)
 
     def add(self, statement):
@@ -161,10 +195,9 @@ class _Part:
     def describe(self):
         """Return a description of the releases, for a total of them alone."""
         names = " and ".join(self.names)
-        if not self.unknown_fits:
+        if not self.missing:
             return names
-        wrappers = " and ".join(dict.fromkeys(self.unknown_fits))
-        return f"{names}, without the other fits of {wrappers}, which cost more,"
+        return f"{names}, {describe_missing(self.missing)},"
 
     def place(self):
         """Return a description of the place where the releases are recorded."""
@@ -173,7 +206,44 @@ class _Part:
         return "a ledger that is not in this report" if self.has_unread_ledger else "no ledger"
 
 
-def total_costs(releases, budgets, configs, description):
+@dataclass(frozen=True)
+class Missing(FrozenValue):
+    """Releases whose cost a report does not know.
+
+    Parameters
+    ----------
+    text : str
+        Name of the releases, such as "the scores of GridSearchCV".
+    is_certain : bool, default=True
+        False if it is not known whether there are any.
+    """
+
+    text: str
+    is_certain: bool = True
+
+
+def describe_missing(missing):
+    """Return a description of the releases that a total does not contain.
+
+    Parameters
+    ----------
+    missing : list of Missing
+
+    Returns
+    -------
+    str
+    """
+    certain = dict.fromkeys(entry.text for entry in missing if entry.is_certain)
+    others = dict.fromkeys(entry.text for entry in missing if not entry.is_certain)
+    texts = []
+    if certain:
+        texts.append(f"without {' and '.join(certain)}, which cost more")
+    if others:
+        texts.append(f"without {' and '.join(others)}")
+    return ", and ".join(texts)
+
+
+def total_costs(releases, budgets, configs, description, missing=()):
     """Return the total cost of releases from the same rows.
 
     Charges in one ledger compose by its rule. Costs of several ledgers, and of releases in no
@@ -187,6 +257,8 @@ def total_costs(releases, budgets, configs, description):
     configs : dict of key to LedgerConfig
     description : str
         Description of all releases.
+    missing : sequence of Missing, default=()
+        Releases from the same rows whose cost is unknown, which the first total names.
 
     Returns
     -------
@@ -201,6 +273,8 @@ def total_costs(releases, budgets, configs, description):
     ]
     parts = _joined_by_root(parts, budgets)
     parts += [_unrecorded_part(key, entries) for key, entries in unrecorded.items()]
+    for part in parts[:1]:
+        part.missing += missing
     return _headline(parts, description)
 
 
@@ -209,7 +283,7 @@ def _headline(parts, description):
     if not parts:
         return []
     units = {part.unit_key for part in parts}
-    is_complete = not any(part.unknown_fits for part in parts)
+    is_complete = not any(part.missing for part in parts)
     if len(parts) == 1:
         of = description if is_complete else parts[0].describe()
         return [_renamed(parts[0].cost, of)]
@@ -276,7 +350,7 @@ def _joined_by_root(parts, budgets):
         for other, _ in members[1:]:
             part.names |= other.names
             part.neighbors += other.neighbors
-            part.unknown_fits += other.unknown_fits
+            part.missing += other.missing
         costs = [member.cost for member, _ in members]
         part.cost = _renamed(
             part.cost,
@@ -406,7 +480,10 @@ def _unrecorded_part(unit_key, entries):
         group_costs += [composed_price(charges, basic) for charges in unplanned]
         wrapper = group[0][0].wrapper
         if wrapper is not None and wrapper.n_fits is None:
-            part.unknown_fits.append(wrapper.name)
+            text = f"the other fits of {wrapper.name}"
+            if not wrapper.makes_other_fits:
+                text = f"other fits that {wrapper.name} may have made"
+            part.missing.append(Missing(text, wrapper.makes_other_fits))
         elif wrapper is not None:
             # Other fits may cost up to the parameters epsilon and delta.
             group_costs = [_cost_of_fit(group, group_costs)] * wrapper.n_fits

@@ -789,7 +789,7 @@ class PrivacyAccountant(LedgerView):
     def __repr__(self):
         params = f"dataset={self._dataset!r}"
         if self._part is not None:
-            params += f", part={self._part.index}"
+            params += f", part={self._part.index + 1} of {self._part.parts}"
         if self._user:
             params += f", user={self._user!r}"
         return f"PrivacyAccountant({params})"

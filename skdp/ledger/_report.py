@@ -98,12 +98,15 @@ def describe_part(part, config):
     basis = "their index" if part.by_index else "any public rule"
     n_parts = "" if part.parts > MAX_COUNTED_PARTS else f"{part.parts} "
     declared = (
-        f"the rows were declared to be part {part.index} of {n_parts}disjoint parts "
+        f"the rows were declared to be part {part.index + 1} of {n_parts}disjoint parts "
         f"{part.partition!r}, chosen by {basis}"
     )
     n_affected = config.n_affected_parts(part, part.parts)
     if n_affected == 1:
-        return f"{declared}: the total is the cost of the most expensive part"
+        return (
+            f"{declared}: the cost of all parts together is that of the most expensive part, and "
+            "releases from all rows add to it"
+        )
     if config.unit == "person":
         reason = "a person may have rows in several parts"
     elif config.unit == "group":

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
 from skdp._fitting._callers import find_raw_settings
+from skdp._fitting._known_callers import known_caller
 from skdp._privacy_report import register_uncovered_reader
 from skdp.base import terms_of
 from skdp.pipeline._functions import is_elementwise
@@ -300,16 +302,40 @@ def describe_uncovered_steps(estimator):
     declared_public = [s for s in unaccepted(steps) if s not in unaccepted(steps, public_steps)]
     described_steps = []
     for step in unaccepted(steps):
+        if step.kind in ("wrapper", "cross_validates"):
+            described_steps += [(f.step, f.message) for f in _raw_candidates(step)]
+        if step.kind == "wrapper":
+            # Whether a plan could hold it says nothing of its privacy. It learns nothing but what
+            # its inner estimators learn, unless the table of callers has a problem of its fit.
+            text = _problem_of_fit(step.estimator)
+            if text:
+                class_name = type(step.estimator).__name__
+                described_steps.append((f"{step.name} ({class_name})" if step.name else "", text))
+            continue
         if step.kind == "local":
             # Each of its reports is charged.
             continue
         class_name = type(step.estimator).__name__
         name = f"{step.name} ({class_name})" if is_estimator(step.estimator) else step.name
-        text = f"{REASONS[step.kind]}; {step.advice}"
+        text = "; ".join(filter(None, (REASONS[step.kind], step.advice)))
         if step in declared_public:
             text = f"{REASONS[step.kind]}; the analyst declared what it learns public"
         described_steps.append((name if step.name else "", text))
     return described_steps
+
+
+def _problem_of_fit(estimator):
+    """Return the problem of a wrapper's fit, as a `RawDataWarning` describes it, or ""."""
+    rows = (known_caller(cls.__module__, "fit") for cls in type(estimator).__mro__)
+    row = next(filter(None, rows), None)
+    if row is None:
+        return ""
+    # Only the number of columns of its targets is read.
+    n_targets = len(getattr(estimator, "estimators_", ())) or 1
+    if getattr(estimator, "multilabel_", True) is False:
+        n_targets = 1
+    problem, _ = row.problem_of_part(estimator, np.empty((0, n_targets)))
+    return "; ".join(filter(None, (problem, row.instead))) if problem else ""
 
 
 # Privacy reports name these steps, but may not import this package.
