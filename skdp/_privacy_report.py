@@ -11,17 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
-from skdp._privacy_totals import (
-    Missing,
-    PlainWrapper,
-    Release,
-    UnpublishedReleases,
-    describe_missing,
-    total_costs,
-)
+from skdp._privacy_totals import Missing, PlainWrapper, Release, UnpublishedReleases, total_costs
 from skdp._version import __version__
-from skdp.ledger import PrivacyAccountant
 from skdp.accounting import ApproximateDP, PureDP
+from skdp.ledger import PrivacyAccountant
 from skdp.ledger._report import BudgetReport, describe_relation, describe_unit
 from skdp.ledger._state import Charge
 from skdp.utils._documents import (
@@ -450,7 +443,10 @@ def _facts(report):
         when = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     yield "when", when
     public = dict.fromkeys(text for s in report.statements for text in s.public)
-    yield "assumed public", "; ".join(public) or "nothing"
+    default = "nothing"
+    if not report.statements and (report.totals or report.missing):
+        default = "not known: no model with a statement was published"
+    yield "assumed public", "; ".join(public) or default
 
 
 def _cost_in_words(epsilon, delta):
@@ -884,7 +880,8 @@ class _ReportContents:
         accountant = source.accountant
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         label = type(source).__name__
-        name = type(wrapper).__name__
+        kind = "fits" if hasattr(source, "fit") else "scores"
+        name = f"the {kind} of {type(wrapper).__name__}"
         if hasattr(accountant, "report") and hasattr(accountant, "config"):
             self._add_ledger(accountant)
             config = accountant.config

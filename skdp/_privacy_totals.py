@@ -135,7 +135,7 @@ class UnpublishedReleases(FrozenValue):
     Parameters
     ----------
     estimator : str
-        Class of the wrapper.
+        Description of the releases, with the class of the wrapper.
     relation, unit, neighbors : str
     charges : tuple of Charge
     """

@@ -1,10 +1,21 @@
 """The headline of a privacy report is the cost of all that it names, whatever the ledgers are."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.base import clone
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    HalvingGridSearchCV,
+    KFold,
+)
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
@@ -14,6 +25,8 @@ from skdp import (
     PrivacyAccountant,
     privacy_report,
 )
+from skdp.exceptions import RawDataWarning
+from skdp.model_selection import make_dp_scorer
 
 X = np.random.default_rng(0).uniform(size=(60, 2))
 Y = (X[:, 0] > 0.5).astype(int)
@@ -122,3 +135,117 @@ def test_a_private_search_counts_once():
     ).fit(X, Y)
     (total,) = privacy_report(search).totals
     assert total.epsilon == pytest.approx(accountant.epsilon_spent) and total.n_charges == 1
+
+
+FOLDS = KFold(3, shuffle=True, random_state=0)
+SCORE = 0.125
+
+
+def grid(estimator, scorer, **params):
+    return GridSearchCV(estimator, {"C": [0.1, 1.0]}, scoring=scorer, cv=FOLDS, **params)
+
+
+# Wrappers of a private model, most of them with private scores, and the number of fits that a
+# report knows without a ledger; None if it knows all releases.
+WRAPPERS = {
+    "search": (grid, None),
+    "search with training scores": (
+        lambda model, scorer: grid(model, scorer, return_train_score=True),
+        None,
+    ),
+    "search with two scores": (
+        lambda model, scorer: grid(model, {"a": scorer, "b": scorer}, refit="a"),
+        None,
+    ),
+    "search without refit": (lambda model, scorer: grid(model, scorer, refit=False), 0),
+    "halving": (
+        lambda model, scorer: HalvingGridSearchCV(
+            model, {"C": [0.1, 1.0, 3.0]}, scoring=scorer, cv=FOLDS, min_resources=20
+        ),
+        None,
+    ),
+    "raw scores": (lambda model, scorer: grid(model, "accuracy"), None),
+    "sequential": (
+        lambda model, scorer: SequentialFeatureSelector(
+            model, n_features_to_select=1, scoring=scorer, cv=FOLDS
+        ),
+        0,
+    ),
+    "sequential in a pipeline": (
+        lambda model, scorer: make_pipeline(
+            SequentialFeatureSelector(model, n_features_to_select=1, scoring=scorer, cv=FOLDS),
+            clone(model),
+        ),
+        1,
+    ),
+    "elimination": (lambda model, scorer: RFECV(model, scoring=scorer, cv=FOLDS), 1),
+    "elimination by coefficients": (lambda model, scorer: RFE(model, n_features_to_select=1), 1),
+    "no elimination": (lambda model, scorer: RFE(model, n_features_to_select=2), None),
+    "selection": (lambda model, scorer: make_pipeline(SelectFromModel(model), clone(model)), None),
+    "vote": (lambda model, scorer: VotingClassifier([("a", model)]), None),
+    "own vote": (lambda model, scorer: OwnVote([("a", model)]), 1),
+    "threshold": (lambda model, scorer: FixedThresholdClassifier(model), None),
+    "one against the rest": (lambda model, scorer: OneVsRestClassifier(model), None),
+    "stack": (lambda model, scorer: StackingClassifier([("a", model)], model, cv=FOLDS), 2),
+}
+# Wrappers that may have made other fits; whether they did is not known.
+UNKNOWN = ("own vote",)
+
+
+class OwnVote(VotingClassifier):
+    """A class that scikit-learn does not have."""
+
+
+@pytest.mark.parametrize("place", ["same ledger", "two ledgers", "no ledger"])
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_report_of_a_wrapper_says_what_it_has_charged(name, place):
+    make, n_known = WRAPPERS[name]
+
+    def fitted(first, second):
+        scorer = make_dp_scorer("accuracy", epsilon=SCORE, accountant=second)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            wrapper = make(model(first), scorer).fit(X, Y)
+        return wrapper, [w for w in caught if issubclass(w.category, RawDataWarning)]
+
+    given = accountants(place)
+    wrapper, raw = fitted(*given)
+    if place == "no ledger":
+        # The charges of an equal wrapper.
+        given = (ledger(),) * 2
+        fitted(*given)
+    charges = [charge for accountant in dict.fromkeys(given) for charge in accountant.charges]
+    n_scores = sum(charge.label == "DPScorer" for charge in charges)
+    report = privacy_report(wrapper)
+    text = " ".join(report.summary.conclusion)
+    assert "not about a model" not in text and "no plan covers" not in report.to_text()
+    # The table that judges a fit judges the report, but a subclass is not known to it.
+    assert bool(report.without_statement) == bool(raw or name in UNKNOWN)
+    assert ("Therefore the whole has no guarantee" in text) == bool(report.without_statement)
+    assert not any("; ." in sentence for sentence in report.uncovered)
+    if place != "no ledger" or n_known is None:
+        (total,) = report.totals
+        assert total.epsilon == pytest.approx(math.fsum(charge.epsilon for charge in charges))
+        assert total.n_charges == len(charges)
+        assert "without" not in total.of and not report.missing
+        if place == "two ledgers" and n_scores:
+            assert f"({n_scores * SCORE:g}, 0) in data set" in " ".join(total.parts)
+        return
+    assert math.fsum(total.epsilon for total in report.totals) == pytest.approx(n_known * MODEL[0])
+    assert ("which cost more" in text) == (bool(n_known) and name not in UNKNOWN)
+    assert ("fits that OwnVote may have made" in text) == (name in UNKNOWN)
+    assert ("NO TOTAL: " in text) == (n_known == 0)
+    assert any("the scores of" in release for release in report.missing) == bool(n_scores)
+    for release in report.missing:
+        assert release in text
+
+
+def test_scores_of_another_search_in_the_ledger_are_at_most_too_many():
+    """A search counts no charge that was made after its model."""
+    accountant = ledger()
+    scorer = make_dp_scorer("accuracy", epsilon=SCORE, accountant=accountant)
+    search = grid(model(accountant), scorer).fit(X, Y)
+    spent = accountant.epsilon_spent
+    scorer(search, X, Y)
+    (total,) = privacy_report(search).totals
+    assert total.epsilon == pytest.approx(spent) and accountant.epsilon_spent > spent

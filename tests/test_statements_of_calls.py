@@ -190,3 +190,28 @@ def test_a_selection_of_charges_never_replaces_all_of_them():
     assert both.startswith(
         "The combination of DPMeanTransformer and DPMeanTransformer is (0.5, 0)-"
     )
+
+
+@pytest.mark.parametrize("by_index", [True, False])
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+@pytest.mark.parametrize("places", [(0, 1), (1, 1), (0, "all"), ("all", 1), (2, 0, "all")])
+def test_calls_on_disjoint_parts_are_not_said_to_add_up(places, relation, by_index):
+    """Releases from all rows add to those of the parts, and the text holds with them, too."""
+    root = ledger("clinic", relation=relation)
+    parts = root.disjoint("site", 3, by_index=by_index)
+    model = sgd()
+    for place in places:
+        model.set_params(accountant=root if place == "all" else parts[place]).partial_fit(X, Y)
+    statement = model.privacy_
+    assert statement.epsilon == pytest.approx(root.epsilon_spent)
+    words = dict(statement.rows())
+    assert ("a separate charge, which adds" in words["sampler"]) is ("all" in places)
+    table = str(root.report())
+    for place in (place for place in places if place != "all"):
+        assert f"part {place + 1} of the disjoint parts 'site'" in words["sampler"]
+        assert f"part {place + 1} of 3 disjoint parts 'site'" in words["public"]
+        assert f"(part {place + 1} of 3 of 'site')" in " ".join(table.split())
+    assert "part 0 of" not in words["public"]
+    assert "the total is" not in words["public"]
+    (total,) = privacy_report(model).totals
+    assert total.epsilon == pytest.approx(root.epsilon_spent)

@@ -35,7 +35,10 @@ def test_a_part_says_that_its_rows_were_declared_disjoint(by_index):
     _, part = accountant.disjoint("clinic", 2, by_index=by_index)
     fitted = DPStandardScaler(0.5, bounds=(0, 1), accountant=part).fit(X)
     (declared,) = [text for text in fitted.privacy_.public if "disjoint" in text]
-    assert "part 1 of 2 disjoint parts 'clinic'" in declared
+    assert "part 2 of 2 disjoint parts 'clinic'" in declared
+    # The statement, the ledger's table and the handle number the parts alike.
+    assert "(part 2 of 2 of 'clinic')" in str(accountant.report())
+    assert "part=2 of 2" in repr(part)
     assert ("index" in declared) == by_index
     whole = DPStandardScaler(0.5, bounds=(0, 1), accountant=accountant).fit(X)
     assert not any("disjoint" in text for text in whole.privacy_.public)

@@ -104,7 +104,8 @@ class PartialFit(PrivateFit):
         part = next((charge.part for charge in statement.charges if charge.part), None)
         if part is not None and self._estimator.partial_fit_rows == "any":
             # The accountant is the handle of a part, whose declaration is among the assumptions.
-            rows = f"rows declared to be part {part.index + 1} of the disjoint {part.partition!r}"
+            name = part.partition
+            rows = f"rows declared to be part {part.index + 1} of the disjoint parts {name!r}"
         calls = (*earlier_calls, replace(statement, call_number=self.call_number, call_rows=rows))
         charges = [charge for call in calls for charge in call.charges]
         terms = self._composing_terms(charges)

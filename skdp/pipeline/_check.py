@@ -44,6 +44,8 @@ PROBLEMS = {
 }
 # Kinds of steps that fit other estimators.
 NESTING = ("cross_validates", "wrapper", "resamples", "calibrates", "unknown")
+# Kinds of steps whose fits of private estimators a table of callers judges.
+FITTING = ("cross_validates", "wrapper", "calibrates")
 PUBLIC = ", or name it in public_steps if what it learns is public"
 PRIVATE_PARTS = "; public_steps cannot excuse it, because private steps are inside"
 PUBLIC_PARTS = "name it and the steps inside it in public_steps if what they learn is public"
@@ -304,13 +306,11 @@ def describe_uncovered_steps(estimator):
     for step in unaccepted(steps):
         if step.kind in ("wrapper", "cross_validates"):
             described_steps += [(f.step, f.message) for f in _raw_candidates(step)]
-        if step.kind == "wrapper":
-            # Whether a plan could hold it says nothing of its privacy. It learns nothing but what
-            # its inner estimators learn, unless the table of callers has a problem of its fit.
-            text = _problem_of_fit(step.estimator)
-            if text:
-                class_name = type(step.estimator).__name__
-                described_steps.append((f"{step.name} ({class_name})" if step.name else "", text))
+        problem = None
+        if step.kind in FITTING and is_estimator(step.estimator):
+            # Whether a plan could hold it says nothing of its privacy, which the fit has judged.
+            problem = _problem_of_fit(step.estimator)
+        if problem == "" or (problem is None and step.kind == "wrapper"):
             continue
         if step.kind == "local":
             # Each of its reports is charged.
@@ -318,6 +318,8 @@ def describe_uncovered_steps(estimator):
         class_name = type(step.estimator).__name__
         name = f"{step.name} ({class_name})" if is_estimator(step.estimator) else step.name
         text = "; ".join(filter(None, (REASONS[step.kind], step.advice)))
+        if step.kind == "wrapper":
+            text = problem
         if step in declared_public:
             text = f"{REASONS[step.kind]}; the analyst declared what it learns public"
         described_steps.append((name if step.name else "", text))
@@ -325,11 +327,14 @@ def describe_uncovered_steps(estimator):
 
 
 def _problem_of_fit(estimator):
-    """Return the problem of a wrapper's fit, as a `RawDataWarning` describes it, or ""."""
+    """Return the problem of a wrapper's fit, as a `RawDataWarning` describes it.
+
+    It is "" if there is none, and None for a class that the table of callers does not have.
+    """
     rows = (known_caller(cls.__module__, "fit") for cls in type(estimator).__mro__)
     row = next(filter(None, rows), None)
     if row is None:
-        return ""
+        return None
     # Only the number of columns of its targets is read.
     n_targets = len(getattr(estimator, "estimators_", ())) or 1
     if getattr(estimator, "multilabel_", True) is False:
