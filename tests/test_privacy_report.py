@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 
@@ -23,8 +24,9 @@ from skdp import (
 from skdp.__main__ import main
 from skdp.accounting import ApproximateDP, Gaussian, PureDP, get_epsilon
 from skdp.audit import EpsilonAudit, membership_inference
+from skdp.exceptions import RawDataWarning
 from skdp.ledger import Allowance, PlannedCharge
-from skdp.model_selection import DPGridSearchCV
+from skdp.model_selection import DPGridSearchCV, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
 from tests._private import format_rounded_up
 
@@ -414,3 +416,31 @@ def test_the_command_line_says_no_less_than_the_bound(capsys):
     main(["epsilon", *terms])
     text = capsys.readouterr().out
     assert float(text.split()[2]) >= get_epsilon(Gaussian(2.0), 1e-5) - 1e-12
+
+
+@pytest.mark.parametrize("classes", [None, [0, 1]])
+def test_a_report_and_a_fit_judge_several_outputs_alike(classes):
+    """Only a model that declares its labels never refuses an output with a single label."""
+    X, y = table()
+    model = DPLogisticRegression(1.0, data_norm=2.0, classes=classes)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outputs = MultiOutputClassifier(model).fit(X, np.column_stack([y, 1 - y]))
+    raw = [w for w in caught if issubclass(w.category, RawDataWarning)]
+    report = privacy_report(outputs)
+    assert bool(report.uncovered) == bool(raw) == (classes is None)
+    for sentence in report.uncovered:
+        assert "label of one row can be seen; use classes=[...]" in sentence
+
+
+def test_what_a_search_with_private_scores_tries_is_judged_too():
+    X, y = table()
+    pipe = make_pipeline(Normalizer(norm="max"), DPLogisticRegression(1.0, data_norm=2.0))
+    scorer = make_dp_scorer("accuracy", epsilon=1.0)
+    for step in (Normalizer(norm="max"), StandardScaler()):
+        tried = {"normalizer": [step, "passthrough"]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search = GridSearchCV(pipe, tried, scoring=scorer, cv=KFold(2)).fit(X, y)
+        is_raw = isinstance(step, StandardScaler)
+        assert any("use DPStandardScaler" in s for s in privacy_report(search).uncovered) == is_raw
