@@ -36,7 +36,12 @@ from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array
 from skdp._fitting._arguments import fitted_names, without_weights
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
-from skdp._fitting._callers import check_callers, is_judged_before_copies, is_sent_to_workers
+from skdp._fitting._callers import (
+    check_callers,
+    has_warned_around,
+    is_judged_before_copies,
+    is_sent_to_workers,
+)
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
@@ -88,6 +93,9 @@ __all__ = [
     "sum_grid",
     "terms_of",
 ]
+
+# Attributes of an estimator that was sent to a worker process, by which its fits there are judged.
+SENT_ATTRIBUTES = ("_is_sent_by_plan", "_was_reported", "_was_sent_without_seed")
 
 
 def private_fit_method(fit: Callable[P, R]) -> Callable[P, R]:
@@ -235,13 +243,16 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
             try:
                 if _check_callers_of(self, "send"):
                     replaced["_is_sent_by_plan"] = True
+                # The worker does not repeat the warnings of this process.
+                if has_warned_around():
+                    replaced["_was_reported"] = True
                 if self.random_state is None:
                     replaced["_was_sent_without_seed"] = True
             except (ValueError, RawDataWarning) as error:
                 # joblib would hide an error while pickling, so the worker raises it.
                 replaced["_refusal"] = error
         state = super().__getstate__() | replaced
-        for name in ("_is_sent_by_plan", "_was_sent_without_seed"):
+        for name in SENT_ATTRIBUTES:
             if name not in replaced:
                 # A model that returns from a worker process is not in that call any more.
                 state.pop(name, None)
@@ -250,7 +261,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     def __sklearn_clone__(self):
         _check_callers_of(self, "clone")
         copied = super().__sklearn_clone__()
-        for name in ("_is_sent_by_plan", "_was_sent_without_seed"):
+        for name in SENT_ATTRIBUTES:
             if getattr(self, name, False):
                 setattr(copied, name, True)
         return copied

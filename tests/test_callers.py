@@ -1031,6 +1031,92 @@ def test_threads_of_one_tool_warn_once(name):
         assert len(texts) == 1
 
 
+@pytest.mark.parametrize("name", ["private scores", "voting", "one versus rest"])
+def test_workers_do_not_repeat_the_warning_of_their_tool(name, capfd):
+    labels = three if name == "one versus rest" else y
+    accountant = budget("in processes")
+    texts, error = happens(lambda a: THREADED[name](a).fit(X, labels), accountant)
+    assert error is None
+    assert len(texts) == 1
+    assert "RawDataWarning" not in capfd.readouterr().err
+
+
+class OwnScaled(ClassifierMixin, BaseEstimator):
+    """A class of the user that fits a scaler and then a classifier, several times."""
+
+    def __init__(self, scale, model):
+        self.scale = scale
+        self.model = model
+
+    def fit(self, X, y):
+        for _ in range(2):
+            self.scale_ = self.scale if hasattr(self.scale, "n_features_in_") else clone(self.scale)
+            if not isinstance(self.scale, FrozenEstimator):
+                self.scale_.fit(X)
+            self.model_ = clone(self.model).fit(self.scale_.transform(X), y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(self.scale_.transform(X))
+
+
+class OwnAround(OwnScaled):
+    """A class of the user that creates another one in its fit."""
+
+    def fit(self, X, y):
+        self.model_ = OwnScaled(StandardScaler(), clone(self.model)).fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+OWN = {
+    "raw": lambda a: OwnScaled(StandardScaler(), classifier(a)),
+    "raw in a pipeline": lambda a: OwnScaled(
+        Normalizer(), make_pipeline(StandardScaler(), classifier(a))
+    ),
+    "a search by raw scores": lambda a: OwnScaled(
+        Normalizer(), GridSearchCV(classifier(a), {}, cv=FOLDS)
+    ),
+    "created in fit": lambda a: OwnAround(None, classifier(a)),
+    "created in the fit of a tool": lambda a: VotingClassifier(
+        [(name, OwnAround(None, classifier(a))) for name in ("a", "b")]
+    ),
+}
+OWN_PRIVATE = {
+    "private": lambda a: OwnScaled(scaler(a), classifier(a)),
+    "stateless": lambda a: OwnScaled(Normalizer(), classifier(a)),
+    "frozen": lambda a: OwnScaled(FrozenEstimator(StandardScaler().fit(X)), classifier(a)),
+    "a search by private scores": lambda a: OwnScaled(
+        Normalizer(), GridSearchCV(classifier(a), GRID, scoring=scorer(a), cv=FOLDS)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_raw_steps_of_a_class_of_the_user_are_named_before_the_charge(name):
+    accountant = budget()
+    texts, error = happens(lambda a: OWN[name](a).fit(X, y), accountant)
+    assert error is None
+    assert len(texts) == 1
+    assert "Own" in texts[0]
+    assert ("GridSearchCV in" if "search" in name else "StandardScaler in") in texts[0]
+    strict = budget(on_raw_data="raise")
+    _, error = happens(lambda a: OWN[name](a).fit(X, y), strict)
+    assert "on_raw_data='raise'" in str(error)
+    assert strict.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("name", OWN_PRIVATE)
+def test_private_and_stateless_parts_of_a_class_of_the_user_raise_no_warning(name):
+    texts, error = happens(lambda a: OWN_PRIVATE[name](a).fit(X, y), budget(on_raw_data="raise"))
+    assert error is None
+    assert not texts
+
+
 def test_what_was_warned_of_is_refused_once_warnings_are_errors():
     accountant = budget()
     search = GridSearchCV(classifier(accountant), GRID, cv=FOLDS)

@@ -34,6 +34,7 @@ from skdp._fitting._known_callers import (
     repeats_rows,
 )
 from skdp._fitting._search_prices import (
+    has_refused_candidates,
     listed_values,
     price_of_container,
     price_of_search,
@@ -192,11 +193,83 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
             return is_planned
         if all(map(_is_judged, stack.calls)):
             return is_planned
+    if occasion != "answer":
+        _judge_classes_of_the_user(estimator, stack, on_raw_data)
     if stack.calls or (stack.direct is not None and _is_installed(stack.direct)):
         _judge(estimator, stack, on_raw_data, occasion)
         for frame in stack.calls:
             _state_of(frame).is_judged = True
     return is_planned
+
+
+def _judge_classes_of_the_user(estimator, stack, on_raw_data):
+    """Raise or warn if a class of the user was given a step that learns from raw rows.
+
+    Its `fit` may fit this step beside the private estimator. A tool that was given such an object
+    has reported its steps.
+    """
+    if is_of_plan(estimator) or getattr(estimator, "_was_reported", False):
+        return
+    calls = stack.calls
+    # From the user's code inwards.
+    for frame, n_inner in reversed(stack.of_user):
+        subject = frame.f_locals.get("self")
+        outer = calls[n_inner:]
+        is_checked = any(_checks_its_steps(_subject(call.f_locals)) for call in outer)
+        is_tool = any(_subject(call.f_locals) is subject for call in calls)
+        if any(map(_has_warned, outer)) or is_checked:
+            return
+        if is_private(subject) or is_tool:
+            continue
+        steps = () if _has_warned(frame) else _raw_parts_of_the_user(subject)
+        if steps:
+            words = "; ".join(dict.fromkeys(text for text, _ in steps))
+            text = (
+                f"{type(subject).__name__} around {type(estimator).__name__} {RAW_STEPS}: {words}; "
+                "if its fit gives them no rows, ignore this warning"
+            )
+            if on_raw_data() == "raise":
+                raise ValueError(
+                    f"{text}. Nothing was charged: this ledger was opened with on_raw_data='raise'"
+                )
+            # The object may be created in each fit of a tool, whose call warns once.
+            with _warning:
+                _warn_once(text, outer[-1] if outer else frame, [frame], calls)
+            _state_of(frame).is_complete = True
+        if _has_warned(frame):
+            # The warning covers the tools that the class was given.
+            given = {type(part) for part in nested_parts(subject).values()}
+            for call in calls[:n_inner]:
+                if type(_subject(call.f_locals)) in given:
+                    _state_of(call).is_complete = True
+            return
+
+
+def _raw_parts_of_the_user(subject):
+    """Return the problems of what a class of the user was given, as `_raw_steps` does."""
+    if holds_private(subject):
+        return _raw_steps(subject, is_calling=True, with_fitted=False)
+    # It creates the private estimator in `fit`.
+    return [
+        (f"{text} of the member {name!r}", is_refused)
+        for name, part in parts_of(subject)
+        for text, is_refused in _raw_steps(part, with_fitted=False)
+    ]
+
+
+def _has_warned(frame):
+    """Return True if a warning covers a call and all that it calls."""
+    state = frame.f_locals.get(STATE_VARIABLE)
+    return state is not None and state.is_complete
+
+
+def has_warned_around():
+    """Return True if a warning covers the calls around this one, so that workers need none."""
+    stack = _calls_around(sys._getframe(1))
+    frames = [*stack.calls, *(frame for frame, _ in stack.of_user)]
+    if stack.direct is not None and _is_installed(stack.direct):
+        frames.append(stack.direct)
+    return any(map(_has_warned, frames))
 
 
 def _is_in_study(calls):
@@ -307,6 +380,7 @@ def _calls_around(frame):
     """Return the `_Stack` of a frame, with the calls in other threads that wait for it."""
     stack = _read_stack(frame)
     calls = stack.calls
+    of_user = stack.of_user
     direct = stack.direct
     is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
@@ -315,6 +389,7 @@ def _calls_around(frame):
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         waiting.append(frame)
         stack = _read_stack(frame)
+        of_user = of_user + tuple((own, len(calls) + n) for own, n in stack.of_user)
         calls = calls + stack.calls
         if direct is None or _is_in_same_package(direct, stack.direct):
             direct = stack.direct
@@ -322,7 +397,12 @@ def _calls_around(frame):
         else:
             is_outermost = is_outermost and not stack.calls
     return replace(
-        stack, calls=calls, direct=direct, is_outermost=is_outermost, waiting=tuple(waiting)
+        stack,
+        calls=calls,
+        direct=direct,
+        is_outermost=is_outermost,
+        of_user=of_user,
+        waiting=tuple(waiting),
     )
 
 
@@ -358,6 +438,9 @@ class _Stack:
         Calls in which joblib runs or sends tasks, from the inside out.
     is_parallel : bool
         True if joblib runs a task of another thread, so that outer calls are missing.
+    of_user : tuple of (frame, int)
+        Fits of estimator classes of the user, from the inside out, and the number of `calls` inside
+        each.
     waiting : tuple of frames, default=()
         Calls in other threads that wait for the task in which the ones before them are.
     """
@@ -367,6 +450,7 @@ class _Stack:
     is_outermost: bool
     batches: list
     is_parallel: bool
+    of_user: tuple
     waiting: tuple = ()
 
 
@@ -376,11 +460,14 @@ def _read_stack(frame):
     direct = None
     is_outermost = False
     batches = []
+    of_user = []
     package = None
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if module == "__main__":
             module = _module_of(frame)
+        if not passes_on(module) and _is_fit_of_the_users(frame):
+            of_user.append((frame, len(calls)))
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(frame)
             is_outermost = False
@@ -400,7 +487,8 @@ def _read_stack(frame):
             package = module.partition(".")[0]
         frame = frame.f_back
     is_worker = threading.current_thread() is not threading.main_thread()
-    return _Stack(calls, direct, is_outermost, batches, is_worker and bool(batches))
+    is_parallel = is_worker and bool(batches)
+    return _Stack(calls, direct, is_outermost, batches, is_parallel, tuple(of_user))
 
 
 def _is_installed_fit(frame):
@@ -574,6 +662,10 @@ def check_scored(estimator, scorer, on_raw_data):
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
+    parts = nested_parts(estimator).values() if is_step(estimator) else ()
+    if any(getattr(part, "_was_reported", False) for part in (scorer, estimator, *parts)):
+        # The process that sent it to this worker has warned.
+        return
     direct = stack.direct if stack.direct is not None and _is_installed(stack.direct) else None
     if direct is not None and (stack.is_outermost or not calls):
         # A tool of scikit-learn, or another one, that skdp does not know by its fits.
@@ -737,6 +829,9 @@ def _judge(estimator, stack, on_raw_data, occasion):
             f"{text}. Nothing was computed or charged: this ledger was opened with "
             "on_raw_data='raise'"
         )
+    if getattr(estimator, "_was_reported", False):
+        # The process that sent it to this worker has warned.
+        return
     found_in = [finding.frame for finding in findings]
     outermost = direct if is_unknown and stack.is_outermost or not calls else calls[-1]
     with _warning:
@@ -762,15 +857,15 @@ def _price_of_searches(calls, occasion):
             state.has_price = True
             price = price_of_validation(function, frame.f_locals)
             if price is not None:
-                _check_price(function, price)
+                _check_price(function, price, None, frame)
             continue
         # A search clones its estimator before each fit: nothing is charged before the first clone.
         if occasion in ("clone", "send") and function == "fit":
             state.has_price = True
             price = price_of_search(subject, frame.f_locals.get("X"))
             if price is not None:
-                _check_price(type(subject).__name__, price)
-                words = f"{price}, of {price.accountant.epsilon_remaining:.6g} left"
+                _check_price(type(subject).__name__, price, subject, frame)
+                words = f"{price}, of {price.accountant._remaining_for_charge():.6g} left"
                 if getattr(subject, "verbose", 0):
                     print(f"{type(subject).__name__}: {words}")
                 return words
@@ -779,15 +874,27 @@ def _price_of_searches(calls, occasion):
             state.has_price = True
             price = price_of_container(subject)
             if price is not None:
-                _check_price(type(subject).__name__, price)
+                _check_price(type(subject).__name__, price, subject, frame)
     return ""
 
 
-def _check_price(name, price):
-    """Raise `BudgetExceededError` if a price is more than the budget that remains."""
+def _check_price(name, price, subject, frame):
+    """Raise `BudgetExceededError` if a price is more than the budget that remains.
+
+    Parameters
+    ----------
+    name : str
+        Name of the tool.
+    price : SearchPrice
+    subject : object or None
+        Search or container whose fit begins.
+    frame : frame
+        Call of the tool.
+    """
     accountant = price.accountant
-    remaining = accountant.epsilon_remaining
-    if price.epsilon <= remaining * (1 + 1e-9):
+    # Charges on a part of the rows count only beyond those on the other parts.
+    remaining = accountant._remaining_for_charge()
+    if price.epsilon <= remaining * (1 + 1e-9) or has_refused_candidates(subject, frame.f_locals):
         return
     total = accountant.epsilon, accountant.delta
     raise BudgetExceededError(
@@ -939,7 +1046,7 @@ def _outer_name(frame, calls):
     return _public_name(outer[-1], tool, calls) if outer else _name_of(frame)
 
 
-def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
+def _raw_steps(estimator, is_calling=False, leave_out="", y=None, with_fitted=True):
     """Return the steps of an estimator that learn from rows without privacy.
 
     Parameters
@@ -952,6 +1059,8 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
         Kind of steps that was checked already.
     y : array-like, default=None
         Targets of the outer fit, of which only the shape is used.
+    with_fitted : bool, default=True
+        True if frozen models are included, which have learned from unknown rows.
 
     Returns
     -------
@@ -962,7 +1071,7 @@ def _raw_steps(estimator, is_calling=False, leave_out="", y=None):
         return []
     params = nested_parts(estimator)
     problems = []
-    for step in _step_readers[0](estimator, with_fitted=True):
+    for step in _step_readers[0](estimator, with_fitted=with_fitted):
         # Containers of private estimators are checked below, and planned steps were checked by the
         # plan. Functions of targets run before the private regressor.
         is_of_targets = type(step.estimator).__module__ == TARGETS

@@ -55,6 +55,19 @@ def check_members_around():
         frame = frame.f_back
 
 
+def refuses_parameters(estimator):
+    """Return True if a fit of an estimator refuses a parameter, before its charge."""
+    token = _is_checking.set(True)
+    try:
+        for check in _checks:
+            check(estimator)
+    except (TypeError, ValueError):
+        return True
+    finally:
+        _is_checking.reset(token)
+    return False
+
+
 def _check(tool, frame):
     y = frame.f_locals.get("y")
     # The methods of a pipeline and of a union have different names for it.

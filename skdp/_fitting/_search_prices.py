@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
 from numbers import Integral
 
 import numpy as np
@@ -17,6 +17,7 @@ from skdp._fitting._known_callers import (
     nested_parts,
     parts_of,
 )
+from skdp._fitting._members import refuses_parameters
 
 # Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(
@@ -24,10 +25,15 @@ FIT_ONCE = frozenset(
     "VotingRegressor SelectFromModel FixedThresholdClassifier FrozenEstimator SplitPipeline "
     "SplitFeatureUnion SplitColumnTransformer".split()
 )
+# Packages whose containers fit every part that they were given at least once. A class of the user
+# may choose one of its estimators.
+FIT_ALL = frozenset({"sklearn", "imblearn", "skdp"})
 # Stacks fit their members once for all rows and once for each fold.
 STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
 # Maximum number of settings of a search whose charges are computed one by one.
 MAX_SETTINGS = 200
+# Maximum number of candidates of a search whose parameters are checked.
+MAX_CHECKED = 256
 # Parameters of a private estimator that change its charge.
 PRICES = ("epsilon", "delta", "accountant")
 
@@ -202,8 +208,68 @@ def price_of_validation(function, variables):
     for setting in settings:
         changed = _with_setting(estimator, setting)
         fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
+        if variables.get("exploit_incremental_learning") and _has_disjoint_calls(changed):
+            # The calls of a fold add up to the most expensive one (parallel composition).
+            total += fit.times(n_splits, is_exact=False)
+            fit = _Charge()
         total += (fit + per_score.times(n_scores)).times(runs.n_scored, runs.is_exact)
     return _price(total, accountant)
+
+
+def _has_disjoint_calls(estimator):
+    """Return True if calls of `partial_fit` charge disjoint parts of the rows."""
+    parts = (estimator, *nested_parts(estimator).values()) if is_step(estimator) else ()
+    return any(getattr(part, "partial_fit_rows", "any") == "disjoint" for part in parts)
+
+
+def has_refused_candidates(value, variables):
+    """Return True if a tool goes on after the fits of a candidate that refuses its parameters.
+
+    Such fits charge nothing, and their scores neither. At most `MAX_CHECKED` candidates of each
+    search are checked.
+
+    Parameters
+    ----------
+    value : object
+        Search, or the container or model around it; None for no search.
+    variables : dict
+        Local variables of the call of a tool.
+    """
+    estimator = variables.get("estimator")
+    if variables.get("param_name") is not None:
+        name = variables["param_name"]
+        candidates = [{name: v} for v in listed_values(variables.get("param_range"))]
+        if _any_is_refused(estimator, candidates):
+            return True
+    values = [part for part in (value, estimator) if is_step(part)]
+    searches = [part for value in values for part in (value, *nested_parts(value).values())]
+    return any(
+        _any_is_refused(getattr(search, "estimator", None), _combinations(search))
+        for search in searches
+        if _count_runs_of(search) is not None and not _raises_errors(search)
+    )
+
+
+def _raises_errors(search):
+    error_score = getattr(search, "error_score", "raise")
+    return isinstance(error_score, str) and error_score == "raise"
+
+
+def _combinations(search):
+    """Yield settings that a search may try, as dictionaries."""
+    yield from _listed_settings(search)
+    for grid in _grids(search):
+        listed = {name: values for name, v in grid.items() if len(values := listed_values(v))}
+        for values in product(*listed.values()):
+            yield dict(zip(listed, values, strict=True))
+
+
+def _any_is_refused(estimator, candidates):
+    for candidate in islice(candidates, MAX_CHECKED):
+        changed = _with_setting(estimator, candidate) if candidate else None
+        if changed is not None and refuses_parameters(changed):
+            return True
+    return False
 
 
 def _price(charge, accountant):
@@ -264,6 +330,8 @@ def _charge_of_fit(estimator, accountant):
         if getattr(estimator, "_may_release_nothing", False):
             return _Charge(n_fits=1, is_exact=False)
         return _Charge(*_amounts(estimator), n_fits=1)
+    if not _fits_all_parts(estimator):
+        return _UNKNOWN
     if _count_runs_of(estimator) is not None:
         return _charge_of_search(estimator, accountant, None)
     if _is_prefit(estimator):
@@ -279,6 +347,11 @@ def _charge_of_fit(estimator, accountant):
         # It leaves out parts without columns.
         is_exact = False
         parts = [(name, part) for name, part in parts if _has_columns(estimator, name)]
+    if getattr(estimator, "memory", None) is not None:
+        # A transformer whose fit is in the cache is not fitted again.
+        is_exact = False
+        last = estimator.steps[-1][1] if getattr(estimator, "steps", None) else None
+        parts = [(name, part) for name, part in parts if part is last]
     total = sum((_charge_of_fit(part, accountant) for _, part in parts), _Charge())
     n_fits = 1 if total.n_fits else 0
     return _Charge(total.epsilon, total.delta, n_fits, is_exact and total.is_exact)
@@ -288,10 +361,23 @@ def _has_columns(transformer, name):
     for entry in transformer.transformers:
         if entry[0] == name:
             columns = entry[-1]
-            return isinstance(columns, str | int) or (
-                isinstance(columns, list | tuple | np.ndarray) and len(columns) > 0
-            )
+            if isinstance(columns, str | int):
+                return True
+            if not isinstance(columns, list | tuple | np.ndarray):
+                return False
+            # Columns can be selected by a mask.
+            is_mask = all(isinstance(column, bool | np.bool_) for column in columns)
+            return any(columns) if is_mask else len(columns) > 0
     return False
+
+
+def _fits_all_parts(estimator):
+    """Return True for a known container that fits every part, and for a counted search."""
+    # A class of the user may be derived from a known one, with another `fit`.
+    owner = next((cls for cls in type(estimator).__mro__ if "fit" in vars(cls)), object)
+    package = owner.__module__.partition(".")[0]
+    is_counted = package in COUNTED_PACKAGES and _count_runs_of(estimator) is not None
+    return package in FIT_ALL or is_counted
 
 
 def _amounts(charging):

@@ -467,7 +467,7 @@ class State:
         reservations = self.reservations | {step["name"]: runs}
         return replace(self, position=position, reservations=reservations)
 
-    def total(self, limit=None):
+    def total(self, limit=None, charged_part=None):
         """Return the total cost of the charges that count towards a limit.
 
         Charges on all rows add up. Within a partition only the most expensive parts add up, as many
@@ -477,6 +477,9 @@ class State:
         ----------
         limit : BudgetLimit or _UserTotal, default=None
             None counts all charges.
+        charged_part : Part, default=None
+            Part that counts even if others of its partition are more expensive, so that a further
+            charge on it adds to the total. None counts the most expensive parts.
         """
         rule = self.config.rule
         partitions = {}
@@ -490,7 +493,14 @@ class State:
         if not partitions:
             return all_rows
         partition_totals = []
-        for totals in partitions.values():
+        for partition, totals in partitions.items():
+            if charged_part is not None and charged_part.partition == partition:
+                n_parts = len({*totals, charged_part})
+                n_affected = self.config.n_affected_parts(charged_part, n_parts)
+                others = [total for part, total in totals.items() if part != charged_part]
+                partition_totals.append(totals.get(charged_part, rule.zero))
+                partition_totals.append(rule.worst(others, n_affected - 1))
+                continue
             n_affected = self.config.n_affected_parts(next(iter(totals)), len(totals))
             partition_totals.append(rule.worst(list(totals.values()), n_affected))
         return rule.add(all_rows, *partition_totals)
@@ -508,15 +518,18 @@ class State:
                 limits.append(limit)
         return limits
 
-    def remaining_of(self, limit):
+    def remaining_of(self, limit, part=None):
         """Return the remaining (epsilon, delta) of a limit; (0, 0) if the data set is closed."""
         if self.closed is not None:
             return 0.0, 0.0
-        return self.config.rule.remaining(self.total(limit), limit.params)
+        return self.config.rule.remaining(self.total(limit, part), limit.params)
 
-    def remaining(self, user="", purpose=""):
-        """Return the smallest remaining epsilon and delta of all limits on a user and purpose."""
-        remaining = [self.remaining_of(limit) for limit in self.limits(user, purpose)]
+    def remaining(self, user="", purpose="", part=None):
+        """Return the smallest remaining epsilon and delta of all limits on a user and purpose.
+
+        With a part of the rows, they remain for charges on this part.
+        """
+        remaining = [self.remaining_of(limit, part) for limit in self.limits(user, purpose)]
         return min(epsilon for epsilon, _ in remaining), min(delta for _, delta in remaining)
 
     def breakdown(self):

@@ -32,8 +32,10 @@ class _OpenedState(Protocol):
     def spent(self) -> tuple[float, float]:
         """The (epsilon, delta) of all charges."""
 
-    def remaining(self, user: str = "", purpose: str = "") -> tuple[float, float]:
-        """Return the remaining (epsilon, delta) of a user for a purpose."""
+    def remaining(
+        self, user: str = "", purpose: str = "", part: Part | None = None
+    ) -> tuple[float, float]:
+        """Return the remaining (epsilon, delta) of a user for a purpose, on a part of the rows."""
 
     def breakdown(self) -> tuple:
         """Return the totals by user and purpose."""
@@ -151,6 +153,13 @@ class LedgerView(NotCopied):
     def epsilon_remaining(self) -> float:
         """The remaining epsilon of the limit, or of a sub-limit of `user` if that is smaller."""
         return self._current_state().remaining(self._user, self._purpose)[0]
+
+    def _remaining_for_charge(self) -> float:
+        """Return the largest epsilon that this handle can charge, with basic composition.
+
+        It is more than `epsilon_remaining` on a part whose charges are less than those of others.
+        """
+        return self._current_state().remaining(self._user, self._purpose, self._part)[0]
 
     @property
     def charges(self) -> list[Charge]:

@@ -6,7 +6,13 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp._fitting._callers import RefusedScore, check_scored, hides_errors_of_scores
+from skdp._fitting._callers import (
+    RefusedScore,
+    check_scored,
+    has_warned_around,
+    hides_errors_of_scores,
+    is_sent_to_workers,
+)
 from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
@@ -58,6 +64,13 @@ class DPScorer:
         terms_of(accountant)
         # scikit-learn's displays of curves read the label of their axis from `__name__`.
         self.__name__ = getattr(score, "name", type(score).__name__)
+
+    def __getstate__(self):
+        # A worker process does not repeat the warnings of this one.
+        state = {name: value for name, value in vars(self).items() if name != "_was_reported"}
+        if is_sent_to_workers() and has_warned_around():
+            state["_was_reported"] = True
+        return state
 
     @property
     def _score_func(self):
