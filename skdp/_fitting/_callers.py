@@ -238,9 +238,9 @@ def _judge_classes_of_the_user(estimator, stack, on_raw_data):
             _state_of(frame).is_complete = True
         if _has_warned(frame):
             # The warning covers the tools that the class was given.
-            given = {type(part) for part in nested_parts(subject).values()}
+            part_types = {type(part) for part in nested_parts(subject).values()}
             for call in calls[:n_inner]:
-                if type(_subject(call.f_locals)) in given:
+                if type(_subject(call.f_locals)) in part_types:
                     _state_of(call).is_complete = True
             return
 
