@@ -389,7 +389,7 @@ def _calls_around(frame):
     while stack.is_parallel and (frame := _find_waiting(stack, threads)) is not None:
         waiting.append(frame)
         stack = _read_stack(frame)
-        of_user = of_user + tuple((own, len(calls) + n) for own, n in stack.of_user)
+        of_user = of_user + tuple((user_frame, len(calls) + n) for user_frame, n in stack.of_user)
         calls = calls + stack.calls
         if direct is None or _is_in_same_package(direct, stack.direct):
             direct = stack.direct
