@@ -254,7 +254,7 @@ class ColumnTable:
         return self.as_label(column, self.values(column, rows))
 
     def as_label(self, column, values):
-        """Return values, or categories, that are rounded to the type of a column's floats."""
+        """Return values or categories, rounded to the floating-point type of a column."""
         float_type = self.float_types.get(int(column))
         return values if float_type is None else rounded_labels(values, float_type)
 
@@ -263,7 +263,7 @@ class ColumnTable:
         return [self.as_label(j, labels) for j, labels in zip(columns, categories, strict=True)]
 
     def check(self, checks, labels=None, found_columns=(), expected=None):
-        """Raise `ValueError` if columns contain invalid values, in one pass.
+        """Check some columns in one pass, and raise `ValueError` if they contain invalid values.
 
         Columns of objects in memory are replaced by the values that the checks return. A cell may
         be an object of the user that returns another number when it is converted again, or raises
@@ -327,7 +327,7 @@ class ColumnTable:
         return remaining
 
     def check_readable(self):
-        """Raise if rows cannot be read, in one pass, unless a pass was made already.
+        """Check in one pass that all rows can be read, unless a pass was made already.
 
         A partitioned table is read when its rows are needed. A damaged file, or a failing task of
         dask, must raise before the charge.
@@ -407,7 +407,7 @@ def check_readable(rows):
 
 
 def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
-    """Return the values, or raise `ValueError` if a value has a kind that no category has.
+    """Return the values, or raise `ValueError` if the kind of a value differs from all categories'.
 
     Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
     of the table would count as undeclared. Each value is checked independently.
@@ -685,7 +685,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
 
 
 def float_types_of(X):
-    """Return the floating-point type of less than 8 bytes of each column that has one, a dict.
+    """Return a dict from each column with a floating-point type below 8 bytes to that type.
 
     Parameters
     ----------
@@ -699,7 +699,7 @@ def float_types_of(X):
 
 
 def _float_types(estimator, X, reset):
-    """Return `ColumnTable.float_types`: of a column's types in the fit and in X, the shorter.
+    """Return the `ColumnTable.float_types`: the shorter of a column's types in the fit and in X.
 
     The types of a fit are stored. A model that was fitted to float32 gives the same answers for
     the same table in float64, and the reverse.

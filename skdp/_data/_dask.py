@@ -112,7 +112,7 @@ def _is_closed(client):
 
 
 class DaskTable:
-    """A dask array of known chunks.
+    """A dask array whose chunk sizes are known.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class TableForm(TableShape):
 
     @property
     def has_known_cells(self):
-        """True if the values that each column may hold are known, up to others of their kind."""
+        """True if the kinds of the values that each column may hold are known."""
         return self.kinds is not None and not set(self.kinds) - {"number", "text", "mixed"}
 
     @property

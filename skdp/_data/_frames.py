@@ -39,7 +39,7 @@ def is_frame(X):
 
 
 def kind_of(dtype):
-    """Return the kind of a type of numpy, pandas, Arrow or polars, by its name."""
+    """Return the kind of a type of numpy, pandas, Arrow or polars, read from its name."""
     dtype = getattr(dtype, "subtype", dtype)
     if hasattr(dtype, "categories"):
         return "label"
@@ -51,7 +51,7 @@ def kind_of(dtype):
 
 
 def label_kind_of(dtype):
-    """Return the kind of all labels of a frame's column by its type; None if that is unknown.
+    """Return the kind that a column's type implies for all of its labels, or None.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _kind_of_listed_labels(labels):
 
 
 def number_type_of(dtype):
-    """Return the NumPy type of a column of floats or integers, by its type's name, or None.
+    """Return the NumPy type of a column of floats or integers, or None, from its type's name.
 
     A column with missing values is read as objects. These do not show that the floats of the column
     were rounded to four bytes.
@@ -377,7 +377,7 @@ def check_names_differ(table):
 
 
 def non_positional_labels(X):
-    """Return a frame's column labels if they are neither strings nor positions, else None.
+    """Return a frame's column labels, or None if they are strings or positions.
 
     scikit-learn stores names only if they are strings. If column 0 of a frame with the labels 0
     to 3 was dropped, a dict with the keys 1, 2, 3 must mean labels, not positions.
@@ -537,7 +537,7 @@ def _arrow_values(column):
 
 
 def _array_or_objects(column, has_array, to_list):
-    """Return a column as an array of numbers or times if it has one, else as objects."""
+    """Return a column as an array of numbers or times if possible, otherwise of objects."""
     if has_array:
         values = np.asarray(column)
         if values.dtype.kind in NUMBERS + TIMES:

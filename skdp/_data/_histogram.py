@@ -125,7 +125,7 @@ def _add_cells(counts, block, row_weights, bins, shape):
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value: the outermost bin for values outside, the first bin for NaN.
+    """Return the bin of each value; values beyond the edges are in the outermost bins, NaN in the first.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ class Bins:
         return slots
 
     def _set_slots(self, values, slots):
-        """Set the slots of values in place, for rows of which several form a line."""
+        """Set the slots of values in place; each line of values consists of several rows."""
         low, high, factor, shift = np.tile(self._map, values.shape[1] // self._map.shape[1])
         # The same memory as doubles, whose lowest bits become the fixed-point positions.
         positions = slots.view(np.float64)

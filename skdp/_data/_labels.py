@@ -393,7 +393,7 @@ def kind_of_others(values, kinds):
 
 
 def has_kind(values, kinds):
-    """Return True if no value is present, or the kind of one is in a set; as `kind_of_others`."""
+    """Return True if all values are missing, or if the kind of at least one value is in the set."""
     is_empty = True
     for cell in values.ravel().tolist():
         if is_missing(cell):
@@ -405,7 +405,7 @@ def has_kind(values, kinds):
 
 
 def _kind_of_key(key):
-    """Return the kind of a label by its key; None if it is missing or no label."""
+    """Return the kind of the label with this key; None if it is missing or not a label."""
     if key is None or key is MISSING_KEY:
         return None
     if isinstance(key, str):
@@ -524,7 +524,7 @@ def _key_of_date(value):
 
 
 def _attoseconds(duration):
-    """Return a duration in attoseconds; pandas' type has nanoseconds besides microseconds."""
+    """Return a duration in attoseconds; pandas' type has nanoseconds in addition to microseconds."""
     return duration // MICROSECOND * 10**12 + getattr(duration, "nanoseconds", 0) * 10**9
 
 

@@ -94,7 +94,7 @@ def check_lengths(n_rows, **columns):
 
 
 def _n_rows_of_shape(values):
-    """Return the first entry of a `shape`; None without one, or if it is not known."""
+    """Return the first entry of a `shape`, or None if there is none or if it is unknown."""
     shape = getattr(values, "shape", None)
     # Lazy collections have NaN or a task in place of a number.
     is_known = isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)

@@ -313,7 +313,7 @@ def _runs(table):
 
 
 def _workers(table):
-    """Return the workers that hold the partitions of a table, None for a loop in this thread."""
+    """Return the workers that hold a table's partitions, or None to use a loop in this thread."""
     X = getattr(table, "X", None)
     workers = getattr(X, "workers", None)
     if workers is not None or not isinstance(table, Rows):
@@ -343,7 +343,7 @@ def is_sent(table):
 
 
 def _calls(workers, table, runs, function, *row_args):
-    """Return a list of calls of a function for each partition; each call is of some runs."""
+    """Return, for each partition, a list of calls of a function; each call covers some runs."""
 
     def calls_of(number, partition_runs):
         detached = partial(function, table.detach(number))

@@ -13,7 +13,7 @@ HALVES = ("bounds", "categories")
 
 
 class Schema(dict):
-    """Declared bounds and categories of a table's columns: a dict of two dicts by column name.
+    """Declared bounds and categories of a table's columns: a dict of two dicts with names as keys.
 
     Estimators accept it as ``tabular_pipeline("classifier", **schema)``, or one half of it as
     ``DPStandardScaler(bounds=schema["bounds"])``. Its file is JSON with one line per column, which

@@ -352,7 +352,7 @@ def _written(fragment):
 
 
 def _batches(fragment, written, group, names):
-    """Yield the rows of a row group of a Parquet file in batches; nothing if it has changed."""
+    """Yield the rows of a Parquet file's row group in batches; yield nothing if it has changed."""
     from pyarrow.parquet import ParquetFile
 
     if _written(fragment) == written:
@@ -368,7 +368,7 @@ def _batches(fragment, written, group, names):
 
 
 class Decoded(LazyArray):
-    """Rows that can only be decoded from the first one on; the last batch is cached."""
+    """Rows that can only be decoded in order, starting at the first; the last batch is cached."""
 
     def __init__(self, name, frames, shape, dtypes, temporary=None):
         super().__init__(shape, common_type(dtypes))
@@ -494,7 +494,7 @@ def _array_parts(X):
 
 
 def dask_parts(array, meta=None):
-    """Return the `Parts` of a dask array of known chunks, of numbers or of objects."""
+    """Return the `Parts` of a dask array of numbers or objects whose chunk sizes are known."""
     return table_parts(DaskTable(_frames.checked_blocks(array)), meta)
 
 

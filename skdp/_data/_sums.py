@@ -150,7 +150,7 @@ def exact_counts(codes: ArrayLike, n_categories: int) -> np.ndarray:
 
 
 def range_weights(values, low, high, n_rows, row_weights=1.0):
-    """Return two weights for each value, with which it is a mean of the ends of its range.
+    """Return two weights for each value that express it as a mean of the ends of its range.
 
     A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pairs (1 - a, a)
     determine the sum of the values and their count. Their L1 sensitivity is 1, while that of the

@@ -89,7 +89,7 @@ def validate_meta(estimator, chunked, *, reset=True):
 
 
 def check_types_of_numbers(X, name="X", *, after_fit=False):
-    """Raise `ValueError` if a column's type is one of dates, durations, or text or its categories.
+    """Raise `ValueError` if a column has dates, durations, text, or categories that are text.
 
     The type decides, so that a table is refused in every container or in none. A column of objects,
     or of categories that are numbers, has no such type, and its cells are read one by one.
@@ -117,7 +117,7 @@ def check_types_of_numbers(X, name="X", *, after_fit=False):
 
 
 def _non_numeric_kind(dtype):
-    """Return the kind of a type that has no numbers, or None for a type that may have some."""
+    """Return the kind of a type that has no numbers, or None if the type may have numbers."""
     kind = _frames.kind_of(dtype)
     if kind in _frames.TIME_KINDS or (kind == "label" and _frames.label_kind_of(dtype) == "text"):
         return kind
@@ -308,7 +308,7 @@ def indexable_table(X):
 
 
 def check_not_empty(shape, X):
-    """Raise `ValueError` for a table without rows or columns, by the errors of scikit-learn.
+    """Raise scikit-learn's `ValueError` for a table without rows or columns.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def _indexable(X):
 
 
 def numeric_columns(cells):
-    """Return a flag for each column of a list's cells: True if all its present cells are numbers.
+    """Return, for each column of a list, True if all of its present cells are numbers.
 
     Raises
     ------
@@ -523,7 +523,7 @@ def linear_scores(X, coef, intercept):
 
 
 def check_chunks(chunked, name="X", *, allow_nan=False):
-    """Raise `ValueError` unless a `ChunkedArray` consists of finite numbers, or NaN if allowed.
+    """Raise `ValueError` unless all values of a `ChunkedArray` are finite, or NaN if allowed.
 
     Returns
     -------

@@ -47,7 +47,7 @@ def tree_sum(values, n):
 
 
 def slice_row_args(values, rows):
-    """Return a slice of rows of an array, of each array of a tuple, or None of None."""
+    """Return a slice of rows of an array, or of each array of a tuple; None is returned as None."""
     if isinstance(values, tuple):
         return tuple(slice_row_args(value, rows) for value in values)
     return None if values is None else values[rows]
@@ -105,7 +105,7 @@ class JoblibWorkers:
         self.depth = max(0, self._depth + 1 - len(partitions).bit_length())
 
     def call(self, number, function, *row_args, of_part=True):
-        """Return a delayed call, for `total` or `results`.
+        """Return a delayed call that can be passed to `total` or `results`.
 
         Linear algebra uses one thread during the call.
 

@@ -121,7 +121,7 @@ def private_release(label, accountant=None, random_state=None):
     label : str
         Name of the release, for the ledger.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged. With None nothing is recorded.
+        The accountant that is charged. If None, nothing is recorded.
     random_state : int or None, default=None
         Seed of the noise; None draws it from the operating system.
 

@@ -23,7 +23,7 @@ MAX_WAITING_TIME = 2.0**48
 
 @dataclass(frozen=True)
 class PoissonBatches(FrozenValue):
-    """Batches to which each row belongs with the same probability, independently.
+    """Batches that contain each row with the same probability, independently of all others.
 
     The trials of all rows and steps form one sequence. The waiting times between successes are
     drawn exactly. The probability is ``1 - exp(-1 / scale)`` for a float `scale`
@@ -187,7 +187,7 @@ class FixedSizeBatches(FrozenValue):
 
 
 def _random_subsets(n_rows, size, n_steps, stream):
-    """Return uniformly random subsets of the rows, sorted, as the rows of a matrix.
+    """Return a matrix whose rows are uniformly random subsets of row indices, each sorted.
 
     Rows are drawn with replacement, and duplicates are drawn again. All of this treats rows alike,
     so that every subset has the same probability.

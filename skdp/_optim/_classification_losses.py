@@ -129,7 +129,7 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
         return np.where(np.abs(1.0 - z) < self.h, self.curvature_bound, 0.0)
 
     def _alpha(self, z):
-        """Return the maximizer alpha, which is minus the derivative by the margin."""
+        """Return the maximizer alpha, which is minus the derivative with respect to the margin."""
         return np.clip((1.0 + self.h - z) / (2.0 * self.h), 0.0, 1.0)
 
 

@@ -245,7 +245,7 @@ def _clip_to_unit_norm(vectors, norm):
 
 
 def _centered_norms(tile):
-    """Return the norms of the centered rows; of sparse rows, upper bounds on them."""
+    """Return the norms of the centered rows, or upper bounds on the norms of sparse rows."""
     center = tile.table.center
     if center is None:
         return row_norms(tile.block)
@@ -369,7 +369,7 @@ def sum_rounding(n_columns, n_outputs, clip, batch_bound):
 
 
 def _clip_numbers(residual, caps):
-    """Clip numbers to [-cap, cap] in place. NaN becomes one of the two."""
+    """Clip numbers to [-cap, cap] in place. NaN becomes one of the two ends."""
     np.fmin(residual, caps, out=residual)
     np.fmax(residual, -caps, out=residual)
 
@@ -432,12 +432,12 @@ def row_scores_function(n_columns, weights_shape):
 
 
 def _scores_by_blas(block, weights):
-    """Return the scores of the rows, by one matrix product per row."""
+    """Return the scores of the rows, computed with one matrix product per row."""
     return np.matmul(block[:, None, :], weights.T)[:, 0]
 
 
 def _scores_by_sums(block, weights):
-    """Return the scores of the rows, by sums whose order does not depend on the other rows."""
+    """Return the rows' scores, computed as sums whose order does not depend on other rows."""
     if weights.ndim == 1:
         return row_sums(block * weights)
     return np.column_stack([row_sums(block * output) for output in weights])

@@ -44,7 +44,7 @@ MAX_NULL_FRACTION = 0.2
 
 @dataclass(frozen=True)
 class LossSpec(FrozenValue):
-    """A loss with the public quantities that settings follow from.
+    """A loss with the public quantities from which the settings are computed.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class SGDProblem(FrozenValue):
 
     @property
     def delta(self):
-        """Delta of the run: with 0 the clip is in L1 norm and the noise is Laplace's."""
+        """Delta of the run; if it is 0, the clip is in L1 norm and the noise is Laplace noise."""
         return self.guarantee.delta
 
     @property
@@ -188,7 +188,7 @@ class SGDProblem(FrozenValue):
 
     @property
     def curvature(self):
-        """Upper bound on the loss's curvature by the weights, for rows of the expected norm."""
+        """Upper bound on the loss's curvature in the weights, for rows of the expected norm."""
         return self.loss_spec.curvature * self.norm**2
 
     def condition(self, alpha, intercept_l2_reg):
@@ -353,7 +353,7 @@ def _max_steps(problem, requested):
 
 
 def release_noise(problem, clip, n_steps):
-    """Return the noise on a mean gradient of one release that costs as much as the whole run.
+    """Return the noise of one release of a mean gradient that costs as much as the whole run.
 
     Returns
     -------

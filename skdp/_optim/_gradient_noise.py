@@ -44,7 +44,7 @@ class _GridNoise(FrozenValue):
         self.check_scale()
 
     def check_scale(self, fraction=1.0):
-        """Check that the scale in steps is at most a fraction of the largest one.
+        """Check that the scale in steps is at most a fraction of the largest permitted scale.
 
         Raises
         ------

@@ -78,7 +78,7 @@ def _add_hessians(grams, block, y, loss, weights):
 
 @dataclass(frozen=True, eq=False)
 class Point(FrozenValue):
-    """Weights and the objective's gradient there.
+    """Weights and the objective's gradient at these weights.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Point(FrozenValue):
 
 
 class LinearObjective:
-    """The regularized sum of a loss over bounded rows, in scikit-learn's scaling by C.
+    """The regularized sum of a loss over bounded rows, scaled by C as in scikit-learn.
 
     It is q-strongly convex in all coordinates, including the intercept.
 

@@ -65,7 +65,7 @@ class ClippableLoss(FrozenValue, ABC):
 
     @abstractmethod
     def residual(self, scores, y):
-        """Return the derivative of each row's loss by its scores, as a new array of their shape."""
+        """Return the derivative of each row's loss with respect to its scores, as a new array."""
 
 
 @dataclass(frozen=True)

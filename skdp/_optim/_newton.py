@@ -134,7 +134,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
 
 
 def _inverse_product(pairs, solve, vector):
-    """Return the product of the approximate inverse Hessian and a vector, by two loops.
+    """Return the product of the approximate inverse Hessian and a vector (two-loop recursion).
 
     `solve` is the approximate inverse that the pairs update.
     """

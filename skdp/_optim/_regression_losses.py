@@ -64,7 +64,7 @@ class ClippedPoissonLoss(BoundedLoss):
 
     @property
     def curvature_bound(self):
-        r"""Upper bound on the curvature, which is :math:`e^s \le y + G` and 0 beyond."""
+        r"""Upper bound on the curvature, which is :math:`e^s` while :math:`e^s \le y + G`, then 0."""
         return 2.0 * self.high
 
     @property

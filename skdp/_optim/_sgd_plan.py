@@ -114,7 +114,7 @@ class SGDPlan(PlanValue):
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
     def sums(self, X, y, loss, persons=None, center=None):
-        """Return the clipped sums of a table, which reads the table.
+        """Read a table and return its clipped sums.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
 
 
 def _plan_fixed_size(problem, clip, batch_size, n_steps):
-    r"""Plan Laplace steps on m of n rows without replacement, of epsilon / T each.
+    r"""Plan Laplace steps on m of n rows without replacement; each step costs epsilon / T.
 
     A release of :math:`\varepsilon_0` on such a batch is
     :math:`\ln(1 + \tfrac mn (e^{\varepsilon_0} - 1))`-DP (Balle, Barthe and Gaboardi 2018,
@@ -287,7 +287,7 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
 
 
 def _calibrated_multiplier(event, guarantee):
-    """Return a noise multiplier that meets a guarantee, within some thousandths of the smallest.
+    """Return a noise multiplier within a few thousandths of the smallest one that does.
 
     The search uses upper bounds on a coarse grid, which take a fraction of the time. The result is
     then checked in the way in which the accountant checks a cost: by delta at epsilon, on its own

@@ -51,7 +51,7 @@ def _is_exact(leaves, relation):
 
 
 def _single_epsilon(leaf, delta, relation):
-    """Return the smallest known epsilon at delta of one release, also by RDP if it is not exact."""
+    """Return the smallest known epsilon at delta of one release; RDP is also tried if inexact."""
     bound = privacy_of(leaf, relation).epsilon_at(delta)
     if not _is_exact({leaf: 1}, relation):
         bound = min(bound, rdp_epsilon({leaf: 1}, delta, relation))
@@ -82,7 +82,7 @@ def _split_delta(leaves, delta, relation):
 
 
 def _basic(leaves, delta, relation):
-    """Return epsilon by basic composition."""
+    """Return the epsilon of basic composition."""
     if sum(leaves.values()) == 1:
         return _single_epsilon(next(iter(leaves)), delta, relation)
     deltas, is_enough = _split_delta(leaves, delta, relation)
@@ -92,7 +92,7 @@ def _basic(leaves, delta, relation):
 
 
 def _advanced_bound(leaves, delta, relation):
-    """Return epsilon by advanced composition.
+    """Return the epsilon of advanced composition.
 
     Two splits are tried: each event at its delta, and half of delta split among the events.
     """
@@ -113,7 +113,7 @@ def _advanced_bound(leaves, delta, relation):
 
 
 def _zcdp_bound(leaves, delta, relation, k=1):
-    """Return epsilon by zCDP, for a group of k records."""
+    """Return the epsilon that zCDP implies for a group of k records."""
     rho, rho_delta = composed_zcdp(leaves, relation, k)
     return _conversions.zcdp_to_epsilon(rho, delta, rho_delta)
 
@@ -142,7 +142,7 @@ def _require_loss_distribution(leaves, relation):
 
 
 def _pld_bound(leaves, delta, relation, tolerance):
-    """Return epsilon by privacy loss distributions, or by RDP if that is smaller.
+    """Return epsilon computed from privacy loss distributions, or from RDP if that is smaller.
 
     A loss distribution can be looser than the Renyi divergences: the pair of the exponential
     mechanism has the largest profile of its two-point pairs, and the pair of a random number of
@@ -448,7 +448,7 @@ def _delta(counts, target, relation, method, tolerance):
 
 
 def _epsilon_curve(bound, leaves, relation):
-    """Return the function of deltas to a bound on epsilon."""
+    """Return a function that maps deltas to a bound on epsilon."""
 
     def epsilon_at(delta):
         return bound(leaves, delta, relation)
@@ -467,7 +467,7 @@ def _exact_delta(leaves, target, relation):
 
 
 def _pld_delta(leaves, target, relation, tolerance):
-    """Return delta by privacy loss distributions, without a grid for a single event."""
+    """Return delta computed from privacy loss distributions, without a grid for one event."""
     if sum(leaves.values()) == 1:
         return privacy_of(next(iter(leaves)), relation).privacy_profile()(target)
     return _pld.pld_delta(leaves, target, relation, tolerance)

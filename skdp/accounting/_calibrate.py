@@ -137,7 +137,7 @@ def _is_decreasing(cost, start, low, high):
 
 
 def bracket(cost, target, start, safer, low, high):
-    """Return (safe, unsafe) parameters that enclose the target, by steps that grow up to fourfold.
+    """Return (safe, unsafe) parameters that enclose the target; steps grow up to fourfold.
 
     A parameter times `safer` costs less. Unsafe is None if all parameters within bounds are safe.
     """

@@ -42,7 +42,7 @@ def exact(number):
 
 
 def _floor(fraction):
-    """Return a float that is at most the fraction, by its shortest decimal text."""
+    """Return a float whose shortest decimal text is at most the fraction."""
     value = float(fraction)
     if exact(value) > fraction:
         return math.nextafter(value, 0.0)
@@ -246,7 +246,7 @@ class _PricedAtLimit(_Rule):
 
 @lru_cache(maxsize=1024)
 def _additive_cost(event, composition, rdp_order, relation, group_size):
-    """Return the terms of an event in the sum of a filter and in its sum of deltas.
+    """Return the two terms that an event adds: to the sum of a filter, and to its sum of deltas.
 
     It is cached, because a charge needs it when it is decided, written and read back.
     """
@@ -391,7 +391,7 @@ class FixedSchedule(_PricedAtLimit):
         return self._epsilon_by_method(schedule, delta) <= epsilon or is_sum_within
 
     def _quick_epsilon(self, counts, delta):
-        """Return a bound on epsilon by RDP at a few orders, infinite where it does not apply."""
+        """Return a bound on epsilon from RDP at a few orders, or infinity where RDP does not apply."""
         if delta == 0.0 or self.config.composition != "auto":
             return math.inf
         config = self.config
@@ -402,7 +402,7 @@ class FixedSchedule(_PricedAtLimit):
         return min(map(rdp_to_epsilon, costs, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
-        """Return epsilon by the composition of the events, or of the prices if that is smaller."""
+        """Return the epsilon of the composed events, or of the composed prices if that is smaller."""
         method = self.config.composition
         if schedule.events.total() == 1:
             # The cost of a single release follows from its privacy profile, by any method.

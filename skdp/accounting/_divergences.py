@@ -96,7 +96,7 @@ def bounded_range_renyi(epsilon, order):
 
 
 def pair_renyi(pairs: tuple[LossPair, ...], cap):
-    """Return the function of orders to Renyi divergences of bounded loss distributions.
+    """Return a function that maps orders to Renyi divergences of bounded loss distributions.
 
     Atoms are exact, and a continuous part is put on a fine grid. A connect-the-dots grid has no
     smaller moments than the distribution.

@@ -553,7 +553,7 @@ def _summands(event):
 
 
 def _parts(event):
-    """Return the events inside an event, None if its class has none."""
+    """Return the events inside an event, or None if its class has none."""
     if isinstance(event, Composed):
         return event.events
     if hasattr(event, "event"):

@@ -142,7 +142,7 @@ def smallest_epsilon(curve, delta, high, low=0.0):
 
 
 def _decreasing_root(function, target, low, high):
-    """Return x in [low, high] with function(x) close to the target, by a root of the logarithm."""
+    """Return x in [low, high] with function(x) close to the target, found on a log scale."""
 
     def gap(x):
         value = function(x)

@@ -112,7 +112,7 @@ class EventPrivacy(FrozenValue):
 
     @cached_property
     def divergence(self):
-        """The function of orders to Renyi divergences, which hold up to probability `delta`."""
+        """A function that maps orders to Renyi divergences, which hold up to probability `delta`."""
         return self.renyi()
 
     def epsilon_at(self, delta):
@@ -171,7 +171,7 @@ def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> Even
 
 
 def pure_or_unknown(epsilon: float) -> EventPrivacy:
-    """Return the privacy of an epsilon-DP release; with an infinite epsilon nothing is known."""
+    """Return the privacy of an epsilon-DP release; if epsilon is infinite, nothing is known."""
     if epsilon < math.inf:
         return claimed(epsilon)
     return EventPrivacy()

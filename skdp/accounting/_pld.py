@@ -117,7 +117,7 @@ class _Total(FrozenValue):
         return float(self.masses[above] @ np.exp(epsilon - self.losses[above])) / delta
 
     def noise(self, releases, tilt, epsilon):
-        """Return a bound on the round-off of delta by the releases and one transform."""
+        """Return a bound on the round-off that the releases and one transform cause in delta."""
         log_noise = math.log(releases + 100.0) + self.log_round_off - tilt * epsilon
         return math.exp(min(0.0, log_noise))
 

@@ -23,7 +23,7 @@ from skdp.utils._rounding import sum_up
 
 
 def rdp_epsilon(counts, delta, relation):
-    """Return epsilon by RDP, minimized over real orders.
+    """Return the epsilon that RDP implies, minimized over real orders.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def rdp_epsilon(counts, delta, relation):
 
 
 def rdp_delta(counts, epsilon, relation):
-    """Return delta by RDP, minimized over real orders; it includes the deltas of the events."""
+    """Return the delta that RDP implies, minimized over real orders, with the events' deltas."""
     divergence = partial(composed_rdp, counts, relation)
 
     def delta_at(order):
@@ -83,7 +83,7 @@ def stopping_gamma(mean: float, shape: float) -> float:
 
 
 def _stopping_renyi(event, relation, pure):
-    """Return the function of orders to Renyi divergences of a random number of runs.
+    """Return a function that maps orders to Renyi divergences of a random number of runs.
 
     `pure` is an epsilon with delta = 0 of the event, infinite if there is none.
     """
@@ -120,7 +120,7 @@ def _stopping_renyi(event, relation, pure):
 
 
 def _run_privacy_profile(counts, relation):
-    """Return the function of epsilons to deltas of one run."""
+    """Return a function that maps epsilons to deltas of one run."""
     mu = ev.gaussian_mu(counts)
     if mu is not None:
         return partial(delta_of_mu, mu)

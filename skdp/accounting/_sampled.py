@@ -40,7 +40,7 @@ _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def inner_event(event, relation):
-    """Return the event inside a sampling event, for the change of the sample that can happen."""
+    """Return the event inside a sampling event, scaled to the largest change of the sample."""
     inner = ev.merged(event.event)
     if relation == "replace_one":
         return scaled(inner, 2)
@@ -86,7 +86,7 @@ def _unamplified(epsilon, rate):
 
 
 def sampled_gaussian_renyi(sigma, rate, kind):
-    """Return the function of orders to Renyi divergences of the sampled Gaussian.
+    """Return a function that maps orders to Renyi divergences of the sampled Gaussian.
 
     It uses Gauss-Legendre quadrature and is exact up to round-off.
 
@@ -320,7 +320,7 @@ class _SampledRelease:
 
     @property
     def record_sigma(self):
-        """Gaussian noise over the contribution of one record; a replacement changes two."""
+        """Gaussian noise divided by one record's contribution; a replacement changes two of them."""
         return 2.0 * self.inner.noise_multiplier
 
     @cached_property
@@ -332,7 +332,7 @@ class _SampledRelease:
 
     @cached_property
     def is_laplace_mixture(self):
-        """True for a replaced record under Laplace noise: a group of one, a mixture of two."""
+        """True for a replaced record under Laplace noise, whose pair consists of two mixtures."""
         return (
             self.is_replaced
             and isinstance(self.merged_event.event, ev.Laplace)
@@ -362,7 +362,7 @@ class _SampledRelease:
         return sum_up([(self.rate, self.unsampled.delta)])
 
     def grouped(self, k):
-        """Return the event for k records, None if only the general bound is known."""
+        """Return the event for k records, or None if only the general bound is known."""
         if self.is_poisson and has_mixture(self.merged_event, k):
             return ev.SampledGroup(self.merged_event, k)
         return None
@@ -380,7 +380,7 @@ class _SampledRelease:
         return mix, mix.reversed()
 
     def renyi(self):
-        """Return the function of orders to Renyi divergences, by quadrature or by the pairs."""
+        """Return a function that maps orders to Renyi divergences, by quadrature or from pairs."""
         unsampled = self.unsampled.renyi()
         if self.is_gaussian and self.is_replaced:
             return sampled_gaussian_renyi(self.record_sigma, self.rate, "replaced")
@@ -395,7 +395,7 @@ class _SampledRelease:
         return div.pair_renyi(self.pairs(), claimed(self.epsilon).renyi())
 
     def _discrete_gaussian_renyi(self, unsampled):
-        """Return the Renyi divergences of the atoms, or those without sampling where atoms end."""
+        """Return the Renyi divergences of the atoms; beyond the atoms, those without sampling."""
         ratio = self.inner.sensitivity / self.inner.sigma
         if self.inner.sigma >= 1e4 or ratio >= 25.0:
             return unsampled
@@ -411,7 +411,7 @@ class _SampledRelease:
         return divergence
 
     def privacy_profile(self):
-        """Return the function of epsilons to the smallest known delta."""
+        """Return a function that maps epsilons to the smallest known delta."""
         epsilon = self.epsilon
         if self.is_laplace_mixture:
             return up_to(epsilon, mixtures(self.merged_event, 1, self.relation)[0].delta)

@@ -41,7 +41,8 @@ from skdp.utils._values import FrozenValue
 # with too little Laplace noise they prove a violation as often as one round of 500 and 500 fits.
 # Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
-# Fractions of the canaries that are guessed with "one_run"; each has an equal part of the error.
+# Fractions of the canaries that "one_run" guesses. The error probability is split equally between
+# these fractions.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
 # The attempt of each method, for a reader who knows no statistics.
 ATTEMPTS = {
@@ -117,7 +118,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         return asdict(self) | {"violation": self.violation, "words": self._verdict()}
 
     def _verdict(self):
-        """Return the verdict for any reader: the attempt, its result, and the limits of both."""
+        """Return the verdict in plain words: the attempt, its result, and the limits of both."""
         condition = f"confidence {self.confidence:g}"
         if self.gaussian:
             condition += ", assuming the trade-off curve of a Gaussian mechanism"
@@ -329,7 +330,7 @@ def audit_epsilon(
 
 
 def _canary_norm(estimator, X, canary_norm):
-    """Return the norm of the canaries: as given, as the estimator declares, or the largest in X."""
+    """Return the norm of the canaries: the given one, the declared one, or the largest in X."""
     if canary_norm is None:
         canary_norm = _tables.declared_norm(estimator)
     if canary_norm is None:
@@ -338,7 +339,7 @@ def _canary_norm(estimator, X, canary_norm):
 
 
 def _one_row_persons(estimator, n_rows):
-    """Return codes of persons of one row each, None unless an accountant's unit is the person."""
+    """Return codes of one-row persons, or None unless an accountant's unit is the person."""
     if any(terms_of(accountant).unit == "person" for accountant in accountants(estimator)):
         return np.arange(n_rows)
     return None
@@ -546,7 +547,7 @@ class _Attack:
         return len(self._choosing[0])
 
     def fit(self, n_choosing, n_judging):
-        """Fit until each table has these numbers of fits to choose and to judge the test."""
+        """Fit until each table has this many fits to choose the test, and this many to judge it."""
         self._fit(self._choosing, n_choosing)
         self._fit(self._judging, n_judging)
 

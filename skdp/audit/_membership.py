@@ -98,7 +98,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
 
     @property
     def generalization_gap(self):
-        """Score on members minus score on other rows."""
+        """The score on members minus the score on other rows."""
         return self.train_score - self.test_score
 
     def rows_at_risk(self, n=10):
@@ -394,7 +394,7 @@ class _Candidates:
         return take_rows(self.X, mask), take_rows(self.y, mask)
 
     def units_in(self, members):
-        """Return the mask of the units whose rows are members; none may be so in part."""
+        """Return the mask of the units whose rows are members; raise if only some rows of one are."""
         is_member_row = _check_members(members, len(self.y))
         is_member = np.bincount(self.codes, is_member_row) > 0
         if not np.array_equal(is_member[self.codes], is_member_row):
@@ -414,12 +414,12 @@ class _Candidates:
         return np.zeros(self.n_units)
 
     def statistic(self, model):
-        """Return the attacker's observation of a model, one number per unit: its rows' mean."""
+        """Return the attacker's observation of a model: for each unit, the mean over its rows."""
         values = per_row_statistic(model, self.X, self.y, self._access)
         return np.bincount(self.codes, values) / np.bincount(self.codes)
 
     def observe(self, model, mask):
-        """Return a model fitted to some units, and the statistics of all, per release."""
+        """Return a model fitted to some units, and the statistics of all units for each release."""
         is_row_in = mask[self.codes]
         if self._releases is None:
             groups_in = None

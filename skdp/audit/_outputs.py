@@ -44,7 +44,7 @@ def _replace_accountants(value, replacement):
 
 
 def relation_in(estimator):
-    """Return the relation of the estimator's accountant, "add_remove" without one."""
+    """Return the relation of the estimator's accountant, or "add_remove" if it has none."""
     return next(map(relation_of, accountants(estimator)), "add_remove")
 
 

@@ -311,7 +311,7 @@ def _declared_pair(estimator, name):
 
 
 def _declared_max_value(estimator):
-    """Return the largest value that is not clipped in the first column, 1 without a declaration.
+    """Return the largest value of the first column that is not clipped, or 1 if undeclared.
 
     It is negative if the bound with the largest absolute value is.
     """
@@ -325,7 +325,7 @@ def _declared_max_value(estimator):
 
 
 def worst_case_tables(estimator, n_samples, relation):
-    """Return neighboring tables in which one row has the largest effect on a linear model.
+    """Return neighboring tables that differ in the row with the largest effect on a linear model.
 
     Many short rows determine the sign of the first weight and hardly affect the curvature of the
     objective. In one pair, the canary has the other label and the largest allowed norm. In the

@@ -122,8 +122,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         (add/remove). Numbers are subtracted unchanged; they must not be computed from the data.
         None subtracts nothing.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -357,7 +357,8 @@ def _check_center(center, n_features):
     array = as_doubles(center)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
         raise ValueError(
-            f"center must be 'mean', None, or finite numbers within 1e150, got {center!r}"
+            "center must be 'mean', None, or finite numbers of magnitude at most 1e150, "
+            f"got {center!r}"
         )
     if array.ndim == 1 and array.shape != (n_features,):
         raise ValueError(f"center must be of shape ({n_features},), got {array.shape}")

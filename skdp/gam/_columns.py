@@ -284,7 +284,7 @@ def _bound_entries(bounds, names, n_features):
 
 
 def _kind_of_bounds(bounds):
-    """Return the kind of a column that bounds are for: "date", "duration" or "number"."""
+    """Return the kind of column that the bounds describe: "date", "duration" or "number"."""
     if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
         return "date"
     if any(isinstance(bound, np.timedelta64 | datetime.timedelta) for bound in bounds):

@@ -69,7 +69,7 @@ class Scores(FrozenValue):
 
     @classmethod
     def at(cls, weights, cells, design):
-        """Return the scores that weights of a design give."""
+        """Return the scores that the weights of a design produce."""
         return cls(cells.detach(0), design.bin_values(weights))
 
     @cached_property
@@ -158,7 +158,7 @@ class Schedule(FrozenValue):
 
     @property
     def n_averaged(self):
-        """Number of the last iterates that are averaged: half of them, fewer with little noise."""
+        """Number of the last iterates that are averaged: half of all, or fewer with little noise."""
         return math.ceil(self.n_steps / (2.0 * self._log_ratio))
 
     @property

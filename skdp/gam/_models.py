@@ -14,7 +14,7 @@ from skdp.utils._types import Bounds, Categories, Classes
 
 
 def _class_task(weights, delta):
-    """Return the task for the weights of classes; with delta = 0 vectors are not clipped."""
+    """Return the task for class weights; with delta = 0, residual vectors are not clipped."""
     if len(weights) == 2:
         return BinaryTask(weights=weights)
     return MultinomialTask(weights=weights, clipped=delta > 0.0)
@@ -169,8 +169,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside are
-        clipped.
+        Ranges that are not declared are found privately within the same budget. Values outside
+        the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be read off the data: a dict from
         a column's name or position to its list, a list with one entry per column (None for a
@@ -196,8 +196,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         class. A class that is not named has weight 1. "balanced" would be computed from the data
         and is refused.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -364,8 +364,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside are
-        clipped.
+        Ranges that are not declared are found privately within the same budget. Values outside
+        the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be read off the data: a dict from
         a column's name or position to its list, a list with one entry per column (None for a
@@ -387,8 +387,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Range of the targets, required. It must not be computed from the data. Targets and
         predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -49,7 +49,7 @@ MAX_CORRECTION_NOISE = 0.05
 # and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
 MIN_RESIDUAL_CLIP = 1.0
 RESIDUAL_CLIP_PER_SIGNAL = 0.001
-# Minimum of both clips, in half the range of the targets.
+# Lower limit on each clip, in units of half the target range.
 MIN_CLIP = 0.02
 # Minimum of the mean square around the corrected mean, relative to that around the first mean.
 MIN_VARIANCE_RATIO = 0.3
@@ -163,7 +163,7 @@ class AdditivePlan(ColumnsPlan):
 
     @cached_property
     def levels(self):
-        """Levels of dyadic cells that are counted; with delta = 0 one, as fine as noise allows.
+        """Levels of dyadic cells that are counted; with delta = 0, one level, as fine as noise allows.
 
         Each level adds to the noise of all. For classes, cells finer than 1 / (n mu) of the range
         are not counted. For numbers, skewed columns need them: R² is .005 lower without them.
@@ -177,7 +177,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def no_interaction(self):
-        """Positions of the columns that are in no pair: those with a monotonicity constraint."""
+        """Positions of the columns that may not be in a pair, because they must be monotone."""
         return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
@@ -188,7 +188,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def noise_multiplier(self):
-        """Noise multiplier of one step that costs as much as all; None with delta = 0."""
+        """Noise multiplier of one step that costs as much as all steps; None with delta = 0."""
         if self.budget.is_pure:
             return None
         return self._steps_event(self.budget_fractions["steps"]).noise_multiplier
@@ -290,7 +290,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def sensitivity(self):
-        """Sensitivity of a gradient: L2 norm, or with delta = 0 L1 norm for features of norm 1."""
+        """Sensitivity of a gradient in L2 norm; with delta = 0, in L1 norm for features of norm 1."""
         clip = self.task.clip_l1 if self.budget.is_pure else self.task.clip
         return clip * self._sensitivity_factor
 
@@ -329,7 +329,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def signal_to_noise(self):
-        """Number of rows over the noise of the whole budget: n mu, or n epsilon with delta = 0."""
+        """Number of rows divided by the whole budget's noise: n mu, or n epsilon with delta = 0."""
         return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
 
     @property
@@ -367,7 +367,7 @@ class AdditivePlan(ColumnsPlan):
         return fractions
 
     def _fraction_for_noise(self, max_fraction, ratio, min_fraction):
-        """Return the budget fraction with which the noise is n_rows / ratio, within limits."""
+        """Return the budget fraction that makes the noise n_rows / ratio, within limits."""
         power = 1.0 if self.budget.is_pure else 2.0
         return min(max_fraction, max((ratio / self.signal_to_noise) ** power, min_fraction))
 
@@ -411,7 +411,7 @@ class AdditivePlan(ColumnsPlan):
         return self.budget.mechanism(budget_fraction, l1=sensitivity, l2=sensitivity)
 
     def run(self, read, source, persons=None):
-        """Return the terms, their values and the constant: everything that is released.
+        """Return everything that is released: the terms, their values and the constant.
 
         Parameters
         ----------
@@ -515,7 +515,7 @@ class AdditivePlan(ColumnsPlan):
     def _standard_errors(
         self, design, terms, values, constant, l2_reg_strength, shrinkage_factor, drift
     ):
-        """Return the standard errors of values, of the same shapes; post-processing.
+        """Return the standard errors of the values, in arrays of the same shapes (post-processing).
 
         `l2_reg_strength` is that of the last steps.
         """
@@ -778,7 +778,7 @@ class AdditivePlan(ColumnsPlan):
         )
 
     def _evidence_penalty(self, design, weights, schedule, noise_std):
-        """Return the regularization strength that weights imply: 1 over their noise-free variance.
+        """Return the regularization strength that weights imply: the inverse of their true variance.
 
         This is MacKay's update of the precision of a prior: the effective degrees of freedom of the
         weights divided by their squared norm. It is computed from released values only.

@@ -231,7 +231,7 @@ def cell_names(shape):
 
 
 def model_document(model):
-    """Return a fitted model as HTML: its guarantee, and its terms by importance with their tables.
+    """Return a fitted model as HTML: its guarantee, and its terms in order of importance.
 
     Parameters
     ----------

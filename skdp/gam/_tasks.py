@@ -55,7 +55,7 @@ class _ClassTask(FrozenValue):
         return self.loss.value_at_zero() + 1.0
 
     def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
-        """Return the plan of the noisy class frequencies; of two classes only one is counted."""
+        """Return the plan of the noisy class frequencies; if there are two, only one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
         return ClassBaseline(
             n_rows=n_rows,

@@ -121,8 +121,8 @@ class DPSGDClassifier(
         weight 1. The loss of a row is multiplied by the weight of its class. "balanced" is refused,
         since it would be computed from the data.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible, for tests and examples: anyone who knows it can remove the noise.

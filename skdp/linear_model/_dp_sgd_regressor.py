@@ -112,8 +112,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
         range. Ignored unless `loss` is "huber".
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws batches and noise from the operating system's cryptographic generator. An int
         makes them reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -78,8 +78,8 @@ class DPLogisticRegression(
         the loss, which is released with noise for an eighth of the budget, in the same charge, for
         at most 5000 weights. The rest of the budget is spent on the weights.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

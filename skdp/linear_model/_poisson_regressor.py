@@ -75,8 +75,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, by public
         quantities: "gradient", unless there is hardly any noise.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

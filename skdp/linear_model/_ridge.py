@@ -138,8 +138,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         is not regularized. Its last steps test the weights: to the extent that they explain no more
         than chance, they are shrunk towards the noisy mean of the targets.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -312,8 +312,8 @@ class DPRidge(LeastSquaresRegressor):
         Regularization strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

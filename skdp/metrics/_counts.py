@@ -171,7 +171,7 @@ def balanced_accuracy(matrix):
 
 
 def precision(matrix):
-    """Return the fraction of positive predictions that are right."""
+    """Return the fraction of positive predictions that are correct."""
     return ratio(matrix[..., 1, 1], matrix[..., :, 1].sum(axis=-1))
 
 
@@ -187,7 +187,7 @@ def f1(matrix):
 
 
 def majority_share(matrix):
-    """Return the fraction of the most frequent class: the accuracy of guessing it always."""
+    """Return the fraction of the most frequent class, the accuracy of always guessing it."""
     return ratio(matrix.sum(axis=-1).max(axis=-1), matrix.sum(axis=(-2, -1)))
 
 

@@ -80,7 +80,7 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
 
 
 def _position(probability):
-    """Return the position in [0, 1] in which cells are equal, an increasing function."""
+    """Return the increasing map to positions in [0, 1], where all cells have equal width."""
     with np.errstate(divide="ignore"):
         scaled = np.clip(logit(probability) / (2.0 * MAX_LOGIT) + 0.5, 0.0, 1.0)
     return PROBABILITY_WEIGHT * probability + (1.0 - PROBABILITY_WEIGHT) * scaled
@@ -96,7 +96,7 @@ def score_cells(scores, edges, score_bounds=(0.0, 1.0)):
     edges : ndarray of shape (n_edges,)
         Of `probability_edges`.
     score_bounds : tuple of (low, high) or None, default=(0, 1)
-        The range that corresponds to probabilities from 0 to 1. With None a score corresponds to
+        The range that corresponds to probabilities from 0 to 1. If None, a score corresponds to
         the probability of its logistic function.
 
     Returns
@@ -121,7 +121,7 @@ def cell_probabilities(edges):
 
 
 def thresholds_at(edges, score_bounds=(0.0, 1.0)):
-    """Return the thresholds whose scores ``>=`` them are those above each edge, decreasing."""
+    """Return decreasing thresholds; the scores ``>=`` a threshold are those above its edge."""
     if score_bounds is None:
         edges = logit(edges)
     else:

@@ -11,7 +11,7 @@ from skdp.utils._values import FrozenValue
 
 
 def one_against_rest_auc(blocks):
-    """Return the mean over classes of the areas under the ROC curves against all others.
+    """Return the mean over classes of the area under the ROC curve of the class against the rest.
 
     Parameters
     ----------

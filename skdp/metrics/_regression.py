@@ -69,8 +69,8 @@ def dp_r2_score(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -153,8 +153,8 @@ def dp_mean_absolute_error(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -231,8 +231,8 @@ def dp_mean_squared_error(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

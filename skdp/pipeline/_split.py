@@ -61,8 +61,8 @@ def split_budget(
     delta : float, default=0.0
         Delta of one fit. Each step with a parameter `delta` receives a fraction.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     fractions : dict of str to float, default=None
         Relative budget of each private step, by its name as in `set_params`. By default the final
         estimator after k transformers receives the fraction ``0.85**k``, and the transformers share

@@ -119,7 +119,8 @@ class DPTableVectorizer(PlannedTransformer):
         The delta of a fit, in [0, 1). Finding categories needs a positive delta.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of the numeric and date columns, by position or name. It must not be computed from the
-        data. Values outside are clipped. Ranges that are not declared are found privately.
+        data. Values outside the bounds are clipped. Ranges that are not declared are found
+        privately.
     categories : dict of column to list, list or "auto", default=None
         Categories of the categorical columns, which must not be read off the data. "auto", for the
         table or instead of a list, finds them privately; this is also the default for columns of
@@ -134,8 +135,8 @@ class DPTableVectorizer(PlannedTransformer):
         Approximate number of bins of a numeric column; small tables get fewer bins because of
         noise. "auto" is 32.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -31,7 +31,7 @@ ROWS_PER_SCALE = 2.5
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins(FrozenValue):
-    """The bins of one column, between edges, or its categories.
+    """The bins of one column: intervals between edges, or categories.
 
     Parameters
     ----------

@@ -280,7 +280,7 @@ def check_declared(table, plan):
 
 
 def _without(other, labels):
-    """Return the categories of a column without that of other values."""
+    """Return the categories of a column, except the category of other values."""
     return labels if other is None else labels[np.arange(len(labels)) != position_of(other, labels)]
 
 
@@ -326,7 +326,7 @@ def check_encoded(encoder, table):
 
 
 def encoded_categories(encoder):
-    """Return an encoder's `categories_` by column, without that of other values.
+    """Return an encoder's `categories_` of each column, except the category of other values.
 
     The kind of the category of other values does not determine the kind of a column.
     """
@@ -657,7 +657,7 @@ def _encode(values):
 
 
 def _released_labels(labels):
-    """Return released labels as an array whose dtype does not depend on labels that were not."""
+    """Return released labels as an array whose dtype does not depend on unreleased labels."""
     if labels:
         return labels_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

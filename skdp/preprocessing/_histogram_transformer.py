@@ -141,7 +141,7 @@ class DPHistogramTransformer(PlannedTransformer):
     categories : dict of column to list, list, default=None
         Declared categories of categorical columns, which must not be read off the data: a dict from
         a column's name or position to its list, a list with one entry per column (None for a
-        numeric column), or one flat list for every column. With None every column is numeric.
+        numeric column), or one flat list for every column. If None, every column is numeric.
     other : label, default=None
         Category that represents all values that are not declared, in columns whose list contains
         it. In other columns such a value is in no bin.
@@ -166,8 +166,8 @@ class DPHistogramTransformer(PlannedTransformer):
     sparse_output : bool, default=False
         If True, `transform` returns a CSR array; for "onehot" only.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -135,8 +135,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         that is released together with the sums, for tables whose number of rows is private; the
         noise is larger. Under "replace_one" the number of rows is public and "noisy" is refused.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -172,7 +172,7 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
 
 class CenteringTransformer(BoundedColumnsTransformer):
-    """Base of transformers that subtract `_middle` and divide by `_spread`, if not None."""
+    """Base of transformers that subtract `_middle` and divide by `_spread`, unless it is None."""
 
     def _switches(self, *names):
         """Return boolean parameters, or raise `ValueError` if none is true."""

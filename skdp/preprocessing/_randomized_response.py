@@ -56,7 +56,7 @@ class ColumnwiseResponse(MechanismPlan):
 
     @property
     def stages(self):
-        """The only stage: each `transform` is one release."""
+        """The only stage, because each `transform` is one release."""
         return (replace(one_stage(self, self.released_name), reads=EACH_ALONE),)
 
     def run(self, table, source):
@@ -95,7 +95,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         values are treated as the null record, which reports uniformly. So are missing values,
         except None if it is a declared category.
     accountant : PrivacyAccountant, default=None
-        Accountant that is charged by each `transform`. With None nothing is recorded.
+        Accountant that is charged by each `transform`. If None, nothing is recorded.
     random_state : int or None, default=None
         None draws from the operating system's cryptographic generator. An int makes the reports
         reproducible, for tests only: anyone who knows it can undo them.

@@ -35,8 +35,8 @@ class DPStandardScaler(CenteringTransformer):
         If True, `transform` divides by the standard deviation. Otherwise only the means are
         released, with less noise.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -58,15 +58,15 @@ class DPTargetEncoder(PlannedTransformer):
         instead of a column's list finds the categories of this column.
     target_bounds : tuple of (low, high), default=None
         Range of a continuous target, which is clipped to it in `fit`. It must not be computed from
-        the data. With None y contains classes.
+        the data. If None, y contains classes.
     classes : array-like, default=None
         Possible class labels. None uses the labels of y and thereby declares them public.
     smooth : float, default=10.0
         Number of pseudo-rows with the overall mean that are added to each category, at least 0, as
         in scikit-learn. Noise shrinks the mean further, according to its known variance.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

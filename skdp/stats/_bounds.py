@@ -166,7 +166,7 @@ class _SpacedHistogram(StatisticPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundsPlan(_SpacedHistogram):
-    """Plan of the bounds of columns, from one noisy histogram and its refinement.
+    """Plan that finds the bounds of columns from one noisy histogram and its refinement.
 
     Attributes
     ----------
@@ -373,7 +373,7 @@ class BoundsPlan(_SpacedHistogram):
 
 @dataclass(frozen=True, kw_only=True)
 class NormPlan(_SpacedHistogram):
-    """Plan of a bound on the norm of most rows, from a noisy histogram of norms."""
+    """Plan that finds a bound on the norm of most rows from a noisy histogram of norms."""
 
     signed = False
     released_name = "the norm of rows"

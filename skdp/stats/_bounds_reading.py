@@ -174,7 +174,7 @@ def _widened(counts, first, last, std, n_rows):
 
 
 def _extended(octaves, end, min_count):
-    """Return the end of a range after adding octaves whose noisy counts exceed a minimum."""
+    """Return the end of a range after octaves with noisy counts above a minimum were added."""
     while end < len(octaves) and octaves[end] > min_count:
         end += 1
     return end

@@ -73,8 +73,8 @@ def dp_mean(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -154,8 +154,8 @@ def dp_var(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -234,8 +234,8 @@ def dp_sum(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -306,8 +306,8 @@ def dp_count(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -389,8 +389,8 @@ def dp_histogram(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -472,8 +472,8 @@ def dp_histogram2d(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -554,8 +554,8 @@ def dp_histogramdd(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -657,8 +657,8 @@ def dp_quantile(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -718,7 +718,7 @@ def dp_median(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Return the median with differential privacy: `dp_quantile` for q = 0.5.
+    """Return the median with differential privacy, as `dp_quantile` does for q = 0.5.
 
     Parameters
     ----------
@@ -740,8 +740,8 @@ def dp_median(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -820,8 +820,8 @@ def estimate_bounds(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -297,7 +297,7 @@ def _add_nonzero(counts, block, row_weights):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModePlan(StatisticPlan):
-    """Plan of the most frequent category, by permute-and-flip on the counts.
+    """Plan that chooses the most frequent category with permute-and-flip on the counts.
 
     A row changes each count by at most 1; under add/remove all in the same direction.
     """

@@ -19,8 +19,8 @@ from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_colu
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Number of integer positions of each grid point. Each row has a random one of its grid point, so
-# that hardly any two rows are equal.
+# Number of integer positions within each grid point. Each row gets a random position within its
+# grid point, so that hardly any two rows are equal.
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 # Unit of fractions of rows.
@@ -184,7 +184,7 @@ class QuantilePlan(StatisticPlan):
         return float(self.levels[0][0].larger_share)
 
     def _rate(self, level, node):
-        """Return the factor of |rank - target rank| with which a level costs its epsilon."""
+        """Return the factor of |rank - target rank| that makes a level cost its epsilon."""
         epsilon = Fraction(self.level_epsilon)
         if self.guarantee.neighbors.unit == "person":
             # Scores of weighted rows are rounded, which raises their sensitivity.
@@ -265,7 +265,7 @@ class QuantilePlan(StatisticPlan):
 
 
 def epsilon_of_each(guarantee, count):
-    """Return the epsilon with which `count` exponential mechanisms together meet a guarantee."""
+    """Return the epsilon at which `count` exponential mechanisms together meet a guarantee."""
     epsilon = guarantee.epsilon
     delta = guarantee.delta
     # Rounded down, so that the sum does not exceed epsilon.
@@ -342,7 +342,7 @@ class _Part(FrozenValue):
 
     @property
     def share(self):
-        """Fraction of the weight `total` that should be below, in units of 2**-30."""
+        """Fraction of the weight `total` that should be below the quantile, in units of 2**-30."""
         return self.node.share
 
     @property
@@ -393,7 +393,7 @@ class _Part(FrozenValue):
         return tuple(self.first_key + (cell << CODE_BITS) for cell in (first, end))
 
     def scores(self, below):
-        """Return (1 - q) below - q above in steps, rounded down, for q = share / 2**30."""
+        """Return (1 - q) * below - q * above in steps, rounded down, for q = share / 2**30."""
         return (below - self.start) * self.fine - self.share * self.total * self.fine // _UNIT
 
 

@@ -158,7 +158,7 @@ class SortedColumns:
 
 
 class CountedColumns:
-    """Columns whose rows stay in their partitions and are searched by passes of sums over them.
+    """Columns whose rows stay in their partitions, where each pass of a search sums over them.
 
     It has the methods of `SortedColumns`. `find` needs two passes, `rows` one.
 
@@ -201,7 +201,7 @@ class CountedColumns:
         return _cut(np.repeat(keys, counts), runs)
 
     def _counts(self, prefixes, round_):
-        """Return the weights of rows, by the prefix of their key and by its next bits."""
+        """Return the weights of rows, grouped by the prefix of their key and by its next bits."""
         total = np.zeros((len(prefixes), 1 << _ROUND_BITS), dtype=np.int64)
         return sum_over(self._keys, _add_weights, total, prefixes, round_)
 

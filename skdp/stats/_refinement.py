@@ -97,7 +97,7 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RefinementPlan(PlanValue):
-    r"""Plan of finer bounds of narrow columns, from noisy counts of equal cells of their bins.
+    r"""Plan that finds finer bounds of narrow columns from noisy counts of cells of their bins.
 
     The first step released which columns are narrow, and their bounds. Given these and the counts
     of the levels before, a row is in at most one cell of each of the k columns that are followed
@@ -282,7 +282,7 @@ class _ColumnSearch:
         self._ranges = []
 
     def n_cells(self, max_cells):
-        """Return the number of cells at the next level; fewer if doubles would not resolve them."""
+        """Return the number of cells at the next level, reduced if doubles would not resolve them."""
         magnitude = max(abs(self.low), abs(self.high))
         # New bounds have a width of two cells at least.
         n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)

@@ -59,8 +59,8 @@ def dp_covariance(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -134,8 +134,8 @@ def dp_correlation(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -244,8 +244,8 @@ def dp_crosstab(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -378,8 +378,8 @@ def dp_mode(
         and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
         an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -45,7 +45,7 @@ def check_refused_charge(case):
 
 
 def check_charge_before_touch(case):
-    """Releases depend on the data after the charge, and on no data before it.
+    """Check that a release uses the data as they are after the charge, and reads none before it.
 
     The table is overwritten during the charge. The result must be that of a release from the new
     table with the same noise.

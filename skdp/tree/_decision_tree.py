@@ -267,8 +267,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside are
-        clipped.
+        Ranges that are not declared are found privately within the same budget. Values outside
+        the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be read off the data: a dict from
         a column's name or position to its list, a list with one entry per column (None for a
@@ -286,8 +286,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         class. A class that is not named has weight 1. "balanced" would be computed from the data
         and is refused.
     accountant : PrivacyAccountant, default=None
-        The accountant that is charged before anything is computed from the data. With None
-        nothing is recorded, and the guarantee holds under "add_remove".
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.

@@ -263,8 +263,8 @@ def check_target_bounds(target_bounds, minimum=-math.inf):
         low = high = 0.0
     if not 0.0 < high - low <= 1e100:
         raise ValueError(
-            f"target_bounds must be finite, {minimum:g} <= low < high, and span from 1e-100 to "
-            f"1e100, got {target_bounds!r}"
+            f"target_bounds must be finite with {minimum:g} <= low < high, and high - low must be "
+            f"between 1e-100 and 1e100, got {target_bounds!r}"
         )
     check_resolved(low, high, "target_bounds")
     return low, high
