@@ -57,9 +57,9 @@ def count_bins(X, edges, *, outermost=False, row_weights=None):
     """Count the rows in each bin of each column.
 
     Bins are as in `numpy.histogram`: a bin contains its lower edge, the last one contains both
-    edges, and values outside are not counted. Values are compared with the edges in double
-    precision. For bins of equal width the bin is computed and then corrected at its edges; other
-    bins are found by bisection.
+    edges, and values outside the edges are not counted. Values are compared with the edges in
+    double precision. For bins of equal width the bin is computed and then corrected at its edges;
+    other bins are found by bisection.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def count_bins(X, edges, *, outermost=False, row_weights=None):
     edges : sequence of n_columns arrays
         Finite and increasing edges; columns may have different numbers of bins.
     outermost : bool, default=False
-        True to count values outside in the outermost bins; then there must be no NaN.
+        True to count values outside the edges in the outermost bins; NaN is then not allowed.
     row_weights : ndarray of shape (n_rows,), default=None
         Weights of the rows, multiples of 2**-26; None for ones.
 
@@ -125,7 +125,7 @@ def _add_cells(counts, block, row_weights, bins, shape):
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value; values beyond the edges are in the outermost bins, NaN in the first.
+    """Return the bin of each value: the outermost one beyond the edges, and the first for NaN.
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ BUILT_IN_TYPES = KEY_TYPES | {str, float, type(None)}
 SECONDS_PER_DAY = 86_400
 EPOCH = datetime.datetime(1970, 1, 1)
 MICROSECOND = datetime.timedelta(microseconds=1)
-# Magnitude from which on not every integer is a float. A missing value turns a column of integers
-# into floats, so labels of this magnitude or more would depend on other rows.
+# At this magnitude and beyond, not every integer is a float. A missing value turns a column of
+# integers into floats, so labels of this magnitude or more would depend on other rows.
 MAX_EXACT_INTEGER = 2.0**53
 # Units of NumPy's dates in attoseconds; years and months have no fixed length.
 ATTOSECONDS = {
@@ -524,7 +524,7 @@ def _key_of_date(value):
 
 
 def _attoseconds(duration):
-    """Return a duration in attoseconds; pandas' type has nanoseconds in addition to microseconds."""
+    """Return a duration in attoseconds; pandas' type also has nanoseconds."""
     return duration // MICROSECOND * 10**12 + getattr(duration, "nanoseconds", 0) * 10**9
 
 

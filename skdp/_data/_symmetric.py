@@ -9,7 +9,7 @@ FAILURE_PROBABILITY = 0.05
 
 
 def pack_symmetric(A):
-    """Return the upper triangle as a vector, with off-diagonal entries multiplied by the root of two."""
+    """Return the upper triangle as a vector, with off-diagonal entries multiplied by sqrt(2)."""
     i, j = np.triu_indices(len(A))
     return A[i, j] * np.where(i == j, 1.0, math.sqrt(2.0))
 

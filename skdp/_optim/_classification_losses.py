@@ -200,7 +200,7 @@ class SquaredHingeLoss(LossOfLabels):
     r"""The loss :math:`\max(0, 1 - z)^2`, which is not Lipschitz: gradients must be clipped."""
 
     curvature_bound = 2.0
-    # Value of 1 - z from which on the loss is replaced by its tangent.
+    # Where 1 - z is at least this, the loss is replaced by its tangent.
     max_gap = math.inf
 
     def value(self, scores, y):

@@ -16,7 +16,7 @@ class HuberLoss(ClippableLoss):
     Parameters
     ----------
     threshold : float, default=inf
-        Upper bound t on the magnitude of the residual, positive. With infinity it is the squared
+        Upper bound t on the magnitude of the residual, positive. With infinity, it is the squared
         loss, which is not Lipschitz.
     """
 
@@ -64,7 +64,7 @@ class ClippedPoissonLoss(BoundedLoss):
 
     @property
     def curvature_bound(self):
-        r"""Upper bound on the curvature, which is :math:`e^s` while :math:`e^s \le y + G`, then 0."""
+        r"""Upper bound on the curvature :math:`e^s`, which is at most :math:`y + G` or else 0."""
         return 2.0 * self.high
 
     @property

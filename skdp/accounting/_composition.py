@@ -391,7 +391,7 @@ class FixedSchedule(_PricedAtLimit):
         return self._epsilon_by_method(schedule, delta) <= epsilon or is_sum_within
 
     def _quick_epsilon(self, counts, delta):
-        """Return a bound on epsilon from RDP at a few orders, or infinity where RDP does not apply."""
+        """Return a bound on epsilon from RDP at a few orders, infinite if RDP does not apply."""
         if delta == 0.0 or self.config.composition != "auto":
             return math.inf
         config = self.config
@@ -402,7 +402,7 @@ class FixedSchedule(_PricedAtLimit):
         return min(map(rdp_to_epsilon, costs, QUICK_ORDERS, itertools.repeat(delta)))
 
     def _epsilon_by_method(self, schedule, delta):
-        """Return the epsilon of the composed events, or of the composed prices if that is smaller."""
+        """Return the epsilon of the composed events, or of the composed prices if smaller."""
         method = self.config.composition
         if schedule.events.total() == 1:
             # The cost of a single release follows from its privacy profile, by any method.

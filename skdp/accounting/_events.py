@@ -645,7 +645,7 @@ def _as_dict(event):
 
 
 def _event_from_pairs(pairs):
-    """Return the event of a JSON object; its inner events have been read before."""
+    """Return the event of a JSON object whose inner events have already been read."""
     values = dict(pairs)
     class_name = values.pop("type", None)
     if class_name not in _CLASSES:

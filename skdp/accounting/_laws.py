@@ -112,7 +112,7 @@ class EventPrivacy(FrozenValue):
 
     @cached_property
     def divergence(self):
-        """A function that maps orders to Renyi divergences, which hold up to probability `delta`."""
+        """A function that maps orders to Renyi divergences, valid up to probability `delta`."""
         return self.renyi()
 
     def epsilon_at(self, delta):

@@ -320,7 +320,7 @@ def _loss_table(mixture, log_loss):
 
 
 def mixtures_renyi(mixtures_of_group, cap):
-    """Return a function that maps orders to the largest Renyi divergence of mixtures, at most `cap`.
+    """Return a function that maps orders to the mixtures' largest Renyi divergence, at most `cap`.
 
     This uses the trapezoidal rule with a step h. The density of an outcome at x + iy is at most
     e^(y^2 / (2 sigma^2)) cos(k y / sigma^2)^(1 - order) times that at x, so that the relative

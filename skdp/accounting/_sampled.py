@@ -320,7 +320,7 @@ class _SampledRelease:
 
     @property
     def record_sigma(self):
-        """Gaussian noise divided by one record's contribution; a replacement changes two of them."""
+        """Gaussian noise divided by one record's contribution; a replacement changes two."""
         return 2.0 * self.inner.noise_multiplier
 
     @cached_property

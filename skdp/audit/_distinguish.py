@@ -20,7 +20,7 @@ from skdp.utils._values import FrozenValue
 MAX_FEATURES = 500
 # Number of thresholds per candidate.
 N_THRESHOLDS = 200
-# Minimal number of runs per weight of a discriminant. With more weights it would overfit the runs.
+# Minimal number of runs per weight of a discriminant. With more weights, it would overfit the runs.
 RUNS_PER_WEIGHT = 4
 # Shrinkage of the discriminant's covariance: larger than rounding errors, but small enough for
 # numbers that share noise, whose difference is informative.

@@ -394,7 +394,7 @@ class _Candidates:
         return take_rows(self.X, mask), take_rows(self.y, mask)
 
     def units_in(self, members):
-        """Return the mask of the units whose rows are members; raise if only some rows of one are."""
+        """Return the mask of the units whose rows are members; a unit may not be split."""
         is_member_row = _check_members(members, len(self.y))
         is_member = np.bincount(self.codes, is_member_row) > 0
         if not np.array_equal(is_member[self.codes], is_member_row):

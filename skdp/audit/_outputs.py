@@ -88,7 +88,7 @@ def shadow(estimator, seed=None):
     """Return a clone that charges no ledger and has another seed, if the estimator has a seed.
 
     With the seed of the target, the noise of all shadow models would be equal to the noise of the
-    target, and would protect nothing. With `seed=None` each fit draws fresh noise.
+    target, and would protect nothing. With `seed=None`, each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
     seeds = {}
@@ -189,7 +189,7 @@ def _log_odds(estimator, X, y):
 def _residual_norm(estimator, X, y):
     """Return the norm of the gradient of each row's logistic loss with respect to class scores.
 
-    With two classes it is the probability of the wrong class. With more classes it is the distance
+    With two classes it is the probability of the wrong class. With more classes, it is the distance
     between the probabilities and the one-hot encoded label.
     """
     if len(estimator.classes_) <= 2 or not hasattr(estimator, "predict_proba"):

@@ -22,15 +22,15 @@ from skdp.utils._validation import check_integer, is_auto
 # = 0.
 MAIN_FRACTION = 0.2
 PURE_MAIN_FRACTION = 0.5
-# Default number of trees. With delta = 0 the noise grows with the number of trees, and there is one
-# tree per PURE_ROWS_PER_TREE / epsilon rows, at least MIN_TREES.
+# Default number of trees. With delta = 0, the noise grows with the number of trees, and there is
+# one tree per PURE_ROWS_PER_TREE / epsilon rows, at least MIN_TREES.
 N_TREES = 300
 PURE_ROWS_PER_TREE = 500
 MIN_TREES = 5
 # Largest n_estimators.
 MAX_TREES = 4000
 # Range of the fraction of rows below the cut of a numeric column with delta = 0, by noisy counts.
-# With few trees a leaf must not have too few rows.
+# With few trees, a leaf must not have too few rows.
 PURE_CUTS = (0.25, 0.75)
 
 
@@ -48,8 +48,8 @@ def random_tree(terms, depth, rng, cuts=None):
     rng : RandomState
         Public generator.
     cuts : (float, float), default=None
-        Range of the fraction of rows below the cut, according to noisy counts. If None, all bins are equally
-        likely.
+        Range of the fraction of rows below the cut, according to noisy counts. If None, all bins
+        are equally likely.
     """
     columns = rng.randint(len(terms), size=(1 << depth) - 1)
     sides = []
@@ -125,8 +125,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     epsilon : float, default=1.0
         Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
-        categories must be declared.
+        Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
+        and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
@@ -203,7 +203,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     `feature_importances_` and out-of-bag estimates do not exist; the latter would be computed from
-    raw rows. With delta = 0 use a forest for products of columns only: if columns have an effect
+    raw rows. With delta = 0, use a forest for products of columns only: if columns have an effect
     alone, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/theory/forests.md``.
 
     References
@@ -311,8 +311,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     epsilon : float, default=1.0
         Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
-        categories must be declared.
+        Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
+        and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
@@ -385,7 +385,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Residuals are clipped to an eighth of the width of `target_bounds`. If errors are larger,
-    predictions are between the mean and the median. With delta = 0 use a forest for products of
+    predictions are between the mean and the median. With delta = 0, use a forest for products of
     columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
     ``docs/theory/forests.md``.
 

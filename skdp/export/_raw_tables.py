@@ -218,7 +218,7 @@ def scores_of(model):
     blocks = block_diag(*(np.ones(curve.counts.size, dtype=bool) for curve in curves))
     values = np.vstack([shape.values.reshape(shape.counts.size, -1) for shape in shapes])
     cells = cells_of(model, kinds, edges)
-    # With many cells the values are applied to the thresholds directly. With few cells each
+    # With many cells, the values are applied to the thresholds directly. With few cells, each
     # indicator is computed, as sums over many thresholds lose digits in single precision.
     if not trees and len(shapes) == len(curves) and len(values) > MAX_INDICATORS:
         return cells.compose(values.T, np.ravel(model.intercept_))

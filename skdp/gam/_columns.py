@@ -154,8 +154,8 @@ class Column(FrozenValue):
         ----------
         values : ndarray of shape (n_rows,)
         edges : ndarray
-            Edges of a numeric column; values outside are in the outermost cells. Categories of a
-            categorical column; the cell after them is of all other values.
+            Edges of a numeric column; values outside the edges are in the outermost cells.
+            Categories of a categorical column; the cell after them is of all other values.
 
         Returns
         -------
@@ -366,7 +366,7 @@ def _as_date(value):
     if isinstance(value, str):
         # NumPy reads "20210105" as a year, and "today" as the day of the call.
         if DATE_TEXT.fullmatch(value) is None:
-            raise ValueError(f"{value!r} is no date of the form 2020-12-31")
+            raise ValueError(f"{value!r} is not a date of the form 2020-12-31")
         value = str.__str__(value)
     if isinstance(value, np.datetime64):
         _check_fits_microseconds(np.array([value]))

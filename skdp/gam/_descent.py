@@ -30,7 +30,7 @@ MIN_STEPS = 4
 MAX_STEPS = 2_200
 # Largest logarithm of `penalty_to_noise` that increases the number of steps.
 MAX_LOG_RATIO = 7.0
-# Square root of the condition number from which on the number of steps is not reduced by noise.
+# If the root of the condition number is at least this, noise does not reduce the number of steps.
 FULL_STEPS_ROOT = 20.0
 # Largest condition number; the penalty is raised to ensure it.
 MAX_CONDITION = 22_500.0
@@ -158,7 +158,7 @@ class Schedule(FrozenValue):
 
     @property
     def n_averaged(self):
-        """Number of the last iterates that are averaged: half of all, or fewer with little noise."""
+        """Number of last iterates that are averaged: half, or fewer if there is little noise."""
         return math.ceil(self.n_steps / (2.0 * self._log_ratio))
 
     @property

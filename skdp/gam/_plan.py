@@ -77,7 +77,7 @@ EXPECTED_SQUARES = 6.0
 # on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
-# Signal-to-noise ratio n mu from which on a choice of pairs is worth its cost, in regression.
+# Minimum signal-to-noise ratio n mu at which a choice of pairs is worth its cost, in regression.
 MIN_SIGNAL_FOR_PAIRS = 5000.0
 # Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
 MIN_L2_REG_STRENGTH = 0.01
@@ -163,7 +163,7 @@ class AdditivePlan(ColumnsPlan):
 
     @cached_property
     def levels(self):
-        """Levels of dyadic cells that are counted; with delta = 0, one level, as fine as noise allows.
+        """Levels of dyadic cells that are counted; with delta = 0, only the finest useful one.
 
         Each level adds to the noise of all. For classes, cells finer than 1 / (n mu) of the range
         are not counted. For numbers, skewed columns need them: R² is .005 lower without them.
@@ -257,7 +257,7 @@ class AdditivePlan(ColumnsPlan):
         if self.n_chosen:
             if self.budget.is_pure:
                 raise ValueError(
-                    "interactions: choosing pairs needs delta > 0. With delta=0 declare the pairs."
+                    "interactions: choosing pairs needs delta > 0. With delta=0, declare the pairs."
                 )
             mechanism = self._pair_choice_mechanism(len(self.columns))
             mechanism.check_size(max_size * len(self.columns))
@@ -290,7 +290,7 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def sensitivity(self):
-        """Sensitivity of a gradient in L2 norm; with delta = 0, in L1 norm for features of norm 1."""
+        """Sensitivity of a gradient in L2 norm; with delta = 0, in L1 norm for norm-1 features."""
         clip = self.task.clip_l1 if self.budget.is_pure else self.task.clip
         return clip * self._sensitivity_factor
 
@@ -534,7 +534,7 @@ class AdditivePlan(ColumnsPlan):
         ]
 
     def _main_design(self, terms, trend_fraction=0.0):
-        # Laplace noise grows with the number of blocks. With delta = 0 a roughness penalty on
+        # Laplace noise grows with the number of blocks. With delta = 0, a roughness penalty on
         # neighboring cells replaces the coarser resolutions.
         return _blocks.main_design(
             terms,
@@ -642,7 +642,7 @@ class AdditivePlan(ColumnsPlan):
     def _final_strength(self, design, weights):
         """Return the regularization strength of the released weights, None with delta = 0.
 
-        With delta > 0 the evidence raises the penalty half-way through the steps. The decrease of
+        With delta > 0, the evidence raises the penalty half-way through the steps. The decrease of
         the loss that is expected by chance falls with it (Efron 2004). Computed with the initial
         penalty it is several times too large on small tables, and good weights are shrunk to 0.
         """
@@ -778,7 +778,7 @@ class AdditivePlan(ColumnsPlan):
         )
 
     def _evidence_penalty(self, design, weights, schedule, noise_std):
-        """Return the regularization strength that weights imply: the inverse of their true variance.
+        """Return the regularization strength that weights imply: 1 / (noise-free variance).
 
         This is MacKay's update of the precision of a prior: the effective degrees of freedom of the
         weights divided by their squared norm. It is computed from released values only.

@@ -40,7 +40,7 @@ class DPSimpleImputer(PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many columns, a positive delta makes the noise smaller.
         ``categories=None`` needs a positive delta.
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
         Statistic that replaces missing values. "mean" and "median" are for numeric columns.

@@ -825,7 +825,7 @@ class _SharedState:
         self.parent: PrivacyAccountant | None = None
 
     def check_identity(self, identity: str | None) -> None:
-        """Raise LedgerError unless the identity is the one that was read before."""
+        """Raise LedgerError unless the identity is the one that was read earlier."""
         if self.identity is not None and identity != self.identity:
             problem = "begins with another record"
             if identity is None:

@@ -281,7 +281,7 @@ class _PlannedRelease(NotCopied):
         ValueError
             If the release is not covered by the planned one.
         BudgetExceededError
-            If an allowance was used before, or another run of the plan exceeds the budget.
+            If an allowance was already used, or if another run of the plan exceeds the budget.
         LedgerError
             If another run must be charged and the ledger cannot be used.
         """

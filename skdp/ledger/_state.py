@@ -161,7 +161,7 @@ class Charge:
 
 @dataclass(frozen=True)
 class Reuse(Charge):
-    """One step of a plan that ran in a run which was charged before, at no further cost.
+    """One step of a plan that ran, at no further cost, in a run that was already charged.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ class _Identified(Protocol):
     identity: str | None
 
     def check_identity(self, identity: str | None) -> None:
-        """Raise LedgerError unless the identity is the one that was read before."""
+        """Raise LedgerError unless the identity is the one that was read earlier."""
 
 
 class _OpenedState(Protocol):
@@ -168,7 +168,7 @@ class LedgerView(NotCopied):
 
     @property
     def reuses(self) -> list[Reuse]:
-        """List of every `Reuse`, a step that ran in a run charged before, oldest first."""
+        """List of every `Reuse`, a step that ran in a run that was already charged, oldest first."""
         return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: Method = "auto", delta: float | None = None) -> float:

@@ -146,7 +146,7 @@ def plan_adassp(rows, shape, alpha):
     Parameters
     ----------
     rows : RowPlan
-        Its remaining guarantee is used for the release. With delta = 0 it is the Gamma-norm
+        Its remaining guarantee is used for the release. With delta = 0, it is the Gamma-norm
         mechanism.
     shape : TableShape
     alpha : float

@@ -17,8 +17,8 @@ from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
 
-# Fraction of epsilon of the baseline: the one for which the Laplace scale is n_rows over a
-# constant, bounded by the fractions below. Tuned on synthetic tables and Adult (train).
+# The baseline receives the fraction of epsilon that makes the Laplace scale n_rows / ROWS_PER_SCALE,
+# within the limits below. Tuned on synthetic tables and Adult (train).
 MAX_BASELINE_FRACTION = 0.75
 ROWS_PER_SCALE = 40.0
 # Minimum fraction for the mean of targets. With less, its standard deviation is 1/57 of the range
@@ -224,7 +224,7 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
         # Only one of the two classes is counted.
         sensitivity = 1
     else:
-        # Under replace-one a row can change two counts.
+        # Under replace-one, a row can change two counts.
         sensitivity = rows.remaining.neighbors.sensitivity_factor
     mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
     baseline = ClassBaseline(

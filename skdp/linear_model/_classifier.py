@@ -212,7 +212,7 @@ def logistic_loss_spec(class_weight):
     else:
         loss = MultinomialLogisticLoss(n_classes)
         typical_residual = math.sqrt(1.0 - 1.0 / n_classes)
-        # With several classes the curvature is known too roughly to estimate it along the weights.
+        # With several classes, the curvature is known too roughly to estimate it along the weights.
         curvature_from = None
     min_clip_fraction = typical_residual / loss.loss_lipschitz
     if any(weight != 1.0 for weight in class_weight):

@@ -241,7 +241,7 @@ class PrivateSGDModel(PrivateLinearModel):
     def _plan_call(self, shape, guarantee, with_baseline=True):
         """Return the plan of a run.
 
-        It starts at a baseline that is released first, or at weights that were released before.
+        It starts at a baseline that is released first, or at weights that were released earlier.
         """
         loss_spec = self._loss_spec(shape)
         checks.check_magnitude(self.data_norm, "data_norm")

@@ -2,7 +2,7 @@ r"""Objective perturbation: a random linear term is added to the objective, then
 
 .. math:: J(w) = C \sum_i \ell_i(w) + \tfrac{1 + \Lambda}2 \|w\|^2 + b^\top w
 
-With delta = 0 the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
+With delta = 0, the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
 and Sarwate 2011). Otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and its cost follows
 from the hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is computed
 approximately, and a small noise on the weights covers the error (Iyengar et al. 2019). Every step
@@ -174,7 +174,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     problem : PerturbationProblem
     C : float
     guarantee : Guarantee
-        Guarantee of the weights. With delta = 0 the noise has a Gamma-distributed norm.
+        Guarantee of the weights. With delta = 0, the noise has a Gamma-distributed norm.
     quadratic : float, default=None
         1 plus the additional quadratic term. None for the smallest one that leaves most of epsilon
         to the noise. For the C of `automatic_C` it is 1.

@@ -86,7 +86,7 @@ def plan_output_perturbation(problem, C, guarantee):
     problem : PerturbationProblem
     C : float
     guarantee : Guarantee
-        Guarantee of the release. With delta = 0 it is the Gamma-norm mechanism.
+        Guarantee of the release. With delta = 0, it is the Gamma-norm mechanism.
 
     Returns
     -------

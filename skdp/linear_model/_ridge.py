@@ -101,7 +101,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 class DPLinearRegression(LeastSquaresRegressor):
     """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
-    The model is regularized as much as the noise requires, and not at all in the limit of no noise.
+    The model is regularized as much as the noise requires, and not at all if noise vanishes.
     Rows longer than `data_norm` have the weight ``(data_norm / norm)**2`` in `fit`, or their
     gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
@@ -176,7 +176,7 @@ class DPLinearRegression(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. With little noise the model agrees with scikit-learn's
+    ``docs/theory/guarantees.md``. With little noise, the model agrees with scikit-learn's
     ``LinearRegression`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References
@@ -350,7 +350,7 @@ class DPRidge(LeastSquaresRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. With little noise the model agrees with scikit-learn's
+    ``docs/theory/guarantees.md``. With little noise, the model agrees with scikit-learn's
     ``Ridge`` on the clipped targets, with the weights above as ``sample_weight``.
 
     References

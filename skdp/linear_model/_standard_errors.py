@@ -24,9 +24,9 @@ from skdp.mechanisms._plan import Price, vector_noise
 # Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
 # epsilon and of delta.
 HESSIAN_FRACTION = 0.125
-# Frobenius norm of the difference of neighbors' Hessians. Under add/remove it is one row's Hessian.
-# Under replace-one, the Hessians of two rows are positive semidefinite, so that their squared norms
-# add.
+# Frobenius norm of the difference of neighbors' Hessians. Under add/remove, it is one row's
+# Hessian. Under replace-one, the Hessians of two rows are positive semidefinite, so that their
+# squared norms add.
 FROBENIUS_SENSITIVITY = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
 # The Hessian is computed at weights so short that rounding errors of scores change it by at most
 # this fraction.

@@ -323,7 +323,7 @@ class GridMechanism(FrozenValue):
         Returns
         -------
         float
-            With probability `confidence` no error of the `size` values exceeds it.
+            With probability `confidence`, none of the `size` errors exceeds it.
         """
         # One more step covers the rounding of the values and of the noise to the grid.
         return self._on_grid(size)[0] + self.tail(0.5 * check_tail(confidence, size), size)

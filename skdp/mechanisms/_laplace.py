@@ -259,7 +259,7 @@ class GeometricMechanism(_grid.PureMechanism):
         Returns
         -------
         int
-            With probability at least `confidence` no error of the `size` integers exceeds it.
+            With probability at least `confidence`, none of the `size` errors exceeds it.
         """
         # P(|X| > t) = 2 a**(t + 1) / (1 + a) with a = exp(-1 / scale).
         tail = _grid.check_tail(confidence, size)

@@ -335,7 +335,8 @@ def vector_noise(guarantee, sensitivity):
     Parameters
     ----------
     guarantee : Guarantee
-        With delta = 0 the noise has a Gamma-distributed norm, with a positive delta it is Gaussian.
+        With delta = 0, the noise has a Gamma-distributed norm, with a positive delta it is
+        Gaussian.
     sensitivity : float
         L2 sensitivity under the guarantee's neighboring relation.
 
@@ -354,7 +355,7 @@ def bounded_noise(guarantee, l1, l2=None):
     Parameters
     ----------
     guarantee : Guarantee
-        With delta = 0 the noise is Laplace, with a positive delta it is Gaussian.
+        With delta = 0, the noise is Laplace, with a positive delta it is Gaussian.
     l1 : float
         L1 sensitivity under the guarantee's neighboring relation.
     l2 : float, default=None
@@ -380,7 +381,7 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
     l1_sensitivity : int
         Number of counts that one privacy unit changes by 1.
     guarantee : Guarantee
-        With delta > 0 the noise is Gaussian if that has the smaller error.
+        With delta > 0, the noise is Gaussian if that has the smaller error.
     whole : bool, default=True
         True if a row adds 0 or 1 to a count, so that counts are integers. Counts of persons are
         weighted and not integers. Rounding them could change each of many counts by 1.
@@ -415,7 +416,7 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     ----------
     n_columns : int
     guarantee : Guarantee
-        With delta > 0 the noise is Gaussian, so that a fit always uses the delta that it states.
+        With delta > 0, the noise is Gaussian, so that a fit always uses the delta that it states.
     whole : bool
         True if the weights of a row are 0 or 1.
 

@@ -108,7 +108,7 @@ def histogram_sensitivity(relation: Relation = "add_remove", norm: str = "l1") -
     Returns
     -------
     float
-        1 under add/remove. Under replace-one it is 2 in L1, sqrt(2) in L2 and 1 in L-infinity.
+        1 under add/remove. Under replace-one, it is 2 in L1, sqrt(2) in L2 and 1 in L-infinity.
 
     Examples
     --------

@@ -88,7 +88,7 @@ def log_loss(counts, probabilities):
 
 
 def confusion(counts, first_positive):
-    """Return confusion matrices of shape (..., 2, 2) if cells at and above an index are positive."""
+    """Return confusion matrices of shape (..., 2, 2); cells from `first_positive` are positive."""
     return np.stack(
         [counts[..., :first_positive].sum(-1), counts[..., first_positive:].sum(-1)], axis=-1
     )

@@ -112,7 +112,7 @@ def dp_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -191,7 +191,7 @@ def dp_balanced_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -269,7 +269,7 @@ def dp_confusion_matrix(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -354,7 +354,7 @@ def dp_roc_auc_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -441,7 +441,7 @@ def dp_average_precision_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -527,7 +527,7 @@ def dp_roc_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -614,7 +614,7 @@ def dp_calibration_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -699,7 +699,7 @@ def dp_log_loss(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     bound : float, default=5.0
         Largest loss of a row, in nats; public. The noise is proportional to it.
@@ -793,7 +793,7 @@ def dp_brier_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed

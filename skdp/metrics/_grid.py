@@ -39,7 +39,7 @@ def number_of_cells(n_units, guarantee):
         Number of rows, or of persons.
     guarantee : Guarantee
     """
-    # Under replace-one the noise is that of half the epsilon.
+    # Under replace-one, the noise is that of half the epsilon.
     signal = n_units * guarantee.epsilon / guarantee.neighbors.sensitivity_factor
     size = CELLS_FACTOR * min(signal, 1e12) ** CELLS_EXPONENT
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)

@@ -28,8 +28,8 @@ MEAN_FACTORS = (1.0, 0.2)
 class CellsPlan(StatisticPlan):
     """Plan of the noisy counts of cells, to which each row adds one unit per block.
 
-    A row is in one cell of each block, or in none. Under add/remove one count of each block changes
-    by 1, under replace-one two counts do.
+    A row is in one cell of each block, or in none. Under add/remove, one count of each block
+    changes by 1, under replace-one two counts do.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class SumsPlan(StatisticPlan):
     """Base class of plans of noisy sums over rows of bounded vectors.
 
     Subclasses define `factors`, the factor of each sum, `center`, the vector that is subtracted
-    from each row, and `exact_sensitivities`. Under add/remove a null record adds the zero vector.
+    from each row, and `exact_sensitivities`. Under add/remove, a null record adds the zero vector.
     """
 
     n_units: int

@@ -58,7 +58,7 @@ def dp_evaluate(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
         smaller.
     metrics : sequence of str, default=None
         Metrics to report, by default all. Two classes: "roc_auc", "average_precision", "accuracy",

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import expit, logit, ndtri, softmax
 
 # Minimum and maximum number of bins of the evidence, and the average count of a bin in standard
-# deviations of the noise. With 6 to 16 bins the mean log loss on the training rows of ten tables
+# deviations of the noise. With 6 to 16 bins, the mean log loss on the training rows of ten tables
 # (docs/benchmarks/many_tables.py) was the same within .004.
 MIN_BINS = 8
 MAX_BINS = 64

@@ -170,7 +170,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``.
-    With little noise the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares
+    With little noise, the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares
     its weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1.
     On a table of amounts, most of them zero, its accuracy without any noise is .41, where guessing
     has .78; `DPHistogramNB` has .80 there at epsilon 1.

@@ -457,8 +457,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     epsilon : float, default=1.0
         Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
-        categories must be declared.
+        Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
+        and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
@@ -518,7 +518,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
     is rescaled. With two classes a tenth of the budget is spent on a histogram of the evidence,
     which determines the scale and a shift with which the mean probability equals the released class
-    frequency. With more classes a twentieth is spent on a temperature. The proof is in
+    frequency. With more classes, a twentieth is spent on a temperature. The proof is in
     ``docs/theory/naive_bayes.md``.
 
     References

@@ -1,4 +1,4 @@
-"""The smallest number of rows or epsilon from which on an expected error meets a target."""
+"""The smallest number of rows, or epsilon, whose expected error meets a target."""
 
 import math
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def required_samples(
     Returns
     -------
     int
-        The smallest number of rows from which on the target is met.
+        The smallest number of rows such that this number and all larger ones meet the target.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def required_epsilon(
 
 
 def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
-    """Return the smallest number from which on the ratio to the target is at most 1.
+    """Return the smallest number such that it and all larger ones have a ratio of at most 1.
 
     The maximum is tried first. Then the largest smaller number that the bound by `POWER` and `JUMP`
     does not prove sufficient is tried, and so on, until one is not sufficient. The interval between

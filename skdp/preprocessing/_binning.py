@@ -354,7 +354,7 @@ def crossed(codes, n_bins, pairs):
     Parameters
     ----------
     codes : ndarray of shape (n_rows, n_features)
-        Bins of the values; -1 if a value is in no bin, and then also for its pairs.
+        Bins of the values. A value that is not in any bin, and all of its pairs, have -1.
     n_bins : ndarray of shape (n_features,)
     pairs : list of (int, int)
 

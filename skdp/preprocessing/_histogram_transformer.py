@@ -122,7 +122,7 @@ class DPHistogramTransformer(PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for bounds, edges and counts together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many columns, a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of the numeric columns without declared edges: numbers or arrays of shape
         (n_features,), or one pair per column. It must not be computed from the data. "auto" finds
@@ -144,12 +144,12 @@ class DPHistogramTransformer(PlannedTransformer):
         numeric column), or one flat list for every column. If None, every column is numeric.
     other : label, default=None
         Category that represents all values that are not declared, in columns whose list contains
-        it. In other columns such a value is in no bin.
+        it. In other columns, such a value is not in any bin.
     encode : {"onehot", "ordinal", "density", "cumulative"}, default="onehot"
         "onehot": one column per bin. "ordinal": the index of the bin, from 0. "density": the
         fraction of rows in the bin, divided by its width if the column is numeric. "cumulative":
         the fraction of rows below the value, linear within the bin; a category counts half of its
-        rows. A value in no bin becomes zeros, -1, 0 and 0.5 respectively.
+        rows. A value that is not in any bin becomes zeros, -1, 0 and 0.5 respectively.
     interactions : list of pairs of columns, default=None
         For "onehot": pairs of columns, named by position or name. Each pair adds one column per
         combination of a bin of one feature and a bin of the other, for linear models. The
@@ -178,7 +178,7 @@ class DPHistogramTransformer(PlannedTransformer):
         Bin edges of each numeric column and categories of each categorical column.
     counts_ : ndarray of shape (n_features,), of ndarray, or None
         Noisy counts of each column's bins. They are non-negative, not integers, and sum to n (at
-        most n in columns where a value may be in no bin).
+        most n in columns where a value may be outside all bins).
     n_bins_ : ndarray of shape (n_features,)
         Number of bins of each column.
     output_norm_ : float

@@ -68,7 +68,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many columns a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many columns, a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of each feature: numbers or arrays of shape (n_features,), or one pair per column. It
         must not be computed from the data. "auto" finds it privately, for a fifth of epsilon with

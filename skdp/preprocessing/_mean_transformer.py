@@ -31,7 +31,7 @@ from skdp.utils._validation import check_choice, check_integer, has_auto, is_aut
 # Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
-# With a noisy count the number of persons is private and must not determine the grid. Weighted
+# With a noisy count, the number of persons is private and must not determine the grid. Weighted
 # values are truncated to multiples of FINE_STEP, so that sums over the maximum number of persons
 # fit into 64-bit integers. If the noise is so small that its grid is finer, COARSE_STEP is used,
 # because doubles must represent the sums.

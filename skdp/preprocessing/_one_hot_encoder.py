@@ -117,7 +117,7 @@ class DPOneHotEncoder(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. With declared categories and no `min_frequency` nothing is computed from the
+    row as the unit. With declared categories and no `min_frequency`, nothing is computed from the
     data: nothing is charged and the statement's epsilon is 0. Missing values are treated as unknown
     categories. The proof is in ``docs/theory/encoders.md``.
 

@@ -48,7 +48,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many features, a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
         name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
@@ -278,7 +278,7 @@ class DPRobustScaler(CenteringTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many features, a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
         name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150
@@ -485,7 +485,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for all features together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With many features a positive delta makes the noise smaller.
+        Delta of a fit, in [0, 1). With many features, a positive delta makes the noise smaller.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of each feature: numbers or arrays of shape (n_features,), or a dict from a column's
         name or position to its pair. low < high, both within -1e150 and 1e150 and at least 1e-150

@@ -443,7 +443,7 @@ def _shrunk_means(sums, variance, smooth):
 
     With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
     overall mean and V the variance of the noise in S - N p, the mean is ``p + N (S - N p) / (N**2 +
-    smooth N + 4 max(smooth, 1) V)``. Without noise this is the formula of scikit-learn.
+    smooth N + 4 max(smooth, 1) V)``. Without noise, this is the formula of scikit-learn.
     """
     n_outcomes = sums.shape[1]
     total = sums.sum(axis=0)

@@ -58,7 +58,7 @@ def dp_mean(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -139,7 +139,7 @@ def dp_var(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -211,9 +211,9 @@ def dp_sum(
 ) -> float | np.ndarray:
     """Return the sum with differential privacy.
 
-    Under add/remove a null row counts as 0, and the sensitivity is the larger magnitude of the
-    bounds. Under replace-one it is their distance. The release is (`epsilon`, `delta`)-DP under the
-    accountant's relation.
+    Under add/remove, a null row counts as 0, and the sensitivity is the larger magnitude of the
+    bounds. Under replace-one, it is their distance. The release is (`epsilon`, `delta`)-DP under
+    the accountant's relation.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def dp_sum(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -297,7 +297,7 @@ def dp_count(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
@@ -364,8 +364,8 @@ def dp_histogram(
     """Return a histogram with differential privacy.
 
     Bins are as in `numpy.histogram`: they contain their lower edge, the last one contains both its
-    edges, and values outside are not counted. All columns are counted in one pass, with one charge.
-    The release is (`epsilon`, `delta`)-DP under the accountant's relation.
+    edges, and values outside the edges are not counted. All columns are counted in one pass, with
+    one charge. The release is (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def dp_histogram(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     bins : int or array-like of shape (n_bins + 1,), default=10
         Number of bins of equal width, or their edges, which must not be computed from the data.
@@ -460,7 +460,7 @@ def dp_histogram2d(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     bins : int, or pair of int or array-like, default=10
         Number of bins, or edges, of x and y.
@@ -542,7 +542,7 @@ def dp_histogramdd(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     bins : int, or sequence of int or array-like, default=10
         Number of bins, or edges, of each column.
@@ -811,7 +811,7 @@ def estimate_bounds(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.

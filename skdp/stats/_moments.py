@@ -167,9 +167,9 @@ class MomentsPlan(StatisticPlan):
 class SumPlan(MomentsPlan):
     """Plan of the sums of columns within bounds.
 
-    Under add/remove a null row counts as 0, and the sensitivity of a sum is the larger magnitude of
-    its bounds. Each column is divided by it, and then has the sensitivity of scaled values in
-    [-1, 1]. Under replace-one the number of rows is the same in both datasets, and the sums are
+    Under add/remove, a null row counts as 0, and the sensitivity of a sum is the larger magnitude
+    of its bounds. Each column is divided by it, and then has the sensitivity of scaled values in
+    [-1, 1]. Under replace-one, the number of rows is the same in both datasets, and the sums are
     computed from the centered sums.
     """
 
@@ -323,8 +323,8 @@ class ModePlan(StatisticPlan):
 class HistogramPlan(StatisticPlan):
     """Plan of the counts of the bins of each column, or of a joint histogram of all columns.
 
-    A row is in one bin of each column, or in one cell of the joint histogram. Under replace-one two
-    counts change by 1, under add/remove one.
+    A row is in one bin of each column, or in one cell of the joint histogram. Under replace-one,
+    two counts change by 1, under add/remove one.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ def _check_quantiles(quantiles, name):
 
 @dataclass(frozen=True)
 class _Node(FrozenValue):
-    """Choice of one quantile, between two quantiles that were chosen before.
+    """Choice of one quantile between two quantiles that were chosen earlier.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ class _Positions:
         self.sums = np.zeros(1, int)
 
     def draw(self, keys, cells):
-        """Draw positions for the rows of a range of cells, unless they were drawn before.
+        """Draw positions for the rows of a range of cells, unless they have already been drawn.
 
         Parameters
         ----------

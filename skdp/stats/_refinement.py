@@ -282,7 +282,7 @@ class _ColumnSearch:
         self._ranges = []
 
     def n_cells(self, max_cells):
-        """Return the number of cells at the next level, reduced if doubles would not resolve them."""
+        """Return the number of cells at the next level, limited to what doubles can resolve."""
         magnitude = max(abs(self.low), abs(self.high))
         # New bounds have a width of two cells at least.
         n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)

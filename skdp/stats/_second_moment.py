@@ -42,7 +42,7 @@ class SecondMoment(StatisticPlan):
     center : float or ndarray of shape (n_features,), default=0.0
         Vector that is subtracted from each row before clipping.
     constant : float, default=0.5
-        The constant c. With 0 the mean about `center` is not released.
+        The constant c. With 0, the mean about `center` is not released.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def _add_second_moment(total, block, row_weights, center, data_norm):
 def second_moment_sensitivity(constant, relation):
     r"""Return the L2 sensitivity of the packed second moment of rows of norm 1, for c at most 1.
 
-    Under add/remove it is :math:`\sqrt{1 + 2 c^2}`. Under replace-one, with t the cosine of the
+    Under add/remove, it is :math:`\sqrt{1 + 2 c^2}`. Under replace-one, with t the cosine of the
     angle between the two rows, the distance is largest at :math:`t = -c^2`, where it is
     :math:`\sqrt 2 (1 + c^2)`.
     """

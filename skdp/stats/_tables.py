@@ -48,7 +48,7 @@ def dp_covariance(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the norm of the noise has a Gamma distribution.
+        Delta of the release, in [0, 1). With 0, the norm of the noise has a Gamma distribution.
         Otherwise the noise is Gaussian, which is smaller if there are several columns.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
@@ -235,7 +235,7 @@ def dp_crosstab(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0 the noise is discrete Laplace. Otherwise it is
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
         Gaussian if that is smaller.
     categories : tuple of (sequence, sequence)
         Labels of the table's rows and of its columns. They must not be computed from the data.

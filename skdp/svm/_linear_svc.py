@@ -105,7 +105,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold` the model agrees
+    ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold`, the model agrees
     with scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
     ``multi_class="crammer_singer"``.
 

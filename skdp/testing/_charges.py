@@ -180,7 +180,7 @@ def _recorded_mechanisms():
 def check_public_words(case):
     """Charges, warnings, printed text and class attributes of a fit do not depend on the rows."""
     observed = []
-    # Warnings may depend on released numbers. With this much noise these do not reveal the rows.
+    # Warnings may depend on released numbers. With this much noise, these do not reveal the rows.
     params = HIGH_NOISE | case.seed_params(0)
     for X, y in ((case.X, case.y), (case.other_X, case.y[::-1])):
         accountant = case.budget(1)
@@ -316,7 +316,7 @@ def check_noise_of_classes(case):
     y = np.repeat(np.arange(N_CLASSES), 12)
     params = {}
     if is_auto(case.params.get("bounds")):
-        # Bounds that are found privately would be the same for all classes. With high noise the
+        # Bounds that are found privately would be the same for all classes. With high noise, the
         # released values are then the midpoint of these bounds for every class.
         params["bounds"] = (-10.0, 10.0)
     variants = [params]

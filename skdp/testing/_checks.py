@@ -102,7 +102,7 @@ def check_dp_estimator(
         Number of fits of `check_neighbors`, see `dp_checks`.
     callback : callable, default=None
         Called after each check with the items of its result as keyword arguments, to show
-        progress. With `on_fail="raise"` the first failure is the last call.
+        progress. With `on_fail="raise"`, the first failure is the last call.
 
     Returns
     -------

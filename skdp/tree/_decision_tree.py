@@ -262,8 +262,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     epsilon : float, default=1.0
         Epsilon of a fit, positive. It covers everything that is learned from the data.
     delta : float, default=1e-6
-        Delta of a fit, in [0, 1). With 0 the noise is Laplace noise, the model is less accurate and
-        categories must be declared.
+        Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
+        and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
