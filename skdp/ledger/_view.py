@@ -168,7 +168,7 @@ class LedgerView(NotCopied):
 
     @property
     def reuses(self) -> list[Reuse]:
-        """List of every `Reuse`, a step that ran in a run that was already charged, oldest first."""
+        """List of every `Reuse` (a step that ran in an already charged run), oldest first."""
         return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: Method = "auto", delta: float | None = None) -> float:

@@ -17,8 +17,8 @@ from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import MechanismPlan
 
-# The baseline receives the fraction of epsilon that makes the Laplace scale n_rows / ROWS_PER_SCALE,
-# within the limits below. Tuned on synthetic tables and Adult (train).
+# The baseline receives the fraction of epsilon that makes the Laplace scale equal to
+# n_rows / ROWS_PER_SCALE, within the limits below. Tuned on synthetic tables and Adult (train).
 MAX_BASELINE_FRACTION = 0.75
 ROWS_PER_SCALE = 40.0
 # Minimum fraction for the mean of targets. With less, its standard deviation is 1/57 of the range

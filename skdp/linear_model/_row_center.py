@@ -22,8 +22,9 @@ from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import MechanismPlan
 
 # Lower and upper limit of the center's fraction of mu squared. Between them, the fraction makes the
-# norm of the center's noise, relative to the bound on rows, equal to `CENTER_NOISE_NORM`. All constants were tuned on the training rows of
-# the tables of docs/benchmarks/many_tables.py, with numbers scaled by public bounds.
+# norm of the center's noise, relative to the bound on rows, equal to `CENTER_NOISE_NORM`. All
+# constants were tuned on the training rows of the tables of docs/benchmarks/many_tables.py, with
+# numbers scaled by public bounds.
 CENTER_FRACTIONS = (0.001, 0.2)
 CENTER_NOISE_NORM = 0.1
 # The noise is made for at least this number of columns: it must be small beside the distance of
