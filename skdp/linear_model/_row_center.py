@@ -21,8 +21,8 @@ from skdp.accounting import Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import MechanismPlan
 
-# Lower and upper limit of the center's fraction of mu squared. Between them, the fraction makes the
-# norm of the center's noise, relative to the bound on rows, equal to `CENTER_NOISE_NORM`. All
+# Lower and upper limit of the center's fraction of mu squared. Between them, the fraction makes
+# the norm of the center's noise, relative to the bound on rows, equal to `CENTER_NOISE_NORM`. All
 # constants were tuned on the training rows of the tables of docs/benchmarks/many_tables.py, with
 # numbers scaled by public bounds.
 CENTER_FRACTIONS = (0.001, 0.2)
