@@ -127,7 +127,7 @@ class ChunkedArray:
         self.dtype = np.result_type(*(source.dtype for source in sources))
         # True if each chunk can be opened from a pickle, as a path can.
         self.opens_itself = not any(source.in_memory for source in sources)
-        # The workers that hold the chunks; None if they are opened in this process.
+        # The workers that hold the chunks, or None if chunks are opened in this process.
         self.workers = parts.workers and parts.workers(self.offsets)
         return self
 
@@ -381,7 +381,7 @@ def _chunk_parts(chunk):
 
 def _as_array(chunk):
     if is_frame(chunk):
-        # Dates would be joined with numbers as numbers; as objects they are refused.
+        # If dates are joined with numbers, they become numbers; if they are objects, they are refused.
         columns, _ = frame_columns(chunk)
         return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
     if issparse(chunk):

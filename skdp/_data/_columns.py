@@ -388,7 +388,7 @@ class ColumnTable:
         return columns
 
     def may_hold_times(self, column):
-        """Return True if the column's type is one of dates, of durations or of objects."""
+        """Return True if the column's type is a type of dates, durations or objects."""
         if self.time_types[column] is not None:
             return True
         array = self._columns[column] if self.matrix is None else self.matrix
@@ -910,7 +910,7 @@ def names_for_keys(estimator):
 
 
 def column_entries(value, names, n_features, parameter):
-    """Return a parameter's entry for each column; None for a column without one.
+    """Return a parameter's entry for each column, or None for a column without an entry.
 
     Parameters
     ----------

@@ -68,7 +68,7 @@ def n_rows_of(values):
     values = computed_column(values)
     n_rows = _n_rows_of_shape(values)
     if n_rows is None and hasattr(type(values), "__len__"):
-        # Strings and dicts have a length that is no number of rows.
+        # Strings and dicts have a length that is not a number of rows.
         n_rows = None if isinstance(values, str | bytes | Mapping) else len(values)
     return n_rows
 

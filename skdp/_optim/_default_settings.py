@@ -29,7 +29,7 @@ STEPS_FOR_AUTOMATIC_ALPHA = 1000
 TYPICAL_CURVATURE = 0.25
 # The constant feature may converge more slowly than this, since it starts at the baseline.
 MAX_CONDITION_OF_CONSTANT = 2500.0
-# Number of values of X that a run may read: a few seconds.
+# Number of values of X that a run may read, which takes a few seconds.
 READ_VALUES = 2e9
 # Smallest batch, in rows, and number of passes over the rows with partial batches.
 MIN_BATCH_SIZE = 256

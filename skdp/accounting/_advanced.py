@@ -11,7 +11,7 @@ from skdp.accounting._gaussian import smallest_epsilon
 from skdp.utils._rounding import up_from_underflow
 from skdp.utils._validation import check_within
 
-# Maximum number of terms of a sum over numbers of failures; with more, `optimal_delta` is 1.
+# Maximum number of terms of a sum over numbers of failures. Beyond it, `optimal_delta` is 1.
 _MAX_TERMS = 40_000
 # Factor that rounds a product up.
 _UP = 1.0 + 2.0**-52

@@ -312,7 +312,7 @@ class ColumnsPlan(PlanValue):
 
     @cached_property
     def bounds_search(self):
-        """Plan that finds the bounds that are not declared; None if all are."""
+        """Plan that finds the bounds that are not declared, or None if all are declared."""
         n_columns = len(self._undeclared(categorical=False))
         if not n_columns:
             return None
@@ -326,7 +326,7 @@ class ColumnsPlan(PlanValue):
 
     @cached_property
     def key_selection(self):
-        """Plan that finds the categories that are not declared; None if all are."""
+        """Plan that finds the categories that are not declared, or None if all are declared."""
         n_columns = len(self._undeclared(categorical=True))
         if not n_columns:
             return None

@@ -316,7 +316,7 @@ def _checked_bounds(column, bounds):
 
 
 def _is_bound_of(kind, bound):
-    """Return True if a bound has the kind of a column of dates or of durations."""
+    """Return True if a bound has the kind of a column's values: dates or durations."""
     is_duration = isinstance(bound, np.timedelta64 | datetime.timedelta)
     if kind == "duration":
         return is_duration

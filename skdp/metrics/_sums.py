@@ -30,7 +30,7 @@ def mean_score(name, sums, plan, mechanism, stream, n_draws, *, scale=1.0):
     mean, mean_square = sums / plan.n_units
     noise = plan.uncentered_noise(draw_noise(mechanism, plan.size, n_draws, stream))
     noise = noise[:, 0] / plan.n_units
-    # A variance below that of its noise is not known: the noise is added to it.
+    # A variance that is smaller than its noise is not known, so the noise is added to it.
     variance_noise = np.std(noise) * plan.factors[0] / plan.factors[1]
     mean_clipped = float(np.clip(mean, 0.0, 1.0))
     variance = np.clip(mean_square - mean_clipped**2, 0.0, mean_clipped * (1.0 - mean_clipped))

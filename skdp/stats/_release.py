@@ -34,7 +34,7 @@ def check_rows(a, axis, nan_policy="raise"):
     # Without this check, one row that is not finite makes a release fail after its charge. The
     # check sums the values, so a NumPy warning would reveal an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        # A vector becomes a table of one column before it is read: dask does it lazily.
+        # A vector becomes a table of one column before it is read, which dask does lazily.
         if hasattr(a, "to_frame"):
             X = as_chunked(a.to_frame())
         else:
