@@ -381,7 +381,7 @@ def _chunk_parts(chunk):
 
 def _as_array(chunk):
     if is_frame(chunk):
-        # If dates are joined with numbers, they become numbers; if they are objects, they are refused.
+        # If dates are joined with numbers, they become numbers; as objects, they are refused.
         columns, _ = frame_columns(chunk)
         return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
     if issparse(chunk):
