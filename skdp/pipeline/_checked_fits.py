@@ -18,7 +18,7 @@ from skdp._fitting._members import register_member_check
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.pipeline._fit_params import groups_of_steps, params_of_steps
+from skdp.pipeline._fit_params import params_of_steps, routed_groups
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
@@ -85,9 +85,14 @@ class CheckedFitsMixin(PrivacyLineMixin):
     _classes = None
 
     def _fit_checked(self, fit, X, y, params):
-        if not self.checks_fits:
+        with routed_groups(self, params) as received:
+            if self.checks_fits:
+                return self._check_and_fit(fit, X, y, received)
             with no_columns_named():
-                return fit(X, y, **params)
+                return fit(X, y, **received)
+
+    def _check_and_fit(self, fit, X, y, params):
+        """Check all steps, and run a fit."""
         table = X
         is_fitted = False
         try:
@@ -212,10 +217,6 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
 
-    def _fit_checked(self, fit, X, y, params):
-        return super()._fit_checked(fit, X, y, groups_of_steps(self, params))
-
-
 class SplitFeatureUnion(CheckedFitsMixin, FeatureUnion):
     """A `FeatureUnion` whose fits check all parts before the first one runs."""
 
@@ -223,8 +224,10 @@ class SplitFeatureUnion(CheckedFitsMixin, FeatureUnion):
 class SplitColumnTransformer(CheckedFitsMixin, ColumnTransformer):
     """A `ColumnTransformer` whose fits check all parts before the first one runs."""
 
-    # The original calls `fit_transform`, which does the checks.
-    fit = ColumnTransformer.fit
+    def fit(self, X, y=None, **params):
+        with routed_groups(self, params) as received:
+            # The original calls `fit_transform`, which does the checks.
+            return ColumnTransformer.fit(self, X, y, **received)
 
 
 CHECKED = {

@@ -1,10 +1,11 @@
 """The check of the fit parameters of all steps, before the first step of a pipeline is charged."""
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from inspect import signature
 
 import numpy as np
-from sklearn import get_config
+from sklearn import config_context, get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils.metadata_routing import process_routing
@@ -14,7 +15,7 @@ from skdp._data._persons import read_persons
 from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._release_context import GROUPS_MISSING
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
-from skdp.pipeline._instances import is_estimator, of_skdp, step_message
+from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import is_skrub_container, join_names
 from skdp.utils._values import FrozenValue
@@ -36,12 +37,16 @@ class StepParams(FrozenValue):
         Keyword arguments besides X and y.
     method : {"fit", "fit_transform", "fit_predict"}
         The method that receives them.
+    is_in_parts : bool, default=False
+        True inside a `ColumnTransformer` or `FeatureUnion`, where no fit parameter with a step's
+        name reaches this step alone.
     """
 
     name: str
     estimator: object
     params: dict
     method: str
+    is_in_parts: bool = False
 
     @property
     def title(self):
@@ -109,7 +114,10 @@ def params_of_steps(estimator, params, method="fit", name=""):
         if is_estimator(inner):
             inner_method = _method_of(estimator, part, inner, method)
             inner_name = join_names(name, part)
-            steps += params_of_steps(inner, received.get(part, {}), inner_method, inner_name)
+            inside = params_of_steps(inner, received.get(part, {}), inner_method, inner_name)
+            if not isinstance(estimator, Pipeline):
+                inside = [replace(step, is_in_parts=True) for step in inside]
+            steps += inside
         elif received.get(part):
             parameter = next(iter(received[part]))
             raise TypeError(
@@ -274,6 +282,12 @@ def _check_groups(steps, ids, n_rows, terms):
         if step.groups is None:
             other = f"step {receivers[0].title!r}" if receivers else "the search"
             remedy = f"pass the same ids to all private steps, here as {step.title}__groups"
+            if step.is_in_parts:
+                remedy = (
+                    "a ColumnTransformer or FeatureUnion passes them to its private parts only with "
+                    "metadata routing. Call sklearn.set_config(enable_metadata_routing=True), and "
+                    "pass groups without the name of a step"
+                )
             if get_config()["enable_metadata_routing"]:
                 remedy = (
                     "call set_fit_request(groups=True) on it, and pass the same ids to all private "
@@ -304,22 +318,50 @@ def _are_same_persons(ids, others, n_rows, missing_ids):
     return np.array_equal(*codes)
 
 
-def groups_of_steps(pipe, params):
-    """Return the fit parameters of a pipeline, with `groups` for each of its private steps.
+@contextmanager
+def routed_groups(container, params):
+    """Yield the fit parameters of a container, in a context in which `groups` reach every step.
 
-    With metadata routing, scikit-learn does this. Otherwise a `Pipeline` accepts only parameters
-    that begin with a step's name, although all private steps must receive the same ids.
+    With metadata routing, scikit-learn passes `groups` on. Otherwise a `Pipeline` accepts only
+    parameters that begin with a step's name, and no such name reaches the parts of a
+    `ColumnTransformer`. So the fit of a container with such parts enables metadata routing, as
+    searches do: private steps request `groups` if the unit of their accountant is a person.
     """
     if "groups" not in params or get_config()["enable_metadata_routing"]:
-        return params
+        yield params
+        return
     others = {name: value for name, value in params.items() if name != "groups"}
-    return _groups_by_name(pipe, params["groups"], "") | others
+    accountants = fitted_params(container, "accountant").values()
+    by_person = any(terms_of(accountant).unit == "person" for accountant in accountants)
+    if by_person and _holds_parts(container):
+        if others:
+            raise ValueError(
+                f"{type(container).__name__} passes groups to the parts of a ColumnTransformer or "
+                f"FeatureUnion, but not together with {', '.join(map(repr, others))}: call "
+                "sklearn.set_config(enable_metadata_routing=True), and set_fit_request on the "
+                "steps that receive the other parameters"
+            )
+        with config_context(enable_metadata_routing=True):
+            yield params
+    elif isinstance(container, Pipeline):
+        yield _groups_by_name(container, params["groups"], "") | others
+    else:
+        yield params
 
 
-def _groups_by_name(estimator, ids, prefix):
+def _holds_parts(container):
+    """Return True if a private step stands inside a `ColumnTransformer` or `FeatureUnion`."""
+    if isinstance(container, FeatureUnion | ColumnTransformer):
+        return bool(fitted_params(container, "accountant"))
+    if isinstance(container, Pipeline):
+        return any(_holds_parts(step) for _, step in container.steps)
+    return False
+
+
+def _groups_by_name(pipe, ids, prefix):
     """Return `groups` for the private steps of a pipeline, and of pipelines inside of it."""
     groups = {}
-    for name, step in estimator.steps:
+    for name, step in pipe.steps:
         if isinstance(step, Pipeline):
             groups |= _groups_by_name(step, ids, f"{prefix}{name}__")
         elif of_skdp(step) and hasattr(step, "accountant") and hasattr(step, "fit"):
