@@ -14,8 +14,15 @@ FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
 # Name of the local variable, in the frame of a tool's fit, that says that its members were checked.
 # It ends with the call.
 CHECKED_VARIABLE = "__skdp_checked_members__"
-# Function that checks the members of a tool; at most one.
+# Module and names of the functions of scikit-learn that fit and score an estimator several times.
+VALIDATION = "sklearn.model_selection._validation"
+VALIDATIONS = frozenset(
+    "cross_validate cross_val_predict learning_curve validation_curve "
+    "permutation_test_score".split()
+)
+# Functions that check the members of a tool, and those that check the call of a validation.
 _checks: list[Callable] = []
+_validation_checks: list[Callable] = []
 # True while members are checked, which copies them.
 _is_checking = ContextVar("_is_checking", default=False)
 
@@ -25,7 +32,12 @@ def register_member_check(check_members):
 
     The modules of pipelines import this one, so they register their function here.
     """
-    _checks[:] = [check_members]
+    _checks.append(check_members)
+
+
+def register_validation_check(check_validation):
+    """Set a function that raises the errors of the local variables of a validation's call."""
+    _validation_checks.append(check_validation)
 
 
 def check_members_around():
@@ -44,13 +56,15 @@ def check_members_around():
     frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
+        if name == VALIDATION and frame.f_code.co_name in VALIDATIONS:
+            if CHECKED_VARIABLE not in frame.f_locals:
+                _mark(frame)
+                _check_validation(frame.f_locals)
         if frame.f_code.co_name in FIT_METHODS and name.startswith("sklearn."):
             tool = frame.f_locals.get("self")
             is_tool = hasattr(tool, "get_params") and not isinstance(tool, type)
             if is_tool and CHECKED_VARIABLE not in frame.f_locals:
-                # A function that uses `locals()` would see the variable.
-                if "locals" not in frame.f_code.co_names:
-                    frame.f_locals[CHECKED_VARIABLE] = True
+                _mark(frame)
                 _check(tool, frame)
         frame = frame.f_back
 
@@ -66,6 +80,21 @@ def refuses_parameters(estimator):
     finally:
         _is_checking.reset(token)
     return False
+
+
+def _mark(frame):
+    # A function that uses `locals()` would see the variable.
+    if "locals" not in frame.f_code.co_names:
+        frame.f_locals[CHECKED_VARIABLE] = True
+
+
+def _check_validation(variables):
+    token = _is_checking.set(True)
+    try:
+        for check in _validation_checks:
+            check(variables)
+    finally:
+        _is_checking.reset(token)
 
 
 def _check(tool, frame):

@@ -123,14 +123,10 @@ def check_scored_labels(score, estimator, y):
     y : ndarray of shape (n_rows,)
         Labels or targets. Each label is checked independently of others.
     """
-    is_other = is_regressor if score.of_labels else is_classifier
-    # Any object with a method `predict` can be scored.
-    if hasattr(estimator, "__sklearn_tags__") and is_other(estimator):
-        expected = "a classifier" if score.of_labels else "a regressor"
-        name = getattr(score, "name", type(score).__name__)
-        raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")
+    check_suits(score, estimator)
     classes = getattr(estimator, "classes_", None) if score.of_labels else None
     if isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes):
+        check_class_counts(score, classes)
         kinds = label_kinds(categories_array(classes))
         other_kind = kind_of_others(y, kinds)
         if other_kind is not None:
@@ -139,3 +135,38 @@ def check_scored_labels(score, estimator, y):
                 f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: pass labels of "
                 "the type that the model was fitted to"
             )
+
+
+def check_suits(score, estimator):
+    """Raise `ValueError` if a score is not for an estimator of this type, fitted or not.
+
+    Parameters
+    ----------
+    score : BoundedScore
+    estimator : estimator
+    """
+    is_other = is_regressor if score.of_labels else is_classifier
+    # Any object with a method `predict` can be scored.
+    if hasattr(estimator, "__sklearn_tags__") and is_other(estimator):
+        expected = "a classifier" if score.of_labels else "a regressor"
+        name = getattr(score, "name", type(score).__name__)
+        raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")
+
+
+def check_class_counts(score, classes):
+    """Raise `ValueError` if a score has no class count for a class of a model.
+
+    A fold may lack a rare class, so the counts may name further labels.
+
+    Parameters
+    ----------
+    score : BoundedScore
+    classes : ndarray
+    """
+    counts = dict(getattr(score, "class_counts", None) or ())
+    labels = classes.tolist()
+    if counts and not set(labels) <= set(counts):
+        raise ValueError(
+            f"class_counts of the score {score.name!r} must have the labels {labels}, got "
+            f"{list(counts)}"
+        )

@@ -15,13 +15,36 @@ from skdp._data._persons import read_persons
 from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._release_context import GROUPS_MISSING
 from skdp.base import GROUPS_WITHOUT_PERSON_UNIT, terms_of
-from skdp.pipeline._instances import fitted_params, is_estimator, of_skdp, step_message
+from skdp.pipeline._instances import (
+    fitted_params,
+    is_estimator,
+    of_skdp,
+    sklearn_name,
+    step_message,
+)
 from skdp.pipeline._kinds import is_private
-from skdp.pipeline._known import is_skrub_container, join_names
+from skdp.pipeline._known import inner_parts, is_skrub_container, join_names
 from skdp.utils._values import FrozenValue
 
 # Arguments of a fit that no fit parameter may replace.
 TABLE_ARGUMENTS = ("self", "X", "y")
+# Searches and other tools of scikit-learn whose members receive the parameters of their fit by
+# known rules. Without metadata routing, the first pass all parameters on, searches pass all but
+# `groups`, and the others pass only row weights.
+PASS_PARAMS_ON = frozenset(
+    "TransformedTargetRegressor SelectFromModel RFE MultiOutputClassifier "
+    "MultiOutputRegressor".split()
+)
+SEARCHES = frozenset(
+    "GridSearchCV RandomizedSearchCV HalvingGridSearchCV HalvingRandomSearchCV".split()
+)
+PASS_WEIGHTS_ON = frozenset(
+    "VotingClassifier VotingRegressor StackingClassifier StackingRegressor OneVsRestClassifier "
+    "OneVsOneClassifier OutputCodeClassifier FixedThresholdClassifier ClassifierChain "
+    "RegressorChain".split()
+)
+STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
+TOOLS = PASS_PARAMS_ON | SEARCHES | PASS_WEIGHTS_ON
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,11 +58,11 @@ class StepParams(FrozenValue):
     estimator : estimator
     params : dict
         Keyword arguments besides X and y.
-    method : {"fit", "fit_transform", "fit_predict"}
-        The method that receives them.
+    method : {"fit", "fit_transform", "fit_predict", "score"}
+        The method that receives them; "score" for a private scorer.
     is_in_parts : bool, default=False
-        True inside a `ColumnTransformer` or `FeatureUnion`, where no fit parameter with a step's
-        name reaches this step alone.
+        True inside a tool other than a `Pipeline`, where no fit parameter with a step's name
+        reaches this step alone.
     """
 
     name: str
@@ -61,6 +84,8 @@ class StepParams(FrozenValue):
     @property
     def is_private(self):
         """True if the step charges an accountant."""
+        if self.method == "score":
+            return True
         return is_private(self.estimator) and hasattr(self.estimator, "accountant")
 
 
@@ -69,7 +94,8 @@ def params_of_steps(estimator, params, method="fit", name=""):
 
     With metadata routing, scikit-learn decides by the requests of the steps. Otherwise a `Pipeline`
     divides parameters by the names before the two underscores, a `FeatureUnion` passes all on to
-    each part, and a `ColumnTransformer` accepts none.
+    each part, and a `ColumnTransformer` accepts none. Ensembles and searches of scikit-learn have
+    their own rules, see `TOOLS`.
 
     Parameters
     ----------
@@ -103,6 +129,9 @@ def params_of_steps(estimator, params, method="fit", name=""):
     elif is_skrub_container(estimator):
         parts = [("transformer", estimator.transformer)]
         divided = _refuse_all
+    elif fits_members(estimator):
+        parts = list(inner_parts(estimator))
+        divided = _divide_in_tool
     else:
         return [StepParams(name=name, estimator=estimator, params=params, method=method)]
     if get_config()["enable_metadata_routing"] and not is_skrub_container(estimator):
@@ -118,7 +147,7 @@ def params_of_steps(estimator, params, method="fit", name=""):
             if not isinstance(estimator, Pipeline):
                 inside = [replace(step, is_in_parts=True) for step in inside]
             steps += inside
-        elif received.get(part):
+        elif received.get(part) and not fits_members(estimator):
             parameter = next(iter(received[part]))
             raise TypeError(
                 step_message(
@@ -126,12 +155,70 @@ def params_of_steps(estimator, params, method="fit", name=""):
                     f"{inner!r} has no fit, which could accept the parameter {parameter!r}",
                 )
             )
+    if sklearn_name(estimator) in SEARCHES:
+        score_params = received.get("scorer", {})
+        steps += params_of_scorers(estimator.scoring, score_params, join_names(name, "scoring"))
     return steps
+
+
+def params_of_scorers(scoring, params, name="scoring"):
+    """Return the parameters that each private scorer of a search or a validation receives.
+
+    Parameters
+    ----------
+    scoring : object
+        The parameter `scoring` of the search.
+    params : dict
+        Keyword arguments of its scores.
+    name : str, default="scoring"
+
+    Returns
+    -------
+    list of StepParams
+    """
+    return [
+        StepParams(name=name, estimator=scorer, params=params, method="score", is_in_parts=True)
+        for scorer in private_scorers(scoring)
+    ]
+
+
+def private_scorers(scoring):
+    """Return the private scorers in a parameter `scoring`, one scorer or a dictionary of them."""
+    scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
+    return [scorer for scorer in scorers if getattr(scorer, "releases_privately", False) is True]
+
+
+def fits_members(tool):
+    """Return True for an ensemble or search of scikit-learn that passes parameters on by rules."""
+    if sklearn_name(tool) not in TOOLS:
+        return False
+    # The models of a prefit tool were fitted before.
+    cv = getattr(tool, "cv", None)
+    return getattr(tool, "prefit", None) is not True and not (
+        isinstance(cv, str) and cv == "prefit"
+    )
+
+
+def _divide_in_tool(tool, parts, params, method, title):
+    """Return the parameters of each member of an ensemble or search without metadata routing."""
+    kind = sklearn_name(tool)
+    passed = dict(params)
+    if kind in SEARCHES:
+        passed.pop("groups", None)
+    elif kind in PASS_WEIGHTS_ON:
+        others = {name for name in params if name != "sample_weight"}
+        _refuse_all(tool, parts, others, method, title)
+    received = {name: passed for name, _ in parts}
+    # It transforms the target alone.
+    received.pop("transformer", None)
+    return received
 
 
 def _method_of(container, name, inner, method):
     """Return the method by which a method of a container fits a part."""
     # Other steps of a pipeline are transformed, and so are all parts of a `ColumnTransformer`.
+    if fits_members(container):
+        return "fit"
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
     if not (is_last or isinstance(container, FeatureUnion)):
         method = "fit_transform"
@@ -183,6 +270,11 @@ def _route(container, parts, params, method, title):
         if is_estimator(inner) and name in routed:
             inner_method = _method_of(container, name, inner, method)
             received[name] = dict(routed[name].get(inner_method, {}))
+    if sklearn_name(container) in STACKS:
+        # scikit-learn passes all parameters of a stack to its last stage.
+        received["final_estimator"] = params
+    elif sklearn_name(container) in SEARCHES:
+        received["scorer"] = dict(routed["scorer"].get("score", {}))
     for name in getattr(container, "transform_input", None) or ():
         if any(step.get("groups") is params.get(name, step) for step in received.values()):
             raise ValueError(
@@ -240,7 +332,7 @@ def check_fit_params_of_charges(steps):
 
 def _check_accepted(step):
     """Raise `TypeError` for parameters that the fit of a step does not accept."""
-    if not step.params:
+    if not step.params or step.method == "score":
         return
     kind = type(step.estimator)
     accepted = signature(kind.fit).parameters
@@ -284,9 +376,9 @@ def _check_groups(steps, ids, n_rows, terms):
             remedy = f"pass the same ids to all private steps, here as {step.title}__groups"
             if step.is_in_parts:
                 remedy = (
-                    "a ColumnTransformer or FeatureUnion passes them to its private parts only with "
-                    "metadata routing. Call sklearn.set_config(enable_metadata_routing=True), and "
-                    "pass groups without the name of a step"
+                    "scikit-learn passes them on to it only with metadata routing. Call "
+                    "sklearn.set_config(enable_metadata_routing=True), and pass groups without the "
+                    "name of a step"
                 )
             if get_config()["enable_metadata_routing"]:
                 remedy = (

@@ -10,7 +10,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.utils import column_or_1d
 
 from skdp._data._tables import target_array
-from skdp.pipeline._fit_params import check_fit_params_of_charges, params_of_steps
+from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, with_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import inner_parts, join_names
@@ -35,12 +35,14 @@ def check_tool(tool, y=None, params=None, method="fit"):
     y : array-like, default=None
         Target of its fit, None if unknown.
     params : dict, default=None
-        Further parameters of its fit, which only containers pass on by known rules.
+        Further parameters of its fit, which containers, and the tools of `TOOLS`, pass on by
+        known rules.
     method : str, default="fit"
         The method of the tool that was called.
     """
     is_checked = hasattr(tool, "judges_steps")
-    if isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer) and not is_checked:
+    is_container = isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer)
+    if (is_container or fits_members(tool)) and not is_checked:
         check_fit_params_of_charges(params_of_steps(tool, params or {}, method))
     check_members(tool, y)
 
@@ -67,11 +69,13 @@ def check_members(tool, y=None, name=""):
         check_parameters(tool, PublicTable(has_target=y is not None, y=y), prefix=name)
         return
     y = _target_of_members(tool, y)
-    if hasattr(tool, "param_grid"):
+    if hasattr(tool, "param_grid") or hasattr(tool, "param_distributions"):
         # With another `error_score`, a search goes on after an error.
         if _is_text(tool, "error_score", "raise"):
-            _check_combinations(tool, y, join_names(name, "estimator"))
-    elif not hasattr(tool, "param_distributions"):
+            inner_name = join_names(name, "estimator")
+            for candidate in listed_candidates(tool):
+                check_members(candidate, y, inner_name)
+    else:
         for part, inner in inner_parts(tool):
             if is_estimator(inner):
                 check_members(inner, y, join_names(name, part))
@@ -91,20 +95,34 @@ def _target_of_members(tool, y):
         return None
 
 
-def _check_combinations(search, y, name):
-    """Check the members of a search's candidates."""
+def listed_candidates(search):
+    """Yield the estimators that a search of scikit-learn may fit, with the settings it lists.
+
+    Of the parameters with a distribution, those of the search's estimator are taken.
+    """
+    grids = getattr(search, "param_grid", None)
+    if grids is None:
+        grids = getattr(search, "param_distributions", {})
+    grids = [grids] if isinstance(grids, dict) else grids
     try:
-        combinations = ParameterGrid(search.param_grid)
-    except (TypeError, ValueError):
+        listed = [
+            {
+                name: values
+                for name, values in grid.items()
+                if not hasattr(values, "rvs")
+            }
+            for grid in grids
+        ]
+        combinations = ParameterGrid(listed)
+    except (TypeError, ValueError, AttributeError):
         # The search refuses the grid itself, before its first fit.
         return
     for params in islice(combinations, MOST_COMBINATIONS):
         try:
-            candidate = with_params(search.estimator, params)
+            yield with_params(search.estimator, params)
         except (TypeError, ValueError, AttributeError):
             # scikit-learn names the parameter that does not exist.
             continue
-        check_members(candidate, y, name)
 
 
 def _is_text(tool, parameter, text):

@@ -1,0 +1,103 @@
+"""The check of scikit-learn's validations and searches with private scores, before a charge.
+
+scikit-learn calls a scorer after the fit, which was charged then, and replaces its errors by NaN.
+"""
+
+from skdp._data._tables import target_array
+from skdp.model_selection._candidates import labels_of_candidate
+from skdp.model_selection._scored_tables import check_class_counts, check_suits
+from skdp.pipeline._fit_params import (
+    SEARCHES,
+    check_fit_params_of_charges,
+    params_of_scorers,
+    params_of_steps,
+    private_scorers,
+)
+from skdp.pipeline._instances import is_estimator, sklearn_name, with_params
+from skdp.pipeline._members import MOST_COMBINATIONS, check_members, listed_candidates
+
+
+def check_validation(variables):
+    """Raise the errors of a call of `cross_validate`, `validation_curve` and the like.
+
+    Parameters
+    ----------
+    variables : dict
+        Local variables of the call.
+
+    Raises
+    ------
+    ValueError
+        If a private score does not suit the estimator, a fit and a score would protect different
+        persons, or a value of `param_range` is wrong.
+    """
+    estimator = variables.get("estimator")
+    if not is_estimator(estimator):
+        return
+    y = variables.get("y")
+    scorers = private_scorers(variables.get("scoring"))
+    _check_scores(scorers, [estimator], y)
+    routed = variables.get("routed_params")
+    if routed is not None and "method" not in variables:
+        fit_params = routed.get("estimator", {}).get("fit", {})
+        score_params = routed.get("scorer", {}).get("score", {})
+        steps = params_of_steps(estimator, dict(fit_params))
+        steps += params_of_scorers(variables.get("scoring"), dict(score_params))
+        check_fit_params_of_charges(steps)
+    name = variables.get("param_name")
+    error_score = variables.get("error_score")
+    if isinstance(name, str) and isinstance(error_score, str) and error_score == "raise":
+        for value in list(variables.get("param_range", ()))[:MOST_COMBINATIONS]:
+            check_members(_with_setting(estimator, name, value), y)
+
+
+def _with_setting(estimator, name, value):
+    try:
+        return with_params(estimator, {name: value})
+    except (TypeError, ValueError, AttributeError):
+        # scikit-learn names the parameter that does not exist.
+        return estimator
+
+
+def check_search(tool, y=None, params=None, method="fit"):
+    """Raise `ValueError` if a private score of a search suits none of its candidates.
+
+    With error_score="raise", it must suit all of them.
+    """
+    if sklearn_name(tool) not in SEARCHES:
+        return
+    scorers = private_scorers(tool.scoring)
+    if not scorers:
+        return
+    candidates = list(listed_candidates(tool)) or [tool.estimator]
+    error_score = tool.error_score
+    if isinstance(error_score, str) and error_score == "raise":
+        _check_scores(scorers, candidates, y)
+        return
+    errors = []
+    for candidate in candidates:
+        try:
+            _check_scores(scorers, [candidate], y)
+        except ValueError as error:
+            errors.append(error)
+    if len(errors) == len(candidates):
+        raise errors[0]
+
+
+def _check_scores(scorers, candidates, y):
+    """Raise `ValueError` if a private score does not suit an estimator or its labels."""
+    for candidate in candidates if scorers else ():
+        classes = _labels(candidate, y)
+        for scorer in scorers:
+            check_suits(scorer.score, candidate)
+            scorer.score.check_methods(candidate)
+            if scorer.score.of_labels and classes is not None:
+                check_class_counts(scorer.score, classes)
+
+
+def _labels(candidate, y):
+    try:
+        return None if y is None else labels_of_candidate(candidate, target_array(y))
+    except (TypeError, ValueError):
+        # The estimator refuses such a target itself.
+        return None
