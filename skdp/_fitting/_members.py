@@ -58,7 +58,9 @@ def check_members_around():
         name = frame.f_globals.get("__name__") or ""
         if name == VALIDATION and frame.f_code.co_name in VALIDATIONS:
             if CHECKED_VARIABLE not in frame.f_locals:
-                _mark(frame)
+                # It clones its estimator before it knows which parameters its fits receive, too.
+                if "routed_params" in frame.f_locals:
+                    _mark(frame)
                 _check_validation(frame.f_locals)
         if frame.f_code.co_name in FIT_METHODS and name.startswith("sklearn."):
             tool = frame.f_locals.get("self")
@@ -104,6 +106,6 @@ def _check(tool, frame):
     token = _is_checking.set(True)
     try:
         for check in _checks:
-            check(tool, y, params, frame.f_code.co_name)
+            check(tool, y, params, frame.f_code.co_name, frame.f_locals.get("X"))
     finally:
         _is_checking.reset(token)

@@ -21,11 +21,11 @@ from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
 from skdp.model_selection._evaluation_task import check_labels, check_row_wise, make_task
 from skdp.model_selection._scored_tables import check_scored_labels, check_scored_table
 from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
-from skdp.model_selection._validation_checks import check_search, check_validation
+from skdp.model_selection._validation_checks import check_searches, check_validation
 from skdp.utils._validation import check_privacy_parameters
 
 # Private fits check the validations around them, but may not import this package.
-register_member_check(check_search)
+register_member_check(check_searches)
 register_validation_check(check_validation)
 
 

@@ -15,6 +15,7 @@ from skdp.pipeline._fit_params import (
 )
 from skdp.pipeline._instances import is_estimator, sklearn_name, with_params
 from skdp.pipeline._members import MOST_COMBINATIONS, check_members, listed_candidates
+from skdp.pipeline._parameters import PublicTable
 
 
 def check_validation(variables):
@@ -38,7 +39,7 @@ def check_validation(variables):
     scorers = private_scorers(variables.get("scoring"))
     _check_scores(scorers, [estimator], y)
     routed = variables.get("routed_params")
-    if routed is not None and "method" not in variables:
+    if routed is not None:
         fit_params = routed.get("estimator", {}).get("fit", {})
         score_params = routed.get("scorer", {}).get("score", {})
         steps = params_of_steps(estimator, dict(fit_params))
@@ -48,7 +49,7 @@ def check_validation(variables):
     error_score = variables.get("error_score")
     if isinstance(name, str) and isinstance(error_score, str) and error_score == "raise":
         for value in list(variables.get("param_range", ()))[:MOST_COMBINATIONS]:
-            check_members(_with_setting(estimator, name, value), y)
+            check_members(_with_setting(estimator, name, value), PublicTable(y=y))
 
 
 def _with_setting(estimator, name, value):
@@ -59,18 +60,25 @@ def _with_setting(estimator, name, value):
         return estimator
 
 
-def check_search(tool, y=None, params=None, method="fit"):
-    """Raise `ValueError` if a private score of a search suits none of its candidates.
+def check_searches(tool, y=None, params=None, method="fit", X=None):
+    """Raise `ValueError` if a private score suits no candidate of a search, or of one in a tool.
 
     With error_score="raise", it must suit all of them.
     """
-    if sklearn_name(tool) not in SEARCHES:
-        return
-    scorers = private_scorers(tool.scoring)
+    for part in tool.get_params().values():
+        if sklearn_name(part) in SEARCHES:
+            # The labels that it receives are unknown here.
+            _check_search(part, None)
+    if sklearn_name(tool) in SEARCHES:
+        _check_search(tool, y)
+
+
+def _check_search(search, y):
+    scorers = private_scorers(search.scoring)
     if not scorers:
         return
-    candidates = list(listed_candidates(tool)) or [tool.estimator]
-    error_score = tool.error_score
+    candidates = list(listed_candidates(search)) or [search.estimator]
+    error_score = search.error_score
     if isinstance(error_score, str) and error_score == "raise":
         _check_scores(scorers, candidates, y)
         return

@@ -217,6 +217,7 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
 
+
 class SplitFeatureUnion(CheckedFitsMixin, FeatureUnion):
     """A `FeatureUnion` whose fits check all parts before the first one runs."""
 

@@ -264,6 +264,9 @@ def _route(container, parts, params, method, title):
     # Without parameters `process_routing` returns an object that has every attribute.
     if not params:
         return {}
+    if fits_members(container):
+        # Their `fit_transform` calls `fit`.
+        method = "fit"
     routed = process_routing(container, method, **params)
     received = {}
     for name, inner in parts:
