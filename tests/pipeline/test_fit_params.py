@@ -6,19 +6,33 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.compose import make_column_transformer
-from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, StratifiedKFold
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import VotingClassifier
+from sklearn.feature_selection import SelectFromModel
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_score,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline, make_union
 from sklearn.preprocessing import PolynomialFeatures
 
 from skdp import (
     DPGridSearchCV,
     DPLogisticRegression,
+    DPMinMaxScaler,
     DPRandomizedSearchCV,
+    DPRidge,
     DPStandardScaler,
     PrivacyAccountant,
 )
-from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score
+from skdp.model_selection import PersonKFold, bounded_score, dp_cross_val_score, make_dp_scorer
 from skdp.pipeline import split_budget
 
 N = 120
@@ -154,6 +168,126 @@ def test_groups_of_a_pipeline_reach_the_pipelines_inside_of_it():
         accountant = budget("person")
         by_split(NESTED[container][0]())(accountant).fit(X, Y, groups=IDS)
         assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("method", ["fit", "fit_transform"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: make_column_transformer((scaler(), [0, 1])),
+        lambda: make_union(scaler(), "passthrough"),
+        lambda: make_column_transformer((make_pipeline(scaler(), DPMinMaxScaler()), [0, 1])),
+        lambda: make_union(make_column_transformer((scaler(), [0]))),
+    ],
+    ids=["columns", "union", "pipeline in columns", "columns in union"],
+)
+def test_groups_reach_the_parts_of_column_transformers_and_unions(make, method):
+    """No fit parameter with the name of a step reaches such a part."""
+    for pipe in (make_pipeline(make(), model()), make_pipeline(make_pipeline(make()), model())):
+        accountant = budget("person")
+        split = by_split(pipe)(accountant)
+        if method == "fit":
+            split.fit(X, Y, groups=IDS)
+            assert accountant.epsilon_spent == pytest.approx(1.0)
+        check_refused(by_split(pipe), "unit is a row|fit parameter|metadata", "row", groups=IDS)
+    accountant = budget("person")
+    getattr(by_split(make())(accountant), method)(X, Y, groups=IDS)
+    assert accountant.epsilon_spent == pytest.approx(1.0)
+
+
+def test_the_remedy_for_a_part_is_one_that_works():
+    """A plain container passes persons on to its parts only with metadata routing."""
+
+    def make(accountant):
+        parts = make_column_transformer((scaler().set_params(accountant=accountant), [0, 1]))
+        return Pipeline([("c", parts), ("m", model(accountant=accountant))])
+
+    check_refused(make, "enable_metadata_routing", "person", m__groups=IDS)
+    accountant = budget("person")
+    with config_context(enable_metadata_routing=True):
+        make(accountant).fit(X, Y, groups=IDS)
+    assert accountant.epsilon_spent == pytest.approx(2.0)
+
+
+def charged(accountant, pid=False):
+    return requests(model(accountant=accountant), "pid" if pid else True)
+
+
+def scorer(accountant, name="accuracy", **params):
+    return make_dp_scorer(name, accountant=accountant, **params)
+
+
+def person_grid(accountant, estimator):
+    score = scorer(accountant)
+    return GridSearchCV(estimator, {"C": [1.0]}, cv=PersonKFold(2), scoring=score)
+
+
+def validate(function, estimator, accountant, params, **options):
+    score = scorer(accountant)
+    options = {"cv": PersonKFold(2), "params": params, "scoring": score} | options
+    return function(estimator, X, Y, **options)
+
+
+TOOLS = {
+    "voting": lambda a, p: VotingClassifier([("a", charged(a)), ("b", charged(a, True))]).fit(
+        X, Y, **p
+    ),
+    "voting behind a step": lambda a, p: make_pipeline(
+        scaler().set_params(accountant=a), VotingClassifier([("b", charged(a, True))])
+    ).fit(X, Y, **p),
+    "one versus rest": lambda a, p: make_pipeline(
+        scaler().set_params(accountant=a), OneVsRestClassifier(charged(a, True))
+    ).fit(X, Y, **p),
+    "selection": lambda a, p: make_pipeline(SelectFromModel(charged(a, True)), charged(a)).fit(
+        X, Y, **p
+    ),
+    "transformed target": lambda a, p: make_pipeline(
+        scaler().set_params(accountant=a),
+        TransformedTargetRegressor(
+            requests(DPRidge(data_norm=2.0, target_bounds=(0, 1), accountant=a), "pid")
+        ),
+    ).fit(X, X[:, 0], **p),
+    "search": lambda a, p: person_grid(a, charged(a, True)).fit(X, Y, **p),
+    "search behind a step": lambda a, p: make_pipeline(
+        scaler().set_params(accountant=a), person_grid(a, charged(a, True))
+    ).fit(X, Y, **p),
+    "cross_val_score": lambda a, p: validate(cross_val_score, charged(a, True), a, p),
+    "learning_curve": lambda a, p: validate(
+        learning_curve, charged(a, True), a, p, train_sizes=[0.5]
+    ),
+    "validation_curve": lambda a, p: validate(
+        validation_curve, charged(a, True), a, p, param_name="C", param_range=[1.0]
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", sorted(TOOLS))
+@pytest.mark.filterwarnings("ignore")
+def test_members_and_scores_of_a_tool_protect_the_same_persons(tool):
+    accountant = budget("person")
+    with config_context(enable_metadata_routing=True):
+        with pytest.raises(ValueError, match="different persons"):
+            TOOLS[tool](accountant, {"groups": IDS, "pid": ROWS})
+        assert accountant.epsilon_spent == 0.0
+        TOOLS[tool](accountant, {"groups": IDS, "pid": IDS.astype(str)})
+    assert accountant.epsilon_spent > 0.0
+
+
+def test_members_without_persons_cost_nothing():
+    def voting(accountant):
+        members = [("a", model(accountant=accountant)), ("b", model(accountant=accountant))]
+        steps = [("s", scaler().set_params(accountant=accountant))]
+        return Pipeline([*steps, ("v", VotingClassifier(members))])
+
+    check_refused(voting, "enable_metadata_routing", "person", s__groups=IDS)
+
+    def without_request(accountant):
+        members = [("a", charged(accountant))]
+        members += [("b", requests(model(accountant=accountant), False))]
+        return VotingClassifier(members)
+
+    with config_context(enable_metadata_routing=True):
+        check_refused(without_request, "set_fit_request", "person", groups=IDS)
 
 
 def requests(estimator, groups):

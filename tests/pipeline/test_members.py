@@ -3,15 +3,31 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import StackingClassifier, VotingClassifier, VotingRegressor
 from sklearn.feature_selection import SelectFromModel
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_score,
+    cross_validate,
+    validation_curve,
+)
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline, make_union
 
-from skdp import DPLogisticRegression, DPOneHotEncoder, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp import (
+    DPAdditiveClassifier,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPOneHotEncoder,
+    DPRidge,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
 from skdp.model_selection import make_dp_scorer
 
 N = 90
@@ -124,3 +140,117 @@ def test_what_is_right_for_some_table_is_not_refused():
         search = GridSearchCV(model(accountant), {"C": [1.0, -1.0]}, scoring=score, cv=FOLDS)
         search.fit(X, Y)
     assert accountant.epsilon_spent > 0.0
+
+
+def validated(estimator, y, name, **options):
+    """Return a function that scores an estimator of a ledger with a private score."""
+    score_params = options.pop("score_params", {})
+
+    def run(a):
+        score = make_dp_scorer(name, accountant=a, **score_params)
+        cross_val_score(estimator(a), X, y, scoring=score, cv=FOLDS, **options)
+
+    return run
+
+
+def searched(make_search, behind=False):
+    def run(a):
+        search = make_search(a, make_dp_scorer("accuracy", accountant=a))
+        pipe = make_pipeline(scaler(a), search) if behind else search
+        pipe.fit(X, X[:, 0])
+
+    return run
+
+
+def test_a_score_that_does_not_suit_the_model_costs_nothing():
+    """scikit-learn scores after the fit, and replaces the error by NaN."""
+    words = np.where(Y, "yes", "no")
+    wrong_counts = {"score_params": {"class_counts": {"yep": 40, "no": 50}}}
+    bounds = {"score_params": {"target_bounds": (0, 1)}}
+
+    def svc(a):
+        return DPLinearSVC(data_norm=2.0, accountant=a)
+
+    def grid_of_ridge(a, score):
+        return GridSearchCV(ridge(a), {"alpha": [1.0, 2.0]}, scoring=score, cv=FOLDS)
+
+    def random_ridge(a, score):
+        grid = {"alpha": [1.0, 2.0]}
+        return RandomizedSearchCV(ridge(a), grid, n_iter=1, scoring=score, cv=FOLDS)
+
+    def several(a):
+        scores = {"a": make_dp_scorer("accuracy", accountant=a)}
+        cross_validate(make_pipeline(scaler(a), ridge(a)), X, X[:, 0], scoring=scores, cv=FOLDS)
+
+    calls = [
+        validated(svc, Y, "neg_log_loss"),
+        validated(ridge, X[:, 0], "accuracy"),
+        validated(model, Y, "r2", **bounds),
+        validated(model, words, "roc_auc", **wrong_counts),
+        searched(grid_of_ridge),
+        searched(grid_of_ridge, behind=True),
+        searched(random_ridge),
+        several,
+    ]
+    assert [spent(call) for call in calls] == [0.0] * len(calls)
+
+
+def test_counts_of_other_labels_are_refused_by_a_scorer_itself():
+    words = np.where(Y, "yes", "no")
+    fitted = DPLogisticRegression(data_norm=2.0).fit(X, words)
+
+    def score(a):
+        counts = {"yep": 40, "no": 50}
+        make_dp_scorer("roc_auc", class_counts=counts, accountant=a)(fitted, X, words)
+
+    assert spent(score) == 0.0
+
+
+def test_listed_settings_of_random_searches_and_curves_are_checked():
+    options = {"cv": FOLDS, "error_score": "raise"}
+
+    def search(a):
+        score = make_dp_scorer("accuracy", accountant=a)
+        grid = {"C": [1.0, -1.0]}
+        RandomizedSearchCV(model(a), grid, n_iter=2, scoring=score, **options).fit(X, Y)
+
+    def curve(a):
+        score = make_dp_scorer("accuracy", accountant=a)
+        values = {"param_name": "C", "param_range": [1.0, -1.0]}
+        validation_curve(model(a), X, Y, scoring=score, **values, **options)
+
+    assert spent(search) == spent(curve) == 0.0
+
+
+@pytest.mark.parametrize("y", [None, Y[:-1], X[:, 0]], ids=["missing", "short", "numbers"])
+@pytest.mark.parametrize(
+    "last",
+    [model, lambda a: VotingClassifier([("a", model(a))]), lambda a: OneVsRestClassifier(model(a))],
+    ids=["model", "voting", "one versus rest"],
+)
+def test_a_wrong_target_of_a_plain_pipeline_costs_nothing(last, y):
+    assert spent(lambda a: make_pipeline(scaler(a), last(a)).fit(X, y)) == 0.0
+
+
+def test_members_are_checked_with_the_table_that_they_receive():
+    table = pd.DataFrame(X, columns=["age", "height", "weight"])
+    bounds = dict.fromkeys(table, (0, 1))
+
+    def additive(a, bounds):
+        return DPAdditiveClassifier(bounds=bounds, accountant=a)
+
+    def voting(a, name="agee"):
+        members = [("a", additive(a, bounds)), ("b", additive(a, bounds | {name: (0, 1)}))]
+        VotingClassifier(members).fit(table, Y)
+
+    def joined(a):
+        make_union(scaler(a), scaler(a, bounds={"agee": (0, 1)})).fit(table)
+
+    def wide(a):
+        members = [("a", model(a)), ("b", make_pipeline(scaler(a, bounds=[(0, 1)] * 4), model(a)))]
+        VotingClassifier(members).fit(X, Y)
+
+    assert spent(voting) == spent(joined) == spent(wide) == 0.0
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    voting(accountant, "age")
+    assert accountant.epsilon_spent == pytest.approx(2.0)
