@@ -86,7 +86,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
     tool : estimator
         An estimator of scikit-learn that fits other estimators.
     table : PublicTable, default=ANY_TABLE
-        What is known of the table and the target of its fit.
+        Known facts of the table and the target of its fit.
     name : str, default=""
         Name of the tool, as in `set_params`.
     """
