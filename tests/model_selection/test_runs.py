@@ -82,7 +82,9 @@ def test_a_search_takes_what_the_mechanisms_released():
     made = SimpleNamespace(layout=layout, runs={(0, 0): None, (1, 0): None}, refits=(), releases=2)
     made.choice, made.noisy = Fixed(1), Fixed(np.array([0.7, 0.3]))
     made.task = SimpleNamespace(score=None)
-    run = SimpleNamespace(plan=made, source=None, fit=lambda *plans: [(0.9, "a"), (0.1, "b")])
+    run = SimpleNamespace(
+        plan=made, source=None, fit=lambda *plans, **options: [(0.9, "a"), (0.1, "b")]
+    )
     found = runs._choose(run)
     assert (found.best, found.scores.tolist(), found.model) == (1, [0.7, 0.3], "b")
 
