@@ -20,8 +20,10 @@ VALIDATIONS = frozenset(
     "cross_validate cross_val_predict learning_curve validation_curve "
     "permutation_test_score".split()
 )
-# Functions that check the members of a tool, and those that check the call of a validation.
+# Functions that check the members of a tool in a fit, those that check the parameters of an
+# estimator and of its members alone, and those that check the call of a validation.
 _checks: list[Callable] = []
+_parameter_checks: list[Callable] = []
 _validation_checks: list[Callable] = []
 # True while members are checked, which copies them.
 _is_checking = ContextVar("_is_checking", default=False)
@@ -33,6 +35,11 @@ def register_member_check(check_members):
     The modules of pipelines import this one, so they register their function here.
     """
     _checks.append(check_members)
+
+
+def register_parameter_check(check_parameters):
+    """Set a function that raises the errors of the parameters of an estimator and its members."""
+    _parameter_checks.append(check_parameters)
 
 
 def register_validation_check(check_validation):
@@ -75,7 +82,7 @@ def refuses_parameters(estimator):
     """Return True if a fit of an estimator refuses a parameter, before its charge."""
     token = _is_checking.set(True)
     try:
-        for check in _checks:
+        for check in _parameter_checks:
             check(estimator)
     except (TypeError, ValueError):
         return True

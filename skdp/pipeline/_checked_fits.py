@@ -14,7 +14,7 @@ from skdp._data._lengths import computed_column, opened_table, shape_of
 from skdp._data._tables import check_not_empty, target_array
 from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._callers import register_step_reader
-from skdp._fitting._members import register_member_check
+from skdp._fitting._members import register_member_check, register_parameter_check
 from skdp._privacy_report import PrivacyLineMixin
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
@@ -22,7 +22,7 @@ from skdp.pipeline._fit_params import params_of_steps, routed_groups
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_entry, find_raw_steps
-from skdp.pipeline._members import check_tool
+from skdp.pipeline._members import check_members, check_tool
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted
 from skdp.pipeline._selectable import check_selectable
@@ -33,6 +33,7 @@ from skdp.utils._values import FrozenValue
 # Private fits inspect the pipelines around them, but may not import this package.
 register_step_reader(find_raw_steps)
 register_member_check(check_tool)
+register_parameter_check(check_members)
 
 NO_COLUMNS = (
     "the steps of the ColumnTransformer made no column, as no category was found. What was "
