@@ -424,7 +424,8 @@ def _check_plan(step, table):
             raise ValueError("y is required, but is None")
         if isinstance(estimator, TableEstimator):
             y = target_array(table.y)
-            classes, _ = estimator._read_target(y, len(y))
+            n_rows = len(y) if hasattr(y, "__len__") else len(np.asarray(y))
+            classes, _ = estimator._read_target(y, n_rows)
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
         n_rows=table.form.n_rows,

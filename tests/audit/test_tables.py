@@ -108,6 +108,7 @@ def test_audits_take_nests_by_name_and_by_position(container, places):
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
 def test_sparse_tables():
     X = TABLES["sparse"]
     model = Pipeline(
