@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -43,6 +42,18 @@ from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
 NUMBERS = ("bins", "scaled")
+
+
+def _check_for_some_kinds(possible_kinds, bounds, categories, names):
+    """Raise `ValueError` if declarations are valid for none of the possible kinds of columns."""
+    refusal = None
+    for kinds in possible_kinds:
+        try:
+            declared_columns(kinds, bounds, categories, names)
+            return
+        except ValueError as error:
+            refusal = refusal or error
+    raise refusal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -320,15 +331,12 @@ class DPTableVectorizer(PlannedTransformer):
         names = shape.names
         if names is None:
             names = names_in(self.get_params(deep=False), shape.n_columns)
-        dates = kinds_of_bounds(self.bounds, names)
-        refusal = None
-        for kinds in chain([["object"] * shape.n_columns], dates):
-            try:
-                declared_columns(kinds, self.bounds, self.categories, names)
-                return
-            except ValueError as error:
-                refusal = refusal or error
-        raise refusal
+        dates = list(kinds_of_bounds(self.bounds, names))
+        if not (is_auto(self.bounds) or isinstance(self.bounds, Mapping)):
+            # Bounds of all columns are not read for objects, so they are checked as of numbers.
+            _check_for_some_kinds([["number"] * shape.n_columns, *dates], self.bounds, None, names)
+        kinds = [["object"] * shape.n_columns, *dates]
+        _check_for_some_kinds(kinds, self.bounds, self.categories, names)
 
     def _seeks(self):
         """Return True if bounds or categories are to be found privately."""

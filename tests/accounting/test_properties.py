@@ -161,13 +161,15 @@ anything = anything.map(lambda items: Composed(tuple(event * count for event, co
 def test_pld_is_never_above_rdp(event, d, relation, size):
     options = {"relation": relation, "group_size": size}
     eps = get_epsilon(event, d, method="rdp", **options)
-    try:
+    if "shape=inf" in repr(event):
+        # A Poisson number of runs has no loss distribution, unless its runs release nothing.
+        try:
+            pld_epsilon = get_epsilon(event, d, method="pld", **options)
+        except ValueError as error:
+            assert "no privacy loss distribution is known" in str(error)
+            return
+    else:
         pld_epsilon = get_epsilon(event, d, method="pld", **options)
-    except ValueError as error:
-        # A Poisson number of runs has no loss distribution.
-        assert "no privacy loss distribution is known" in str(error)
-        assert "RandomStopping" in str(error)
-        return
     assert pld_epsilon <= eps * (1 + 1e-12)
     if size == 1 and eps < 300.0:
         delta_ = get_delta(event, eps, method="rdp", **options)

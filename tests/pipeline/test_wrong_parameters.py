@@ -182,6 +182,15 @@ def test_a_wrong_parameter_costs_nothing_in_any_place(kind):
         check(*case)
 
 
+@pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, np.inf), ("a", "b")], ids=str)
+def test_wrong_bounds_of_all_columns_cost_nothing_behind_unknown_ones(bounds):
+    """Columns of objects do not read them, so they were not checked where kinds are unknown."""
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    with pytest.raises(ValueError, match="bounds"):
+        behind_found_columns(DPTableVectorizer(bounds=bounds), accountant)
+    assert accountant.epsilon_spent == 0.0
+
+
 def test_there_are_enough_cases():
     assert sum(len(list(cases(kind))) for kind in KINDS) >= 200
 
