@@ -55,9 +55,9 @@ from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
 from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
-from skdp.stats._bounds import BoundsPlan, _add_bins, spaced_bins
+from skdp.stats._bounds import BoundsPlan, _add_bins, plan_search, spaced_bins
 from skdp.stats._moments import _centered_sums
-from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._quantiles import QuantileTree, plan_quantiles
 from skdp.stats._ranks import CELLS, CODE_BITS
 from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
@@ -98,7 +98,7 @@ __all__ = [
     "NumberTask",
     "OneVersusRestLoss",
     "PerturbedObjective",
-    "QuantilePlan",
+    "QuantileTree",
     "Rows",
     "RowsAndTarget",
     "Run",
@@ -145,6 +145,8 @@ __all__ = [
     "pack_symmetric",
     "plan_cell_weights",
     "plan_output_perturbation",
+    "plan_quantiles",
+    "plan_search",
     "plan_sgd",
     "privacy_line",
     "read_block",

@@ -24,7 +24,7 @@ from skdp.accounting import Guarantee
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._estimators import ESTIMATORS
-from tests._private import BoundsPlan, QuantilePlan, _add_bins
+from tests._private import BoundsPlan, QuantileTree, _add_bins
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
@@ -239,11 +239,9 @@ def quantiles(wanted):
     """The middle one of some quantiles of two rows, of which one may be the null row."""
 
     def call(epsilon, X):
-        ends = {"low": np.zeros(1), "high": np.ones(1)}
-        plan = QuantilePlan(
-            quantiles=wanted, n_rows=2, guarantee=Guarantee(epsilon=epsilon), **ends
-        )
-        released = plan.run(np.array(X), RandomSource())
+        guarantee = Guarantee(epsilon=epsilon)
+        tree = QuantileTree(quantiles=wanted, n_columns=1, n_rows=2, guarantee=guarantee)
+        released = tree.run(np.array(X), RandomSource(), low=np.zeros(1), high=np.ones(1))
         return released[len(wanted) // 2, 0] < 0.5
 
     return call

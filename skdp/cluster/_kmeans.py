@@ -20,15 +20,17 @@ from skdp._data._parts import max_additions
 from skdp._data._persons import row_weights_of, times_row_weights, weighted_bincount, zero_counts
 from skdp._data._row_wise import row_distances
 from skdp._data._sums import split_guarantee
-from skdp._data._tables import read_samples, read_table
+from skdp._data._tables import TableShape, read_samples, read_table
 from skdp._fitting._autologging import without_autologging
+from skdp.accounting import Guarantee
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, JointMechanism
-from skdp.mechanisms._plan import counting_mechanism, vector_noise
+from skdp.mechanisms._plan import counting_mechanism, plan_release, vector_noise
 from skdp.mechanisms._stages import one_stage, stages_of
-from skdp.preprocessing._planned import PlannedTransformer, plan_columns, prefixed_names
+from skdp.preprocessing._planned import PlannedTransformer, prefixed_names
 from skdp.stats import _moments
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -64,9 +66,37 @@ MIN_STD = 1e-9
 SLACK = 1e-9
 
 
+def plan_clusters(shape, guarantee, *, n_clusters):
+    """Return the plan of a fit: the moments of columns, the counts of cells, and the steps.
+
+    Parameters
+    ----------
+    shape : TableShape
+    guarantee : Guarantee
+    n_clusters : int
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the centers of the clusters, and the number of steps.
+    """
+    ones = np.ones(shape.n_columns)
+    descent = NoisyLloyd(
+        n_rows=shape.n_rows, low=-ones, high=ones, guarantee=guarantee, n_clusters=n_clusters
+    )
+    descent.check_sizes()
+
+    def run(X, source, low, high, persons=None):
+        return replace(descent, low=low, high=high).run(X, source, persons)
+
+    plan = plan_release(descent.mechanism, run, guarantee=guarantee)
+    return replace(plan, stages=descent.stages)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class KMeansPlan(_moments.StatisticPlan):
-    """Plan of a fit: moments of the columns, counts of the grid's cells, and blocks of each step.
+class NoisyLloyd(FrozenValue):
+    """Lloyd's algorithm with noise: moments of the columns, counts of the grid's cells, and steps.
 
     The block of a cluster contains its weighted count and the sum of its rows' offsets from the
     center, divided by the radius.
@@ -76,7 +106,7 @@ class KMeansPlan(_moments.StatisticPlan):
     n_rows : int
         Public number of rows.
     low, high : ndarray of shape (n_columns,)
-        Bounds of the columns. The privacy cost does not depend on them.
+        Bounds of the columns, on which the mechanisms do not depend.
     guarantee : Guarantee
     n_clusters : int
     """
@@ -84,22 +114,18 @@ class KMeansPlan(_moments.StatisticPlan):
     n_rows: int
     low: np.ndarray
     high: np.ndarray
+    guarantee: Guarantee
     n_clusters: int
 
     @cached_property
     def mechanism(self):
         moments_guarantee, rest = split_guarantee(self.guarantee, MOMENTS_FRACTION)
         counts_guarantee, steps_guarantee = split_guarantee(rest, COUNTS_FRACTION)
-        moments = _moments.MomentsPlan(
-            guarantee=moments_guarantee,
-            n_moments=2,
-            n_rows=self.n_rows,
-            low=self.low,
-            high=self.high,
-        )
+        shape = TableShape(n_rows=self.n_rows, n_columns=len(self.low))
+        moments = _moments.plan_moments(shape, moments_guarantee, n_moments=2)
         counting = counting_mechanism(self.guarantee.neighbors.sensitivity_factor, counts_guarantee)
         stages = (moments, counting, *self._step_mechanisms(steps_guarantee))
-        return JointMechanism(stages, self.epsilon, self.delta)
+        return JointMechanism(stages, self.guarantee.epsilon, self.guarantee.delta)
 
     @property
     def stages(self):
@@ -141,7 +167,7 @@ class KMeansPlan(_moments.StatisticPlan):
         norm = math.hypot(1.0, self.weight)
         sensitivity = norm
         if self.guarantee.relation == "replace_one":
-            if self.delta == 0.0:
+            if self.guarantee.delta == 0.0:
                 sensitivity = 2.0 * norm
             else:
                 sensitivity = max(2.0, math.sqrt(2.0) * norm)
@@ -160,7 +186,7 @@ class KMeansPlan(_moments.StatisticPlan):
     def size(self):
         """Number of values per release: one block with delta = 0, else all blocks of a step."""
         block_size = 1 + len(self.low)
-        if self.delta == 0.0:
+        if self.guarantee.delta == 0.0:
             return block_size
         return self.n_clusters * block_size
 
@@ -175,18 +201,18 @@ class KMeansPlan(_moments.StatisticPlan):
         """Half the range of each column, divided by half the widest range."""
         return (self.high - self.low) / (self.high - self.low).max()
 
-    def check_size(self, size):
-        moments, counting, *steps = self.mechanism.parts
-        moments.check_size(moments.size)
+    def check_sizes(self):
+        """Raise `ValueError` if epsilon is too small for the numbers of values."""
+        _, counting, *steps = self.mechanism.parts
         counting.check_size(1 << self.n_bits)
-        steps[0].check_size(size)
+        steps[0].check_size(self.size)
 
     def run(self, X, source, persons=None):
         """Return the noisy centers of the clusters and the number of steps."""
         moments, counting, *steps = self.mechanism.parts
         offset = self.low + (self.high - self.low) / 2
         half_range = (self.high - self.low).max() / 2
-        mean, variance = moments.run(X, source, persons)
+        mean, variance = moments.run(X, source, self.low, self.high, persons)
         std = np.maximum(np.sqrt(variance) / half_range, MIN_STD)
         cells = Cells((mean - offset) / half_range, std, _intervals(std**2, self.n_bits))
         counts = zero_counts(1 << self.n_bits, row_weights_of(persons))
@@ -461,7 +487,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             If a parameter is invalid, as in `fit`.
         """
         k = check_integer(self.n_clusters, "n_clusters", 1, MAX_CLUSTERS)
-        return plan_columns(self, KMeansPlan, shape, guarantee, n_clusters=k)
+        plan_statistics = partial(plan_clusters, n_clusters=k)
+        return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
     @row_wise_answer
     def transform(self, X):

@@ -20,10 +20,10 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import one_charge
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan, prefixed_names
-from skdp.stats._bounds import NormPlan, plan_norm
-from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment
+from skdp.mechanisms._plan import one_charge, plan_release
+from skdp.preprocessing._planned import PlannedTransformer, prefixed_names
+from skdp.stats._bounds import plan_norm
+from skdp.stats._second_moment import MEAN_WEIGHT, SECOND_MOMENT, SecondMoment
 from skdp.utils._validation import as_doubles, check_integer, public_inputs
 from skdp.utils._values import FrozenValue
 
@@ -50,51 +50,6 @@ class ReleasedComponents(FrozenValue):
     variance_ratios: np.ndarray
     mean: np.ndarray
     data_norm: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PCAPlan(TransformerPlan):
-    """Plan of a fit: the search for a bound on the rows' norm, then their second moment.
-
-    Parameters
-    ----------
-    search : NormPlan or None
-        None if the norm is declared.
-    moment : SecondMoment
-        Release of the second moment for the declared norm. If the norm is searched for, the
-        released norm replaces the placeholder.
-    mechanism : plan
-        Plan that is charged.
-    n_components : int
-        Number of components.
-    """
-
-    search: NormPlan | None
-    moment: SecondMoment
-    n_components: int
-
-    released_name = "the second moment"
-
-    def run(self, X, source, persons=None):
-        """Return the `ReleasedComponents`."""
-        moment = self.moment
-        n_components = self.n_components
-        if self.search is not None:
-            data_norm = self.search.run(X, source, moment.center, persons)
-            moment = replace(moment, data_norm=data_norm)
-        mean, covariance = moment.release(X, source, persons=persons)
-        variances, components = _principal_axes(covariance)
-        total = variances.sum()
-        if total <= 0.0:
-            # Noise can leave no positive variance; the ratios are then 0.
-            total = 1.0
-        return ReleasedComponents(
-            components=components[:n_components],
-            variances=variances[:n_components],
-            variance_ratios=variances[:n_components] / total,
-            mean=moment.center + mean,
-            data_norm=moment.data_norm,
-        )
 
 
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
@@ -234,7 +189,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
             declared = ()
-            if not plan.moment.constant:
+            if not _releases_mean(self.center):
                 # A declared center is public information.
                 declared = ("center",)
             fit.publish(
@@ -244,7 +199,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
                 explained_variance_=released.variances,
                 explained_variance_ratio_=released.variance_ratios,
                 mean_=released.mean,
-                n_components_=plan.n_components,
+                n_components_=len(released.components),
                 data_norm_=released.data_norm,
             )
         return self
@@ -290,12 +245,17 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             n_columns=shape.n_columns,
             data_norm=data_norm,
         )
-        return PCAPlan(
-            search=search,
-            moment=moment,
-            mechanism=one_charge((search, moment.mechanism), guarantee),
-            n_components=n_components,
-        )
+
+        def run(X, source, persons=None):
+            """Return the `ReleasedComponents`."""
+            within = moment
+            if search is not None:
+                within = replace(moment, data_norm=search.run(X, source, center, persons))
+            mean, covariance = within.release(X, source, persons=persons)
+            return _components_of(covariance, n_components, center + mean, within.data_norm)
+
+        mechanism = one_charge((search, moment.mechanism), guarantee)
+        return plan_release(mechanism, run, stage_name=SECOND_MOMENT)
 
     @row_wise_answer
     def transform(self, X):
@@ -352,7 +312,7 @@ def _check_center(center, n_features):
     """
     if center is None:
         return 0.0, np.zeros(n_features)
-    if isinstance(center, str) and center == "mean":
+    if _releases_mean(center):
         return MEAN_WEIGHT, np.zeros(n_features)
     array = as_doubles(center)
     if array.ndim > 1 or not np.isfinite(array).all() or np.abs(array).max(initial=0.0) > 1e150:
@@ -363,6 +323,26 @@ def _check_center(center, n_features):
     if array.ndim == 1 and array.shape != (n_features,):
         raise ValueError(f"center must be of shape ({n_features},), got {array.shape}")
     return 0.0, np.broadcast_to(array, (n_features,)).copy()
+
+
+def _releases_mean(center):
+    return isinstance(center, str) and center == "mean"
+
+
+def _components_of(covariance, n_components, mean, data_norm):
+    """Return the `ReleasedComponents` of a noisy covariance matrix."""
+    variances, components = _principal_axes(covariance)
+    total = variances.sum()
+    if total <= 0.0:
+        # Noise can leave no positive variance; the ratios are then 0.
+        total = 1.0
+    return ReleasedComponents(
+        components=components[:n_components],
+        variances=variances[:n_components],
+        variance_ratios=variances[:n_components] / total,
+        mean=mean,
+        data_norm=data_norm,
+    )
 
 
 def _principal_axes(covariance):

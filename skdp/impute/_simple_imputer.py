@@ -1,7 +1,7 @@
 """Imputation of missing values with private statistics."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Real
 from typing import Literal
 
@@ -20,10 +20,10 @@ from skdp._data._tables import indexable_table, read_table
 from skdp._fitting._findings import report_no_values, report_unfilled_means
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.mechanisms._plan import plan_cell_weights, plan_release
 from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
-from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, has_auto
@@ -225,20 +225,16 @@ class DPSimpleImputer(PlannedTransformer):
         category_lists(self.categories, shape)
         declared_bounds(self.bounds, shape)
 
-        def plan_location(low, high, guarantee):
-            """Return the plan of the medians or means within bounds."""
-            if self.strategy == "median":
-                return QuantilePlan(quantiles=[0.5], low=low, high=high, guarantee=guarantee)
-            noise = plan_cell_weights(shape.n_columns, guarantee, whole=False)
-            return MeansOfPresent(low=low, high=high, mechanism=noise)
-
         if self.strategy == "constant":
             mechanism = Declared(_statistics([self._fill] * shape.n_columns))
-        elif self.strategy == "most_frequent":
+            return TransformerPlan(mechanism=mechanism)
+        if self.strategy == "most_frequent":
             mechanism = plan_counts(self.categories, None, shape, guarantee)
-        else:
-            mechanism = plan_within_bounds(plan_location, self.bounds, shape, guarantee)
-        return TransformerPlan(mechanism=mechanism)
+            return TransformerPlan(mechanism=mechanism)
+        plan_statistics = plan_means_of_present
+        if self.strategy == "median":
+            plan_statistics = plan_medians_of_present
+        return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
     def _check_rows(self, rows, plan):
         if self.strategy == "most_frequent":
@@ -395,70 +391,56 @@ class DPSimpleImputer(PlannedTransformer):
         return ("allow_nan",)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MeansOfPresent(MechanismPlan):
-    """Plan of the means of the values that are not missing, within bounds.
+def plan_medians_of_present(shape, guarantee):
+    """Return the plan of the medians of the values that are not missing, within bounds.
+
+    The number of these values is private, so the plan does not use the number of rows.
+    """
+    return plan_quantiles(replace(shape, n_rows=None), guarantee, quantiles=[0.5])
+
+
+def plan_means_of_present(shape, guarantee):
+    """Return the plan of the means of the values that are not missing, within bounds.
+
+    A value is a weighted mean of the two bounds. The two weights, which add up to 1, are added to
+    two sums; a missing value adds nothing. So one release determines the sum of the values and
+    their number.
 
     Parameters
     ----------
-    low, high : ndarray of shape (n_columns,)
-        Bounds of the columns.
-    mechanism : mechanism
-        Noise of the sums.
+    shape : TableShape
+    guarantee : Guarantee
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the means, within the bounds. A mean is the midpoint of the bounds if the noisy number of
+        values is below the standard deviation of its noise.
     """
+    mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=False)
+    size = 2 * shape.n_columns
+    noise_std = mechanism.deviation(size)
 
-    low: np.ndarray
-    high: np.ndarray
-    mechanism: object
-
-    by_person = True
-    released_name = "sums of the values that are present"
-
-    @property
-    def size(self):
-        return 2 * len(self.low)
-
-    def run(self, X, source, persons=None):
-        """Release the mean of each column's values, clipped to the bounds.
-
-        A value is a weighted mean of the two bounds. The two weights, which add up to 1, are added
-        to two sums; a missing value adds nothing. So one release determines the sum of the values
-        and their number.
-
-        Parameters
-        ----------
-        X : array or ChunkedArray of shape (n_rows, n_columns)
-        source : RandomSource
-        persons : Persons, default=None
-            Persons of the rows, whose row weights are applied.
-
-        Returns
-        -------
-        ndarray of shape (n_columns,)
-            Means. A mean is the midpoint of the bounds if the noisy number of values is below the
-            standard deviation of its noise.
-        """
-        low = self.low
-        high = self.high
+    def run(X, source, low, high, persons=None):
         sums = np.zeros((2, X.shape[1]))
         args = (low, high, n_units(X, persons))
         sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))
-        low_weights, high_weights = self.mechanism.release(sums, random_state=source)
+        low_weights, high_weights = mechanism.release(sums, random_state=source)
         counts = low_weights + high_weights
         # The count is a sum of two noisy values.
-        count_std = math.sqrt(2.0) * self.mechanism.deviation(self.size)
+        count_std = math.sqrt(2.0) * noise_std
         report_no_values(counts, count_std, n_units(X, persons))
         is_significant = counts > count_std
-        positions = np.where(
-            is_significant, high_weights / np.where(is_significant, counts, 1.0), 0.5
-        )
-        positions = np.clip(positions, 0.0, 1.0)
+        divisors = np.where(is_significant, counts, 1.0)
+        positions = np.clip(np.where(is_significant, high_weights / divisors, 0.5), 0.0, 1.0)
         # The noise of a mean at one end is that of the sum of weights of the other end. The means
         # are scaled to [-1, 1], which has twice the length.
-        noise_std = 2.0 * self.mechanism.deviation(self.size)
-        noise_std = noise_std / np.where(is_significant, counts, 1.0)
-        report_unfilled_means(2.0 * positions - 1.0, noise_std, low, high)
+        report_unfilled_means(2.0 * positions - 1.0, 2.0 * noise_std / divisors, low, high)
         return low + positions * (high - low)
+
+    stage_name = "sums of the values that are present"
+    return plan_release(mechanism, run, stage_name=stage_name, size=size)
 
 
 def _check_fill_value(fill_value):

@@ -4,6 +4,7 @@ A plan has the privacy event, which is charged, and a `run`, which makes the rel
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -14,47 +15,102 @@ from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._laplace import GeometricMechanism, LaplaceMechanism
 from skdp.mechanisms._stages import UNNAMED, one_stage, sampler_of, stages_of
 from skdp.utils._validation import check_delta, check_epsilon
-from skdp.utils._values import FrozenValue, checked
+from skdp.utils._values import FrozenValue, checked, computed
 
 
-class Plan(Protocol):
-    """A private release that is not made yet, planned from parameters and the public shape.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan(FrozenValue):
+    """A private release that is not made yet: its cost, its stages, and the function that makes it.
 
-    An estimator's ``plan_fit(shape, guarantee)`` returns one. `PrivateFit.charge` charges it, and
-    ``run(table, source)`` makes the release, with noise from the source that the charge returned.
-    A mechanism is the smallest plan: its run is `release`.
+    An estimator's ``plan_fit(shape, guarantee)`` returns one, from parameters and the public shape.
+    `PrivateFit.run` charges its event, then calls `run` with noise from the source that the charge
+    returned. A plan is only equal to itself. Use `plan_release` to plan one release with the noise
+    of a mechanism.
 
-    Attributes
+    Parameters
     ----------
+    name : str
+        Name of the mechanism.
     event : Event
         Privacy event that the accountant charges.
     epsilon, delta : float
-        The guarantee to which it was calibrated.
-    name : str
-        Name of the mechanism.
+        The guarantee to which the plan was calibrated.
     scale, sensitivity : float
         The noise scale, and the sensitivity of the values to which the noise is added.
-
-    Notes
-    -----
-    A plan may also have
-
-    - `sparse_output`: True if a transformer's output is sparse;
-    - `stages`: the releases of which it consists. A plan without them is one release;
-    - `by_person`: True if its run accepts `persons`. Rows then have weights that sum to 1 for each
-      person, so that a person has the sensitivity of a row.
+    stages : tuple of Stage, default=None
+        The releases of which the plan consists. None means one release without a name.
+    run : callable, default=None
+        ``run(rows, source, persons=None)`` makes the release. None for a part of another plan,
+        whose `run` makes the releases of all parts.
+    by_person : bool, default=True
+        True if `run` accepts `persons`. Rows then have weights that sum to 1 for each person, so
+        that a person has the sensitivity of a row.
+    sparse_output : bool, default=False
+        True if a transformer's output is sparse.
+    mechanism : mechanism, default=None
+        The mechanism of the main release, for callers that compute its precision.
     """
 
-    event: object
+    name: str
+    event: Event
     epsilon: float
     delta: float
-    name: str
-    scale: float
-    sensitivity: float
+    scale: float | None
+    sensitivity: float | None
+    stages: tuple = computed()
+    run: Callable | None = None
+    by_person: bool = True
+    sparse_output: bool = False
+    mechanism: object = None
+
+    def __post_init__(self):
+        if self.stages is None:
+            vars(self)["stages"] = (one_stage(self),)
 
 
-class Mechanism(Plan, Protocol):
-    """The smallest plan: noise that is added to a vector. Its run is `release`.
+def plan_release(mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=None):
+    """Return the plan of a release with the noise of one mechanism.
+
+    Parameters
+    ----------
+    mechanism : mechanism
+    run : callable
+        ``run(rows, source, persons=None)`` makes the release.
+    guarantee : Guarantee, default=None
+        The epsilon and delta that are charged. None charges those of the mechanism, whose delta is
+        0 if it does not need one.
+    stage_name : str
+        Name of the released values.
+    size : int, default=None
+        Number of values that are released together; None if no noise is added to values.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ValueError
+        If epsilon is too small for `size` values.
+    """
+    if size is not None:
+        mechanism.check_size(size)
+    cost = mechanism if guarantee is None else guarantee
+    return Plan(
+        name=mechanism.name,
+        event=mechanism.event,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        scale=mechanism.scale,
+        sensitivity=mechanism.sensitivity,
+        stages=stages_of(mechanism, stage_name),
+        run=run,
+        mechanism=mechanism,
+    )
+
+
+class Mechanism(Protocol):
+    """Noise that is added to a vector; the smallest plan, whose run is `release`.
 
     Code that needs the precision of a release asks the mechanism. The noise distribution is not
     inferred from delta or from a type.
@@ -64,9 +120,16 @@ class Mechanism(Plan, Protocol):
     Mechanisms with independent noise in each value (Laplace, Gaussian, geometric) also have
     ``mean_error(size)``, the mean magnitude of the noise, and ``tail(probability, size, terms)``, a
     bound that the sum of the noise in `terms` values exceeds with at most that probability.
-    Mechanisms that choose a candidate, and randomized response, add no noise to a vector and have
-    only `release`.
+    Mechanisms that choose a candidate, and randomized response, add no noise to a vector. They have
+    the attributes, and `release`.
     """
+
+    event: Event
+    epsilon: float
+    delta: float
+    name: str
+    scale: float
+    sensitivity: float
 
     def check_size(self, size):
         """Raise `ValueError` if `size` values cannot be released together."""
@@ -161,6 +224,27 @@ class MechanismPlan(PlanValue):
 
     def check_size(self, size):
         self.mechanism.check_size(size)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StatisticPlan(MechanismPlan):
+    """Base class of plans whose (epsilon, delta) are taken from the guarantee.
+
+    The delta of a mechanism that does not use it is 0, but the statistic is charged the full
+    guarantee.
+    """
+
+    guarantee: Guarantee
+
+    by_person = True
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,6 +411,36 @@ def one_charge(parts, guarantee, main=None):
         return parts[0]
     index = next((i for i, part in enumerate(parts) if part is main), -1)
     return JointMechanism(parts, guarantee.epsilon, guarantee.delta, index)
+
+
+def join_plans(plans, guarantee):
+    """Return one plan, without a run, that charges several plans at once.
+
+    Parameters
+    ----------
+    plans : sequence of plans
+        The plans in the order in which they run. The scale and the sensitivity of the last one
+        describe the noise.
+    guarantee : Guarantee
+        The guarantee to which they were calibrated together.
+
+    Returns
+    -------
+    Plan
+        A person is its unit if the last plan supports persons.
+    """
+    *_, last = plans
+    return Plan(
+        name=", then ".join(plan.name for plan in plans),
+        event=Composed(tuple(plan.event for plan in plans)),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        scale=last.scale,
+        sensitivity=last.sensitivity,
+        stages=tuple(stage for plan in plans for stage in stages_of(plan)),
+        by_person=last.by_person,
+        mechanism=last.mechanism,
+    )
 
 
 def vector_noise(guarantee, sensitivity):

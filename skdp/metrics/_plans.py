@@ -9,8 +9,7 @@ import numpy as np
 from skdp._data._persons import weighted_bincount
 from skdp._data._sums import exact_sum
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._plan import counting_mechanism
-from skdp.stats._moments import StatisticPlan
+from skdp.mechanisms._plan import StatisticPlan, counting_mechanism
 
 # Relative bound on the rounding of a row's values, of its weight and of the sensitivity itself.
 ROUNDING = 1.0 + 2.0**-40

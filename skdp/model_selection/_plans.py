@@ -313,9 +313,7 @@ class SearchPlan(MechanismPlan):
         if self.denominators is None:
             return self
         released = self.denominators.run(y, source, persons)
-        task = replace(
-            self.task, score=self.task.score.with_denominators(released, self.denominators)
-        )
+        task = replace(self.task, score=self.task.score.with_denominators(released))
         relation = task.guarantee.relation
         choice = self.choice
         if self.mean_runs is not None:

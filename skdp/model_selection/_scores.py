@@ -19,11 +19,11 @@ from sklearn.utils import column_or_1d
 from skdp._data._labels import category_codes
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp._data._row_wise import row_sums
-from skdp._data._tables import target_array
-from skdp.mechanisms._plan import MechanismPlan
+from skdp._data._tables import TableShape, target_array
+from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.metrics._plans import CellsPlan, count_cells
-from skdp.stats._moments import MomentsPlan
+from skdp.metrics._plans import count_cells
+from skdp.stats._moments import noise_of_histogram, noise_of_moments, plan_moments
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked
 
@@ -31,6 +31,8 @@ from skdp.utils._values import FrozenValue, checked
 # derived in docs/theory/model_selection.md.
 ROUNDING = 2.0**-50
 
+# Name of released denominators in privacy statements.
+DENOMINATORS = "denominators of the score"
 NO_AVERAGE_PRECISION = (
     "scoring='average_precision' has no bounded sensitivity, even if the class counts are known: "
     "one row can change the precision at every threshold. Search with 'roc_auc', and release the "
@@ -310,22 +312,35 @@ class _ClassCounts:
         return self.class_counts is None
 
     def plan_denominators(self, n_units, guarantee, classes):
-        """Return the plan of the class counts, to be released once for a search."""
-        return DenominatorPlan(
-            inner=CellsPlan(sizes=(len(classes),), guarantee=guarantee),
-            guarantee=guarantee,
-            n_units=n_units,
-            classes=classes,
-        )
+        """Return the plan of the class counts, to be released once for a search.
 
-    def with_denominators(self, released, plan):
-        """Return the score with released class counts, which are public constants from here on."""
+        Parameters
+        ----------
+        n_units : int
+            Public number of privacy units.
+        guarantee : Guarantee
+        classes : ndarray of shape (n_classes,)
+
+        Returns
+        -------
+        Plan
+            Its run receives the labels, and returns the noisy count of each class.
+        """
+        mechanism = noise_of_histogram(guarantee, 1)
         # A class that is not visible above the noise counts as large as its noise.
-        least = max(plan.inner.mechanism.deviation(len(plan.classes)), 1e-6 * plan.n_units)
-        counts = np.maximum(released, least)
-        return replace(
-            self, class_counts=dict(zip(plan.classes.tolist(), counts.tolist(), strict=True))
-        )
+        min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
+
+        def run(y, source, persons=None):
+            codes = category_codes(y, classes)
+            counts = count_cells([codes], (len(classes),), row_weights_of(persons))
+            noisy = mechanism.release(counts, random_state=source).astype(np.float64)
+            return dict(zip(classes.tolist(), np.maximum(noisy, min_count).tolist(), strict=True))
+
+        return plan_release(mechanism, run, stage_name=DENOMINATORS)
+
+    def with_denominators(self, released):
+        """Return the score with released class counts, which are public constants from here on."""
+        return replace(self, class_counts=released)
 
     def _check_known(self):
         if self.needs_denominators:
@@ -581,12 +596,32 @@ class R2(MeanSquaredError):
         return self.target_variance is None
 
     def plan_denominators(self, n_units, guarantee, classes=None):
-        """Return the plan of the targets' variance, to be released once for a search."""
-        low, high = (np.array([bound]) for bound in self.target_bounds)
-        inner = MomentsPlan(n_rows=n_units, low=low, high=high, guarantee=guarantee, n_moments=2)
-        return DenominatorPlan(inner=inner, guarantee=guarantee, n_units=n_units, classes=None)
+        """Return the plan of the targets' variance, to be released once for a search.
 
-    def with_denominators(self, released, plan):
+        Parameters
+        ----------
+        n_units : int
+            Public number of privacy units.
+        guarantee : Guarantee
+        classes : None
+
+        Returns
+        -------
+        Plan
+            Its run receives the targets, and returns their noisy variance.
+        """
+        low, high = (np.array([bound]) for bound in self.target_bounds)
+        shape = TableShape(n_rows=n_units, n_columns=1)
+        moments = plan_moments(shape, guarantee, n_moments=2)
+
+        def run(y, source, persons=None):
+            targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
+            _, variances = moments.run(targets, source, low=low, high=high, persons=persons)
+            return float(variances[0])
+
+        return plan_release(noise_of_moments(shape, guarantee, 2), run, stage_name=DENOMINATORS)
+
+    def with_denominators(self, released):
         """Return the score with a released variance, which is a public constant from here on."""
         return replace(self, target_variance=released)
 
@@ -616,42 +651,6 @@ class R2(MeanSquaredError):
 
     def _score_of_mean(self, loss):
         return 1.0 - loss / self.target_variance
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DenominatorPlan(MechanismPlan):
-    """Plan of the denominators of a score: class counts, or the variance of the targets.
-
-    Parameters
-    ----------
-    inner : CellsPlan or MomentsPlan
-    guarantee : Guarantee
-    n_units : int
-    classes : ndarray or None
-    """
-
-    inner: object
-    guarantee: object
-    n_units: int
-    classes: object
-
-    released_name = "denominators of the score"
-    by_person = True
-
-    @property
-    def mechanism(self):
-        """The mechanism that is charged."""
-        return self.inner.mechanism
-
-    def run(self, y, source, persons=None):
-        """Return noisy class counts, or the noisy variance."""
-        if self.classes is None:
-            targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
-            _, variances = self.inner.run(targets, source, persons)
-            return float(variances[0])
-        codes = category_codes(y, self.classes)
-        counts = count_cells([codes], self.inner.sizes, row_weights_of(persons))
-        return self.mechanism.release(counts, random_state=source).astype(np.float64)
 
 
 CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -20,8 +21,15 @@ from skdp.base import (
 )
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
-from skdp.preprocessing._planned import plan_columns
-from skdp.stats._moments import MomentsPlan, unit_sums
+from skdp.mechanisms._plan import plan_release
+from skdp.stats._moments import (
+    SUMS,
+    moments_of_sums,
+    noise_of_sums,
+    report_unfilled_moments,
+    unit_sums,
+)
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Classes
 from skdp.utils._validation import as_doubles
 from skdp.utils._values import FrozenValue
@@ -43,54 +51,60 @@ class ClassMoments(FrozenValue):
     variance: np.ndarray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassMomentsPlan(MomentsPlan):
-    """Plan of the number of rows of each class, and the means and variances of its columns.
+def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
+    """Return the plan of the number of rows of each class, and the moments of its columns.
 
     With u a value scaled to [-1, 1], a row adds u and u^2 - 1/2 of each column to the sums of its
     class, and 1 to its count. The derivation is in ``docs/theory/naive_bayes.md``.
 
     Parameters
     ----------
+    shape : TableShape
+    guarantee : Guarantee
     n_classes : int
-    prior : ndarray of shape (n_classes,) or None
+    prior : ndarray of shape (n_classes,), default=None
         Declared class probabilities.
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the `ClassMoments`.
     """
+    d = shape.n_columns
+    size = n_classes * (2 * d + 1)
+    l1, l2 = class_moments_sensitivity(guarantee.neighbors.sensitivity_factor, d)
+    mechanism = noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
+    noise_std = mechanism.deviation(size)
 
-    n_classes: int
-    prior: np.ndarray | None
-
-    @property
-    def size(self):
-        return self.n_classes * (2 * len(self.low) + 1)
-
-    @property
-    def exact_sensitivities(self):
-        """The (L1, L2) sensitivities of sums without rounding errors."""
-        d = len(self.low)
-        rows = self.guarantee.neighbors.sensitivity_factor
-        # The maximum of two cases: the replacing row belongs to another class, or to the same
-        # class.
-        squares = max(rows * (1.25 * d + 1.0), (rows - 1) * 4.0 * d)
-        return rows * (1.5 * d + 1.0), math.sqrt(squares)
-
-    def run(self, rows, source, persons=None):
-        """Return the `ClassMoments`."""
-        d = len(self.low)
+    def run(rows, source, low, high, persons=None):
         row_args = (rows.y, row_weights_of(persons))
-        sums = np.zeros((self.n_classes, 2 * d + 1))
-        unit_sums(rows.X, _add_class_moments, sums, self.low, self.high, row_args)
-        noisy = self.mechanism.release(sums, random_state=source)
-        counts = np.maximum(noisy[:, -1:], self.mechanism.deviation(self.size))
-        means, variances = self.means_and_variances((noisy[:, :d], noisy[:, d:-1]), counts)
+        sums = np.zeros((n_classes, 2 * d + 1))
+        unit_sums(rows.X, _add_class_moments, sums, low, high, row_args)
+        noisy = mechanism.release(sums, random_state=source)
+        counts = np.maximum(noisy[:, -1:], noise_std)
+        moments = (noisy[:, :d], noisy[:, d:-1])
+        means, variances = moments_of_sums(moments, counts, noise_std, low, high)
         # Bounds that no value fills are those of the column, so all rows are taken together.
         totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
-        deviation = math.sqrt(self.n_classes) * self.mechanism.deviation(self.size)
-        self.report_unfilled(totals, self.n_rows, deviation)
-        prior = self.prior
+        std_of_totals = math.sqrt(n_classes) * noise_std
+        report_unfilled_moments(totals, shape.n_rows, std_of_totals, low, high)
+        class_prior = prior
         if prior is None:
-            prior = counts[:, 0] / counts.sum()
-        return ClassMoments(counts[:, 0], prior, means, variances)
+            class_prior = counts[:, 0] / counts.sum()
+        return ClassMoments(counts[:, 0], class_prior, means, variances)
+
+    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+
+
+def class_moments_sensitivity(n_changed, n_columns):
+    """Return the (L1, L2) sensitivities of all sums and counts, without rounding errors.
+
+    `n_changed` is 1 if a row is added or removed, and 2 if a row is replaced.
+    """
+    # The maximum of two cases: the replacing row belongs to another class, or to the same class.
+    squares = max(n_changed * (1.25 * n_columns + 1.0), (n_changed - 1) * 4.0 * n_columns)
+    return n_changed * (1.5 * n_columns + 1.0), math.sqrt(squares)
 
 
 def _add_class_moments(sums, u, row_args):
@@ -289,9 +303,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         prior = None
         if self.priors is not None:
             prior = _checked_priors(self.priors, n_classes)
-        return plan_columns(
-            self, ClassMomentsPlan, shape, guarantee, n_classes=n_classes, prior=prior
-        )
+        plan_moments = partial(plan_class_moments, n_classes=n_classes, prior=prior)
+        return plan_within_bounds(plan_moments, self.bounds, shape, guarantee)
 
     @row_wise_answer
     def decision_function(self, X):

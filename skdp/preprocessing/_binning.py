@@ -13,10 +13,11 @@ from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_
 from skdp._data._labels import UNDECLARED
 from skdp._data._sums import split_guarantee
 from skdp.accounting import Guarantee
+from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.preprocessing._categories import position_of
 from skdp.stats._bounds import BoundsPlan, plan_search
-from skdp.stats._quantiles import QuantilePlan
+from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._ranks import CELLS
 from skdp.utils._validation import check_bounds, check_integer, is_auto
 from skdp.utils._values import FrozenValue
@@ -124,8 +125,8 @@ class EdgesPlan(FrozenValue):
         such columns.
     search : BoundsPlan or None
         Plan that finds the bounds that are not declared.
-    quantiles : QuantilePlan or None
-        Plan that finds the edges of "quantile" columns. `run` replaces its bounds.
+    quantiles : Plan or None
+        Plan that finds the edges of "quantile" columns.
     remaining : Guarantee or None
         Remaining guarantee for a release on the bins, if there is one.
     """
@@ -134,7 +135,7 @@ class EdgesPlan(FrozenValue):
     n_bins: int
     bounds: tuple
     search: BoundsPlan
-    quantiles: QuantilePlan
+    quantiles: Plan
     remaining: Guarantee
 
     @classmethod
@@ -185,13 +186,8 @@ class EdgesPlan(FrozenValue):
                 quantiles_guarantee, remaining = split_guarantee(remaining, quantiles_fraction)
             else:
                 quantiles_guarantee, remaining = remaining, None
-            plan = partial(
-                QuantilePlan,
-                low=np.zeros(len(quantile_columns)),
-                high=np.ones(len(quantile_columns)),
-                guarantee=quantiles_guarantee,
-                n_rows=shape.n_rows,
-            )
+            quantiles_shape = replace(shape, n_columns=len(quantile_columns))
+            plan = partial(plan_quantiles, quantiles_shape, quantiles_guarantee)
             quantiles = plan(quantiles=np.arange(1, n_bins) / n_bins)
             if auto:
                 affordable = shape.n_rows / (ROWS_PER_SCALE * quantiles.scale)
@@ -224,9 +220,13 @@ class EdgesPlan(FrozenValue):
         for j in columns_of(bins, ("uniform",)):
             bins[j] = replace(bins[j], limits=uniform_edges(low[j], high[j], self.n_bins))
         if len(quantile_columns):
-            plan = replace(self.quantiles, low=low[quantile_columns], high=high[quantile_columns])
-            released = plan.run(
-                table.numbers(quantile_columns), source, persons=persons, columns=quantile_columns
+            released = self.quantiles.run(
+                table.numbers(quantile_columns),
+                source,
+                low=low[quantile_columns],
+                high=high[quantile_columns],
+                persons=persons,
+                columns=quantile_columns,
             )
             for j, column in zip(quantile_columns, released.T, strict=True):
                 bins[j] = replace(bins[j], limits=quantile_edges(column, low[j], high[j]))
@@ -243,7 +243,7 @@ def quantile_edges(quantiles, low, high):
     Parameters
     ----------
     quantiles : ndarray of shape (n_quantiles,)
-        Quantiles on the grid of `QuantilePlan`.
+        Quantiles on the grid of `QuantileTree`.
     low, high : float
     """
     values, repeats = np.unique(quantiles, return_counts=True)

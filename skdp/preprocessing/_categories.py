@@ -33,9 +33,8 @@ from skdp._fitting._findings import (
 )
 from skdp.accounting import ApproximateDP
 from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import MechanismPlan, PlanValue, plan_cell_weights
+from skdp.mechanisms._plan import MechanismPlan, PlanValue, StatisticPlan, plan_cell_weights
 from skdp.mechanisms._randomized_response import categories_array, labels_array
-from skdp.stats._moments import StatisticPlan
 from skdp.utils._validation import is_auto
 from skdp.utils._warnings import warn_user
 

@@ -19,7 +19,13 @@ from skdp._fitting._findings import (
     report_finding,
     report_resolved_bins,
 )
-from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
+from skdp.base import (
+    guarantee_of,
+    plans_for_groups,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, one_charge
 from skdp.preprocessing import _binning
@@ -420,7 +426,7 @@ class DPHistogramTransformer(PlannedTransformer):
         2.8
         """
         n_features = check_integer(n_features, "n_features", low=1)
-        plan = self._plan_of_size(1, n_features)
+        plan = self.plan_fit(self._shape_of_size(1, n_features), guarantee_of(self))
         if plan.counts is None:
             raise ValueError("with edges_fraction=1 no counts are released")
         return plan.counts.deviation(_max_n_counts(plan.edges))

@@ -2,18 +2,19 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
+from skdp._data._columns import declared_bounds
 from skdp._data._persons import MAX_PERSONS, row_weights_of
 from skdp._data._sums import sum_grid
 from skdp._data._tables import read_samples
 from skdp._fitting._findings import report_unfilled_means
-from skdp.accounting import Guarantee
 from skdp.base import (
+    guarantee_of,
     plans_for_groups,
     private_answer,
     private_fit,
@@ -21,9 +22,10 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import MechanismPlan, bounded_noise
-from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
-from skdp.stats._moments import unit_sums
+from skdp.mechanisms._plan import bounded_noise, plan_release
+from skdp.preprocessing._planned import BoundedColumnsTransformer
+from skdp.stats._moments import SUMS, unit_sums
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
@@ -40,75 +42,74 @@ COARSE_STEP = 0.5 / MAX_PERSONS
 NUMBER = UnitText(lambda unit: f"the number of {unit}s")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MeanPlan(MechanismPlan):
-    """The sums of features scaled to [-1, 1], and with a noisy count the number of rows.
+def plan_means(shape, guarantee, *, noise, noisy_count=False):
+    """Return the plan of the means of features within bounds.
 
     Parameters
     ----------
-    n_rows : int
-        Public number of rows; not used with `noisy_count`.
-    low, high : ndarray of shape (n_columns,)
+    shape : TableShape
+        The number of rows is not used with `noisy_count`.
     guarantee : Guarantee
     noise : {"auto", "laplace", "gaussian"}
-        "auto" selects the noise with the smaller standard deviation.
     noisy_count : bool, default=False
+        True if the sums are divided by a noisy number of rows, which is released with them.
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the noisy means, within the bounds.
     """
+    size = shape.n_columns + noisy_count
+    mechanism = noise_of_means(guarantee, size, noise)
+    noise_std = mechanism.deviation(size)
+    n_rows = None if noisy_count else shape.n_rows
 
-    n_rows: int
-    low: np.ndarray
-    high: np.ndarray
-    guarantee: Guarantee
-    noise: str
-    noisy_count: bool = False
-
-    by_person = True
-    released_name = "sums of columns"
-
-    # Number of values that are released together.
-    @property
-    def size(self):
-        return len(self.low) + self.noisy_count
-
-    @cached_property
-    def mechanism(self):
-        # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row contributes
-        # nothing. The square root is rounded; the next larger double is an upper bound.
-        sensitivity = float(self.guarantee.neighbors.sensitivity_factor)
-        l1 = sensitivity * self.size
-        l2 = math.nextafter(sensitivity * math.sqrt(self.size), math.inf)
-        pure = replace(self.guarantee, delta=0.0)
-        met = {"laplace": [pure], "gaussian": [self.guarantee], "auto": [pure, self.guarantee]}
-        choices = [bounded_noise(guarantee, l1, l2) for guarantee in met[self.noise]]
-        return min(choices, key=lambda mechanism: mechanism.deviation(self.size))
-
-    def run(self, X, source, persons=None):
-        """Return the noisy means, within the bounds."""
-        means = np.clip(self.scaled_means(X, source, persons), -1.0, 1.0)
-        half = (self.high - self.low) / 2
+    def run(X, source, low, high, persons=None):
+        means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
+        half = (high - low) / 2
         # A warning may not depend on a number of rows that is private.
-        if not self.noisy_count:
-            noise_std = self.mechanism.deviation(self.size) / self.n_rows
-            report_unfilled_means(means, noise_std, self.low, self.high)
-        return np.clip(self.low + half + half * means, self.low, self.high)
+        if not noisy_count:
+            report_unfilled_means(means, noise_std / n_rows, low, high)
+        return np.clip(low + half + half * means, low, high)
 
-    def scaled_means(self, X, source, persons=None):
-        """Return the noisy means of the scaled features, before they are clipped."""
-        row_weights = row_weights_of(persons)
-        if self.noisy_count and persons is not None:
-            grid = self.mechanism.grid_for(self.size)
-            exact = sums_by_noise(X, self.low, self.high, row_weights, grid)
-        else:
-            exact = rounded_sums(X, self.low, self.high, persons)
-        if self.noisy_count:
-            count = len(X)
-            if row_weights is not None:
-                count = row_weights.sum()
-            exact = np.append(exact, float(count))
-        released = self.mechanism.release(exact, random_state=source)
-        if not self.noisy_count:
-            return released / self.n_rows
-        return released[:-1] / max(released[-1], 1.0)
+    return plan_release(mechanism, run, stage_name=SUMS, size=size)
+
+
+def noise_of_means(guarantee, size, noise):
+    """Return the mechanism for `size` sums of scaled values, one of which may be the count.
+
+    `noise` is "laplace" or "gaussian"; "auto" selects the one with the smaller standard deviation.
+    """
+    # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row contributes nothing.
+    # The square root is rounded; the next larger double is an upper bound.
+    sensitivity = float(guarantee.neighbors.sensitivity_factor)
+    l1 = sensitivity * size
+    l2 = math.nextafter(sensitivity * math.sqrt(size), math.inf)
+    pure = replace(guarantee, delta=0.0)
+    met = {"laplace": [pure], "gaussian": [guarantee], "auto": [pure, guarantee]}
+    choices = [bounded_noise(choice, l1, l2) for choice in met[noise]]
+    return min(choices, key=lambda mechanism: mechanism.deviation(size))
+
+
+def scaled_means(mechanism, X, source, low, high, n_rows=None, persons=None):
+    """Return the noisy means of the features scaled to [-1, 1], before they are clipped.
+
+    If the number of rows, or of persons, is None, it is released with noise.
+    """
+    row_weights = row_weights_of(persons)
+    if n_rows is not None:
+        exact = rounded_sums(X, low, high, persons)
+        return mechanism.release(exact, random_state=source) / n_rows
+    if persons is None:
+        count = len(X)
+        exact = rounded_sums(X, low, high)
+    else:
+        count = row_weights.sum()
+        grid = mechanism.grid_for(len(low) + 1)
+        exact = sums_by_noise(X, low, high, row_weights, grid)
+    released = mechanism.release(np.append(exact, float(count)), random_state=source)
+    return released[:-1] / max(released[-1], 1.0)
 
 
 class DPMeanTransformer(BoundedColumnsTransformer):
@@ -295,9 +296,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             )
         if noisy and has_auto(self.bounds):
             raise ValueError("bounds='auto' reads the number of rows: count='noisy' needs bounds")
-        return plan_columns(
-            self, MeanPlan, shape, guarantee, noise=self.mechanism, noisy_count=noisy
-        )
+        plan_statistics = partial(plan_means, noise=self.mechanism, noisy_count=noisy)
+        return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
     def expected_error(self, n_samples, n_features=None):
         """Return the expected error of the means of the clipped values.
@@ -341,8 +341,11 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_features = check_integer(n_features, "n_features", low=1)
         if has_auto(self.bounds):
             raise ValueError("the expected error needs declared bounds")
-        plan = self._plan_of_size(n_samples, n_features).main
-        return (plan.high - plan.low) / 2 * plan.mechanism.deviation(plan.size) / n_samples
+        shape = self._shape_of_size(n_samples, n_features)
+        low, high = declared_bounds(self.bounds, shape)
+        mechanism = self.plan_fit(shape, guarantee_of(self)).mechanism
+        noise_std = mechanism.deviation(n_features + (self.count == "noisy"))
+        return (high - low) / 2 * noise_std / n_samples
 
     @row_wise_answer
     def transform(self, X):

@@ -1,7 +1,6 @@
 """Base classes of transformers that release statistics of columns, and their plans."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -10,11 +9,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, 
 from skdp._data._clipping import finite_doubles
 from skdp._data._output import frame_library
 from skdp._data._tables import read_samples, read_table
-from skdp.base import TableEstimator, TableShape, guarantee_of, private_answer, row_wise_answer
+from skdp.base import TableEstimator, TableShape, private_answer, row_wise_answer
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
-from skdp.stats._release import plan_within_bounds
 from skdp.utils._validation import check_boolean
 
 
@@ -147,18 +145,14 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         """Return the `examples` of a `TableForm` for the columns of the output."""
         return {}
 
-    def _plan_of_size(self, n_rows, n_columns):
-        """Return the plan of a fit to a table of which only the size is known."""
+    def _shape_of_size(self, n_rows, n_columns):
+        """Return the shape of a table of which only the size is known."""
         names = names_in(self.get_params(deep=False), n_columns)
-        shape = TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
-        return self.plan_fit(shape, guarantee_of(self))
+        return TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
 
 
 class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
-    """Base of transformers that release statistics of numeric columns within bounds.
-
-    The plan is a `WithinBounds`.
-    """
+    """Base of transformers that release statistics of numeric columns within bounds."""
 
     _rescales = True
 
@@ -264,24 +258,3 @@ class TransformerPlan(MechanismPlan):
     def run(self, X, source, persons=None):
         """Return the result of the mechanism."""
         return self.mechanism.run(X, source, persons=persons)
-
-
-def plan_columns(estimator, kind, shape, guarantee, **fields):
-    """Return the plan of a statistic within an estimator's `bounds`, declared or found.
-
-    Parameters
-    ----------
-    estimator : estimator
-    kind : type
-        Class of the statistic's plan, with the fields `n_rows`, `low`, `high` and `guarantee`.
-    shape : TableShape
-    guarantee : Guarantee
-    **fields
-        Further fields of the plan.
-
-    Returns
-    -------
-    WithinBounds
-    """
-    plan = partial(kind, n_rows=shape.n_rows, **fields)
-    return plan_within_bounds(plan, estimator.bounds, shape, guarantee)

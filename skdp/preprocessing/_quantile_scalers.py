@@ -1,6 +1,6 @@
 """Scaling by private quantiles: extremes, interquartile range, or magnitudes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -17,12 +17,9 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.preprocessing._planned import (
-    BoundedColumnsTransformer,
-    CenteringTransformer,
-    plan_columns,
-)
-from skdp.stats._quantiles import QuantilePlan
+from skdp.preprocessing._planned import BoundedColumnsTransformer, CenteringTransformer
+from skdp.stats._quantiles import plan_quantiles
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
@@ -176,7 +173,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             data_min, _, data_max = within.released
             first, last = map(float, self.feature_range)
             scale = (last - first) / flat_ranges(data_max - data_min, low, high)
-            below, _, above = (100.0 * plan.main.quantiles).tolist()
+            below, _, above = (100.0 * plan.mechanism.quantiles).tolist()
             fit.publish(
                 plan,
                 bounds_=within.bounds,
@@ -221,11 +218,12 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         def planned(below, above):
             # The median is free: two levels of the recursion release three quantiles.
             quantiles = below, 0.5, above
-            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
+            plan_statistics = partial(plan_quantiles, quantiles=quantiles)
+            return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
         if not is_auto(self.quantile_range):
             return planned(*check_quantile_range(self.quantile_range))
-        tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL))
+        tail = tail_of_noise(planned(LARGEST_TAIL, 1.0 - LARGEST_TAIL), shape)
         return planned(tail, 1.0 - tail)
 
     @row_wise_answer
@@ -446,27 +444,38 @@ class DPRobustScaler(CenteringTransformer):
         if with_scaling:
             # Three quantiles need as many levels of the recursion as the two ends alone.
             quantiles = (ends[0], 0.5, ends[1])
-        return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=quantiles)
+        plan_statistics = partial(plan_quantiles, quantiles=quantiles)
+        return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScaledByMagnitude(QuantilePlan):
-    """One quantile of the magnitudes of each column's clipped values.
+def plan_magnitudes(shape, guarantee, *, level):
+    """Return the plan of one quantile of the magnitudes of each column's clipped values.
 
     A magnitude depends on its row alone, so the sensitivities are the same as for quantiles of
     values.
-    """
 
-    def run(self, X, source, persons=None):
-        """Release the quantile."""
-        low, high = self.low, self.high
+    Parameters
+    ----------
+    shape : TableShape
+    guarantee : Guarantee
+    level : float
+        Probability of the quantile.
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,).
+    """
+    plan = plan_quantiles(shape, guarantee, quantiles=(level,))
+
+    def run(X, source, low, high, persons=None):
         # The magnitudes of numbers within the bounds are between these limits.
         min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
-        largest = np.maximum(-low, high)
+        max_magnitude = np.maximum(-low, high)
         magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
-        return QuantilePlan.run(
-            replace(self, low=min_magnitude, high=largest), magnitudes, source, persons
-        )
+        return plan.run(magnitudes, source, min_magnitude, max_magnitude, persons)
+
+    return replace(plan, run=run)
 
 
 def _magnitudes(block, low, high):
@@ -607,7 +616,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
                 bounds_=within.bounds,
                 max_abs_=max_abs,
                 scale_=flat_ranges(max_abs, 0.0, np.maximum(-low, high)),
-                quantile_=100.0 * float(plan.main.quantiles[0]),
+                quantile_=100.0 * float(plan.mechanism.quantiles[0]),
             )
         return self
 
@@ -639,14 +648,15 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         check_boolean(self.clip, "clip")
 
         def plan_quantile(level):
-            return plan_columns(self, ScaledByMagnitude, shape, guarantee, quantiles=(level,))
+            plan_statistics = partial(plan_magnitudes, level=level)
+            return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
         if not is_auto(self.quantile):
             percent = check_within(self.quantile, "quantile", 0.0, 100.0, "(]")
             return plan_quantile(percent / 100.0)
         # The noise of a quantile hardly depends on its level.
         preliminary = plan_quantile(1.0 - LARGEST_TAIL)
-        return plan_quantile(1.0 - tail_of_noise(preliminary))
+        return plan_quantile(1.0 - tail_of_noise(preliminary, shape))
 
     @row_wise_answer
     def transform(self, X):
@@ -682,9 +692,9 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         return read_samples(self, X) * self.scale_
 
 
-def tail_of_noise(plan):
+def tail_of_noise(plan, shape):
     """Return the fraction of rows to leave out at an end, from a plan with the maximum fraction."""
-    return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.main.scale / plan.main.n_rows)
+    return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.scale / shape.n_rows)
 
 
 def flat_ranges(ranges, low, high):

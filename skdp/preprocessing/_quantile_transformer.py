@@ -1,5 +1,6 @@
 """A private estimate of each feature's distribution function, as a transformer."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,8 +15,9 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.preprocessing._planned import BoundedColumnsTransformer, plan_columns
-from skdp.stats._quantiles import QuantilePlan
+from skdp.preprocessing._planned import BoundedColumnsTransformer
+from skdp.stats._quantiles import plan_quantiles
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, check_integer, is_auto
 
@@ -198,14 +200,15 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
 
         def planned(n_quantiles):
             probabilities = np.linspace(0, 1, n_quantiles)[1:-1]
-            return plan_columns(self, QuantilePlan, shape, guarantee, quantiles=probabilities)
+            plan_statistics = partial(plan_quantiles, quantiles=probabilities)
+            return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
         if not is_auto(self.n_quantiles):
             return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
         plan = planned(3)
         for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
             finer = planned(intervals + 1)
-            if shape.n_rows < SCALES_APART * finer.main.scale * intervals:
+            if shape.n_rows < SCALES_APART * finer.scale * intervals:
                 break
             plan = finer
         return plan

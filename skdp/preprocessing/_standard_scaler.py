@@ -1,13 +1,15 @@
 """Standardization with differential privacy."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
-from skdp.preprocessing._planned import CenteringTransformer, plan_columns
-from skdp.stats._moments import MomentsPlan
+from skdp.preprocessing._planned import CenteringTransformer
+from skdp.stats._moments import plan_moments
+from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 
 
@@ -186,5 +188,5 @@ class DPStandardScaler(CenteringTransformer):
             If a parameter is invalid, as in `fit`.
         """
         _, with_std = self._switches("with_mean", "with_std")
-        n_moments = 2 if with_std else 1
-        return plan_columns(self, MomentsPlan, shape, guarantee, n_moments=n_moments)
+        plan_statistics = partial(plan_moments, n_moments=2 if with_std else 1)
+        return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)

@@ -18,10 +18,9 @@ from skdp._fitting._findings import (
 )
 from skdp.accounting import Composed
 from skdp.mechanisms import GaussianMechanism
-from skdp.mechanisms._plan import PlanValue, counting_mechanism
+from skdp.mechanisms._plan import PlanValue, StatisticPlan, counting_mechanism
 from skdp.mechanisms._stages import Stage
 from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
-from skdp.stats._moments import StatisticPlan
 from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
@@ -412,6 +411,11 @@ class NormPlan(_SpacedHistogram):
         return float(spaced_edges(self._split_bits)[is_covered.argmax()])
 
 
+def plan_bounds(shape, guarantee):
+    """Return the plan of a search for the bounds of all columns of a table."""
+    return BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee)
+
+
 def plan_search(shape, guarantee, *, alone=False):
     """Return the plan of a search for bounds, and the remaining guarantee.
 
@@ -422,7 +426,7 @@ def plan_search(shape, guarantee, *, alone=False):
     search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, fraction)
     search_delta, remaining_delta = split_epsilon(guarantee.delta, fraction)
     pure_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
-    search = BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=pure_guarantee)
+    search = plan_bounds(shape, pure_guarantee)
     remaining = None if alone else replace(guarantee, epsilon=remaining_epsilon)
     # Mechanisms refuse a smaller delta.
     if search_delta >= 1e-100 and (alone or remaining_delta >= 1e-100):

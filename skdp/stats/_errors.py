@@ -7,9 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._data._tables import TableShape
 from skdp.accounting import Guarantee, Neighbors
-from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
-from skdp.stats._quantiles import QuantilePlan
+from skdp.mechanisms._plan import counting_mechanism
+from skdp.stats._moments import noise_of_histogram, noise_of_moments, unit_of_sums
+from skdp.stats._quantiles import QuantileTree
 from skdp.utils._types import Relation
 from skdp.utils._validation import broadcast_bounds, check_choice, check_integer
 
@@ -74,45 +76,37 @@ def expected_error(
     n_columns = check_integer(n_columns, "n_columns", 1)
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=Neighbors(relation=relation))
     low, high = broadcast_bounds(bounds, n_columns)
+    shape = TableShape(n_rows=n_rows, n_columns=n_columns)
     if statistic == "count":
-        return _mean_error(CountPlan(n_columns=n_columns, guarantee=guarantee))
+        return counting_mechanism(n_columns, guarantee).mean_error(n_columns)
     if statistic in ("histogram", "histogram2d"):
-        is_joint = statistic == "histogram2d"
         # The error of one count does not depend on the number of bins.
-        bins = (1,) * (2 if is_joint else n_columns)
-        ones = np.ones(len(bins))
-        plan = HistogramPlan(low=ones, high=ones, guarantee=guarantee, bins=bins, joint=is_joint)
-        return _mean_error(plan)
+        n_histograms = 1 if statistic == "histogram2d" else n_columns
+        return noise_of_histogram(guarantee, n_histograms).mean_error(n_histograms)
     if statistic in ("median", "quantile"):
         quantile = 0.5 if statistic == "median" else q
-        quantiles = QuantilePlan(
-            n_rows=n_rows, low=low, high=high, guarantee=guarantee, quantiles=[quantile]
+        tree = QuantileTree(
+            quantiles=[quantile], n_columns=n_columns, n_rows=n_rows, guarantee=guarantee
         )
-        return _rank_error(quantiles, n_rows)
+        return _rank_error(tree, n_rows)
     if statistic == "sum":
-        sums = SumPlan(n_rows=n_rows, low=low, high=high, guarantee=guarantee)
-        error = _mean_error(sums) * sums.units
+        unit = unit_of_sums(low, high, relation)
+        error = noise_of_moments(shape, guarantee).mean_error(n_columns) * unit
     else:
         n_moments = 2 if statistic == "var" else 1
-        moments = MomentsPlan(
-            n_rows=n_rows, low=low, high=high, guarantee=guarantee, n_moments=n_moments
-        )
-        error = _mean_error(moments) / n_rows * ((high - low) / 2) ** n_moments
+        noise = noise_of_moments(shape, guarantee, n_moments)
+        half_range = (high - low) / 2
+        error = noise.mean_error(n_moments * n_columns) / n_rows * half_range**n_moments
     return float(error[0]) if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0 else error
 
 
-def _mean_error(plan):
-    """Return the mean magnitude of the noise in each value of a plan."""
-    return plan.mechanism.mean_error(plan.size)
-
-
-def _rank_error(plan, n_rows):
+def _rank_error(tree, n_rows):
     """Return the expected distance of the chosen from the exact rank, divided by `n_rows`."""
-    rank = plan.shares[0] * n_rows
+    rank = tree.shares[0] * n_rows
     # Farther ranks have a probability below exp(-100).
-    max_distance = 100.0 * plan.scale + 1.0
+    max_distance = 100.0 * tree.scale + 1.0
     first = max(0, math.floor(rank - max_distance))
     last = min(n_rows, math.ceil(rank + max_distance))
     distances = np.abs(np.linspace(first, last, min(last - first, 10**6) + 1) - rank)
-    weights = np.exp(-(distances - distances.min()) / plan.scale)
+    weights = np.exp(-(distances - distances.min()) / tree.scale)
     return float(weights @ distances / weights.sum() / n_rows)

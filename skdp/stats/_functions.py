@@ -9,12 +9,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdp._data._columns import declared_bounds
 from skdp._data._dask import in_one_run
+from skdp._data._histogram import check_edges
 from skdp.ledger import PrivacyAccountant
-from skdp.stats._bounds import BoundsPlan
-from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan, check_bins
-from skdp.stats._quantiles import QuantilePlan
-from skdp.stats._release import check_rows, release, shaped
+from skdp.stats._bounds import plan_bounds
+from skdp.stats._moments import (
+    bin_edges,
+    check_bins,
+    plan_histogram,
+    plan_moments,
+    plan_nonzero_counts,
+    plan_sums,
+)
+from skdp.stats._quantiles import plan_quantiles
+from skdp.stats._release import check_rows, plan_within_bounds, release, shaped
 from skdp.utils._validation import is_auto
 
 
@@ -23,12 +32,13 @@ def _release_columns(
 ):
     """Release a statistic of columns within bounds and return element `index` of the result."""
     X, is_vector = check_rows(a, axis, nan_policy)
-    return shaped(release(name, X, plan, bounds, **params)[index], is_vector)
+    within = release(name, X, partial(plan_within_bounds, plan, bounds), **params)
+    return shaped(within.released[index], is_vector)
 
 
 def _release_moments(name, a, n_moments, *, nan_policy="raise", **params):
     """Release the first moments of columns and return the highest of them."""
-    plan = partial(MomentsPlan, n_moments=n_moments, counted=nan_policy == "omit")
+    plan = partial(plan_moments, n_moments=n_moments, counted=nan_policy == "omit")
     return _release_columns(name, a, plan, n_moments - 1, nan_policy, **params)
 
 
@@ -262,7 +272,7 @@ def dp_sum(
     return _release_columns(
         "dp_sum",
         a,
-        SumPlan,
+        plan_sums,
         ...,
         epsilon=epsilon,
         delta=delta,
@@ -337,7 +347,7 @@ def dp_count(
         release(
             "dp_count",
             X,
-            CountPlan,
+            plan_nonzero_counts,
             epsilon=epsilon,
             delta=delta,
             groups=groups,
@@ -612,7 +622,25 @@ def _release_histogram(name, X, bins, range, *, joint=True, **params):
             raise ValueError(
                 f"range must be one pair (low, high) per column, got {range!r}"
             ) from None
-    return release(name, X, partial(HistogramPlan, bins=bins, joint=joint), range, **params)
+
+    def make_plan(shape, guarantee):
+        _check_resolved_bins(bins, *declared_bounds(range, shape))
+        plan_counts = partial(plan_histogram, bins=bins, joint=joint)
+        return plan_within_bounds(plan_counts, range, shape, guarantee)
+
+    return release(name, X, make_plan, **params).released
+
+
+def _check_resolved_bins(bins, low, high):
+    """Raise `ValueError` if doubles do not resolve the edges of the bins.
+
+    An undeclared range is NaN. The check is then for a range of [-1, 1], before the charge; the
+    bins of a found range that is narrower may be empty.
+    """
+    low = np.nan_to_num(low, nan=-1.0)
+    high = np.nan_to_num(high, nan=1.0)
+    for edges in bin_edges(low, high, bins):
+        check_edges(edges, "range: it is too narrow for that many bins")
 
 
 @in_one_run
@@ -689,7 +717,7 @@ def dp_quantile(
     >>> bool(np.abs(quartiles - [25, 50, 75]).max() < 5)
     True
     """
-    plan = partial(QuantilePlan, quantiles=q)
+    plan = partial(plan_quantiles, quantiles=q)
     index = ... if np.ndim(q) else 0
     return _release_columns(
         "dp_quantile",
@@ -765,7 +793,7 @@ def dp_median(
     >>> bool(abs(dp_median(ages, epsilon=1.0, bounds=(0, 100)) - 50) < 5)
     True
     """
-    plan = partial(QuantilePlan, quantiles=0.5)
+    plan = partial(plan_quantiles, quantiles=0.5)
     return _release_columns(
         "dp_median",
         a,
@@ -857,7 +885,7 @@ def estimate_bounds(
     low, high = release(
         "estimate_bounds",
         X,
-        BoundsPlan,
+        plan_bounds,
         epsilon=epsilon,
         delta=delta,
         groups=groups,

@@ -1,8 +1,6 @@
 """Plans of sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -15,9 +13,8 @@ from skdp._fitting._findings import (
     report_unfilled_means,
     report_unfilled_variances,
 )
-from skdp.accounting import Guarantee
 from skdp.mechanisms import PermuteAndFlip
-from skdp.mechanisms._plan import MechanismPlan, bounded_noise, counting_mechanism
+from skdp.mechanisms._plan import bounded_noise, counting_mechanism, plan_release
 from skdp.utils._validation import check_integer
 
 # Number of rows of a block; ten columns of a block fit into a processor's cache.
@@ -33,166 +30,183 @@ SENSITIVITY = {
 }
 # Variance of the uniform distribution on [-1, 1].
 UNIFORM_VARIANCE = 1.0 / 3.0
+# Name of the released values in privacy statements.
+SUMS = "sums of columns"
 # Maximum number of cells of a joint histogram: 1 GB of counts.
 MAX_CELLS = 2**27
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StatisticPlan(MechanismPlan):
-    """Base class of plans whose (epsilon, delta) are taken from the guarantee.
+def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
+    """Return the plan of the means, or the means and variances, of columns within bounds.
 
-    The delta of a mechanism that does not use it is 0, but the statistic is charged the full
-    guarantee.
-    """
-
-    guarantee: Guarantee
-
-    by_person = True
-
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MomentsPlan(StatisticPlan):
-    """Plan of the means, or the means and variances, of columns within bounds.
-
-    Columns are scaled to [-1, 1], so that the cost does not depend on the bounds.
+    Columns are scaled from their bounds to [-1, 1], so that the cost does not depend on the bounds.
 
     Parameters
     ----------
-    n_rows : int
-        Public number of privacy units.
-    low, high : ndarray of shape (n_columns,)
-        Bounds of the columns.
+    shape : TableShape
     guarantee : Guarantee
-    n_moments : {1, 2}
+    n_moments : {1, 2}, default=1
         1 for means, 2 for means and variances.
     counted : bool, default=False
         True if values may be NaN, so that the other values of each column are counted.
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the noisy means, and the noisy variances or None, in the units of the columns.
     """
+    n_rows = shape.n_rows
+    size = (n_moments + counted) * shape.n_columns
+    mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
+    noise_std = mechanism.deviation(size)
 
-    n_rows: int
-    low: np.ndarray
-    high: np.ndarray
-    n_moments: int = 1
-    counted: bool = False
-
-    released_name = "sums of columns"
-
-    @property
-    def size(self):
-        """Number of values that are released together."""
-        return (self.n_moments + self.counted) * len(self.low)
-
-    @property
-    def exact_sensitivities(self):
-        """The (L1, L2) sensitivities of sums without rounding errors."""
-        l1, l2 = SENSITIVITY[self.guarantee.relation, self.n_moments]
-        if self.counted:
-            # Replacing a value by a missing one removes its contribution to the sums, and 1 from
-            # the count.
-            removed_l1, removed_l2 = SENSITIVITY["add_remove", self.n_moments]
-            l1 = max(l1, removed_l1 + 1.0)
-            l2 = max(l2, math.hypot(removed_l2, 1.0))
-        return l1 * len(self.low), l2 * math.sqrt(len(self.low))
-
-    @cached_property
-    def mechanism(self):
-        l1, l2 = self.exact_sensitivities
-        # Bound on the rounding errors of both neighbors' sums. Each value is rounded five times
-        # before it is added.
-        additions = max_additions(BLOCK_ROWS) + 5
-        rounding = 2.0 * additions * self.n_rows * np.finfo(np.float64).eps
-        l1 = l1 + rounding * self.size
-        l2 = l2 + rounding * math.sqrt(self.size)
-        return bounded_noise(self.guarantee, l1, l2)
-
-    def run(self, X, source, persons=None):
-        """Return the noisy means, and the noisy variances or None, in the units of the columns."""
-        row_weights = row_weights_of(persons)
-        sums = _centered_sums(X, self.low, self.high, self.n_moments, row_weights, self.counted)
-        noisy = self.mechanism.release(sums, random_state=source)
-        n_values = self.n_rows
-        if self.counted:
+    def run(X, source, low, high, persons=None):
+        sums = _centered_sums(X, low, high, n_moments, row_weights_of(persons), counted)
+        noisy = mechanism.release(sums, random_state=source)
+        n_values = n_rows
+        if counted:
             *noisy, n_values = noisy
-            report_no_values(n_values, self.mechanism.deviation(self.size), self.n_rows)
-        self.report_unfilled(noisy, n_values, self.mechanism.deviation(self.size))
-        return self.means_and_variances(noisy, n_values)
+            report_no_values(n_values, noise_std, n_rows)
+        report_unfilled_moments(noisy, n_values, noise_std, low, high)
+        return moments_of_sums(noisy, n_values, noise_std, low, high)
 
-    def report_unfilled(self, sums, n_values, noise_std):
-        """Report columns whose noisy sums show that their values do not fill the bounds.
-
-        Parameters
-        ----------
-        sums : sequence of ndarray of shape (n_columns,)
-            Noisy sums, as in `means_and_variances`.
-        n_values : float or ndarray of shape (n_columns,)
-            Number of values of each column, public or noisy.
-        noise_std : float
-            Standard deviation of the noise of a sum.
-        """
-        n_values = np.maximum(n_values, noise_std)
-        noise = noise_std / n_values
-        means = np.clip(sums[0] / n_values, -1.0, 1.0)
-        if len(sums) == 1:
-            report_unfilled_means(means, noise, self.low, self.high)
-        else:
-            mean_squares = sums[1] / n_values + 0.5
-            report_unfilled_variances(means, mean_squares, noise, self.low, self.high)
-
-    def means_and_variances(self, sums, n_values):
-        """Return the means, and the variances or None, from noisy sums and numbers of values."""
-        noise_std = self.mechanism.deviation(self.size)
-        n_values = np.maximum(n_values, noise_std)
-        relative_noise = noise_std / n_values
-        half_range = (self.high - self.low) / 2
-        # The result is then that of a uniform distribution over the bounds.
-        is_hidden = relative_noise > UNIFORM_VARIANCE
-        mean = np.where(is_hidden, 0.0, np.clip(sums[0] / n_values, -1.0, 1.0))
-        # The addition is rounded, so that the result could be outside the bounds.
-        means = np.clip(self.low + half_range + half_range * mean, self.low, self.high)
-        if len(sums) == 1:
-            return means, None
-        variance = np.clip(sums[1] / n_values + 0.5 - mean**2, relative_noise, 1.0)
-        return means, np.where(is_hidden, UNIFORM_VARIANCE, variance) * half_range**2
+    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SumPlan(MomentsPlan):
-    """Plan of the sums of columns within bounds.
+def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
+    """Return the mechanism for the sums of `plan_moments`, which has the same parameters."""
+    l1, l2 = SENSITIVITY[guarantee.relation, n_moments]
+    if counted:
+        # Replacing a value by a missing one removes its contribution to the sums, and 1 from the
+        # count.
+        removed_l1, removed_l2 = SENSITIVITY["add_remove", n_moments]
+        l1 = max(l1, removed_l1 + 1.0)
+        l2 = max(l2, math.hypot(removed_l2, 1.0))
+    size = (n_moments + counted) * shape.n_columns
+    l1 *= shape.n_columns
+    l2 *= math.sqrt(shape.n_columns)
+    return noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
+
+
+def noise_of_sums(guarantee, l1, l2, size, n_rows):
+    """Return the noise of `size` sums over rows of values that are scaled to [-1, 1].
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    l1, l2 : float
+        Sensitivities of all sums together, without rounding errors.
+    size : int
+    n_rows : int
+        Public number of privacy units.
+
+    Returns
+    -------
+    LaplaceMechanism or GaussianMechanism
+    """
+    # Bound on the rounding errors of both neighbors' sums. Each value is rounded five times before
+    # it is added.
+    additions = max_additions(BLOCK_ROWS) + 5
+    rounding = 2.0 * additions * n_rows * np.finfo(np.float64).eps
+    return bounded_noise(guarantee, l1 + rounding * size, l2 + rounding * math.sqrt(size))
+
+
+def report_unfilled_moments(sums, n_values, noise_std, low, high):
+    """Report columns whose noisy sums show that their values do not fill the bounds.
+
+    Parameters
+    ----------
+    sums : sequence of ndarray of shape (n_columns,)
+        Noisy sums, as in `moments_of_sums`.
+    n_values : float or ndarray of shape (n_columns,)
+        Number of values of each column, public or noisy.
+    noise_std : float
+        Standard deviation of the noise of a sum.
+    low, high : ndarray of shape (n_columns,)
+        Bounds.
+    """
+    n_values = np.maximum(n_values, noise_std)
+    noise = noise_std / n_values
+    means = np.clip(sums[0] / n_values, -1.0, 1.0)
+    if len(sums) == 1:
+        report_unfilled_means(means, noise, low, high)
+    else:
+        mean_squares = sums[1] / n_values + 0.5
+        report_unfilled_variances(means, mean_squares, noise, low, high)
+
+
+def moments_of_sums(sums, n_values, noise_std, low, high):
+    """Return the means, and the variances or None, from noisy sums of scaled values.
+
+    Parameters
+    ----------
+    sums : sequence of ndarray of shape (..., n_columns)
+        Noisy sums of u, and of u^2 - 1/2 for variances.
+    n_values : float or ndarray
+        Number of values of each column, public or noisy.
+    noise_std : float
+        Standard deviation of the noise of a sum.
+    low, high : ndarray of shape (n_columns,)
+        Bounds, which were scaled to -1 and 1.
+    """
+    n_values = np.maximum(n_values, noise_std)
+    relative_noise = noise_std / n_values
+    half_range = (high - low) / 2
+    # The result is then that of a uniform distribution over the bounds.
+    is_hidden = relative_noise > UNIFORM_VARIANCE
+    mean = np.where(is_hidden, 0.0, np.clip(sums[0] / n_values, -1.0, 1.0))
+    # The addition is rounded, so that the result could be outside the bounds.
+    means = np.clip(low + half_range + half_range * mean, low, high)
+    if len(sums) == 1:
+        return means, None
+    variance = np.clip(sums[1] / n_values + 0.5 - mean**2, relative_noise, 1.0)
+    return means, np.where(is_hidden, UNIFORM_VARIANCE, variance) * half_range**2
+
+
+def plan_sums(shape, guarantee):
+    """Return the plan of the sums of columns within bounds.
 
     Under add/remove, a null row counts as 0, and the sensitivity of a sum is the larger magnitude
     of its bounds. Each column is divided by it, and then has the sensitivity of scaled values in
     [-1, 1]. Under replace-one, the number of rows is the same in both datasets, and the sums are
     computed from the centered sums.
+
+    Parameters
+    ----------
+    shape : TableShape
+    guarantee : Guarantee
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the noisy sums.
     """
+    n_rows = shape.n_rows
+    mechanism = noise_of_moments(shape, guarantee)
 
-    @property
-    def units(self):
-        """Factor by which each sum is divided before noise is added."""
-        if self.guarantee.relation == "replace_one":
-            return (self.high - self.low) / 2
-        return np.maximum(np.abs(self.low), np.abs(self.high))
-
-    def run(self, X, source, persons=None):
-        """Return the noisy sums."""
+    def run(X, source, low, high, persons=None):
         row_weights = row_weights_of(persons)
-        if self.guarantee.relation == "replace_one":
-            sums = _centered_sums(X, self.low, self.high, 1, row_weights)[0]
-            start = self.n_rows * (self.low + (self.high - self.low) / 2)
+        unit = unit_of_sums(low, high, guarantee.relation)
+        if guarantee.relation == "replace_one":
+            sums = _centered_sums(X, low, high, 1, row_weights)[0]
+            start = n_rows * (low + (high - low) / 2)
         else:
             sums = np.zeros(X.shape[1])
-            small = ((self.low, self.high), self.n_rows)
-            sum_over(Rows(X), _add_exactly, sums, *small, row_args=(row_weights,))
-            sums = sums / self.units
+            sum_over(Rows(X), _add_exactly, sums, (low, high), n_rows, row_args=(row_weights,))
+            sums = sums / unit
             start = 0.0
-        return start + self.mechanism.release(sums, random_state=source) * self.units
+        return start + mechanism.release(sums, random_state=source) * unit
+
+    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=shape.n_columns)
+
+
+def unit_of_sums(low, high, relation):
+    """Return the factor by which each column's sum is divided before noise is added."""
+    if relation == "replace_one":
+        return (high - low) / 2
+    return np.maximum(np.abs(low), np.abs(high))
 
 
 def _add_exactly(sums, block, row_weights, bounds, n_rows):
@@ -265,126 +279,117 @@ def release_counts(mechanism, counts, source):
     return np.rint(mechanism.release(counts, random_state=source)).astype(np.int64)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CountPlan(StatisticPlan):
-    """Plan of the number of nonzero values of each column.
+def plan_nonzero_counts(shape, guarantee):
+    """Return the plan of the number of nonzero values of each column.
 
     A row changes the count of each column by at most 1 under either relation.
     """
+    mechanism = counting_mechanism(shape.n_columns, guarantee)
 
-    n_columns: int
-
-    @property
-    def size(self):
-        """Number of values that are released together."""
-        return self.n_columns
-
-    @cached_property
-    def mechanism(self):
-        return counting_mechanism(self.n_columns, self.guarantee)
-
-    def run(self, X, source, persons=None):
-        """Return the noisy counts."""
-        rows = Rows(X)
+    def run(X, source, persons=None):
         row_weights = row_weights_of(persons)
-        counts = count_over(rows, _add_nonzero, X.shape[1], row_weights=row_weights)
-        return release_counts(self.mechanism, counts, source)
+        counts = count_over(Rows(X), _add_nonzero, X.shape[1], row_weights=row_weights)
+        return release_counts(mechanism, counts, source)
+
+    return plan_release(mechanism, run, guarantee=guarantee, size=shape.n_columns)
 
 
 def _add_nonzero(counts, block, row_weights):
     counts += times_row_weights(np.not_equal(block, 0), row_weights).sum(axis=0)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ModePlan(StatisticPlan):
-    """Plan that chooses the most frequent category with permute-and-flip on the counts.
+def plan_mode(shape, guarantee, *, n_categories):
+    """Return the plan that chooses the most frequent category with permute-and-flip on the counts.
 
-    A row changes each count by at most 1; under add/remove all in the same direction.
+    A row changes each count by at most 1; under add/remove all in the same direction. The run
+    returns the index of the chosen category.
     """
+    mechanism = PermuteAndFlip(guarantee.epsilon, 1.0, guarantee.relation == "add_remove")
 
-    n_categories: int
-
-    # Permute-and-flip adds no noise to values, so there is no number of values to check before the
-    # charge.
-    size = None
-
-    @cached_property
-    def mechanism(self):
-        return PermuteAndFlip(self.guarantee.epsilon, 1.0, self.guarantee.relation == "add_remove")
-
-    def run(self, codes, source, persons=None):
-        """Return the index of the chosen category."""
+    def run(codes, source, persons=None):
         # The code -1 of undeclared labels is counted in the first entry, which is left out.
-        counts = weighted_bincount(codes + 1, row_weights_of(persons), self.n_categories + 1)
-        return self.mechanism.release(counts[1:], random_state=source)
+        counts = weighted_bincount(codes + 1, row_weights_of(persons), n_categories + 1)
+        return mechanism.release(counts[1:], random_state=source)
+
+    return plan_release(mechanism, run, guarantee=guarantee)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HistogramPlan(StatisticPlan):
-    """Plan of the counts of the bins of each column, or of a joint histogram of all columns.
+def plan_histogram(shape, guarantee, *, bins, joint=False):
+    """Return the plan of the counts of the bins of each column, or of all columns jointly.
 
     A row is in one bin of each column, or in one cell of the joint histogram. Under replace-one,
     two counts change by 1, under add/remove one.
 
     Parameters
     ----------
-    low, high : ndarray of shape (n_columns,)
-        Range of the bins of columns for which `bins` is a number.
+    shape : TableShape
     guarantee : Guarantee
     bins : tuple of int or ndarray, of length n_columns
         Number of bins of equal width, or the edges, of each column.
     joint : bool, default=False
         True counts the cells of the joint histogram.
+
+    Returns
+    -------
+    Plan
+        Its run also receives arrays `low` and `high` of shape (n_columns,), the range of the bins
+        of columns for which `bins` is a number. It returns the noisy counts, a list of arrays or a
+        joint array, and the edges.
     """
-
-    low: np.ndarray
-    high: np.ndarray
-    bins: tuple
-    joint: bool = False
-
-    @property
-    def size(self):
-        """Number of values that are released together."""
-        sizes = [bins if isinstance(bins, int) else len(bins) - 1 for bins in self.bins]
-        return math.prod(sizes) if self.joint else sum(sizes)
-
-    @cached_property
-    def mechanism(self):
-        n_histograms = 1 if self.joint else len(self.bins)
-        l1_sensitivity = self.guarantee.neighbors.sensitivity_factor * n_histograms
-        return counting_mechanism(l1_sensitivity, self.guarantee)
-
-    def check_size(self, size):
-        """Raise `ValueError` if the bins cannot be counted; called before the charge."""
-        for edges in self.edges:
-            check_edges(edges, "range: it is too narrow for that many bins")
+    n_bins = [_n_bins(column_bins) for column_bins in bins]
+    if joint:
+        size = math.prod(n_bins)
         # Each column has two more bins, for values outside of its range.
-        if self.joint and math.prod(len(edges) + 1 for edges in self.edges) > MAX_CELLS:
+        if math.prod(n + 2 for n in n_bins) > MAX_CELLS:
             raise ValueError(
-                f"bins: a joint histogram of {self.size} cells is too large to count; use fewer "
-                "bins or fewer columns"
+                f"bins: a joint histogram of {size} cells is too large to count; use fewer bins or "
+                "fewer columns"
             )
-        super().check_size(size)
+    else:
+        size = sum(n_bins)
+    mechanism = noise_of_histogram(guarantee, 1 if joint else len(bins))
 
-    @property
-    def edges(self):
-        """The edges of the bins of each column."""
-        edges = []
-        for low, high, bins in zip(self.low, self.high, self.bins, strict=True):
-            edges.append(uniform_edges(low, high, bins) if isinstance(bins, int) else bins)
-        return edges
-
-    def run(self, X, source, persons=None):
-        """Return the noisy counts, a list of arrays or a joint array, and the edges."""
-        edges = self.edges
+    def run(X, source, low, high, persons=None):
+        edges = bin_edges(low, high, bins)
         row_weights = row_weights_of(persons)
-        if self.joint:
+        if joint:
             counts = count_cells(X, edges, row_weights)
-            return release_counts(self.mechanism, counts, source), edges
+            return release_counts(mechanism, counts, source), edges
         counts = count_bins(X, edges, row_weights=row_weights)
-        released = release_counts(self.mechanism, np.concatenate(counts), source)
+        released = release_counts(mechanism, np.concatenate(counts), source)
         ends = np.cumsum([len(column_counts) for column_counts in counts])
         return np.split(released, ends[:-1]), edges
+
+    return plan_release(mechanism, run, guarantee=guarantee, size=size)
+
+
+def noise_of_histogram(guarantee, n_histograms):
+    """Return the mechanism with the smallest error for the counts of `n_histograms` histograms."""
+    l1_sensitivity = guarantee.neighbors.sensitivity_factor * n_histograms
+    return counting_mechanism(l1_sensitivity, guarantee)
+
+
+def bin_edges(low, high, bins):
+    """Return the edges of the bins of each column.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_columns,)
+        Range of the bins of columns for which `bins` is a number.
+    bins : tuple of int or ndarray, of length n_columns
+        Number of bins of equal width, or the edges, of each column.
+    """
+    edges = []
+    for column_low, column_high, column_bins in zip(low, high, bins, strict=True):
+        if isinstance(column_bins, int):
+            column_bins = uniform_edges(column_low, column_high, column_bins)
+        edges.append(column_bins)
+    return edges
+
+
+def _n_bins(bins):
+    """Return the number of bins of a column, from their number or their edges."""
+    return bins if isinstance(bins, int) else len(bins) - 1
 
 
 def check_bins(bins):

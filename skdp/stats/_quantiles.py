@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike
 from skdp._data._parts import Rows
 from skdp._data._persons import n_units, row_weights_of
 from skdp._fitting._findings import report_unfilled_quantiles
-from skdp.accounting import ExponentialMechanism, Repeated, calibrate
-from skdp.mechanisms._plan import PlanValue
+from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
+from skdp.mechanisms._plan import plan_release
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
-from skdp.stats._moments import StatisticPlan
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
@@ -72,9 +71,31 @@ class _Node(FrozenValue):
         return Fraction(max(self.share, _UNIT - self.share), _UNIT)
 
 
+def plan_quantiles(shape, guarantee, *, quantiles):
+    """Return the plan of quantiles of columns within bounds.
+
+    Parameters
+    ----------
+    shape : TableShape
+        With the number of rows, if it is public.
+    guarantee : Guarantee
+    quantiles : array-like of shape (n_quantiles,)
+        Probabilities in [0, 1].
+
+    Returns
+    -------
+    Plan
+        Its run is `QuantileTree.run`.
+    """
+    tree = QuantileTree(
+        quantiles=quantiles, n_columns=shape.n_columns, n_rows=shape.n_rows, guarantee=guarantee
+    )
+    return plan_release(tree, tree.run, guarantee=guarantee, stage_name="quantiles")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class QuantilePlan(StatisticPlan):
-    """Plan of quantiles of several columns, with one charge for all of them.
+class QuantileTree(FrozenValue):
+    """The choices by which quantiles of several columns are released with one charge.
 
     The middle quantile of the list is chosen first, among the points of a public grid, with
     probability proportional to ``exp(-|rank - target rank| / scale)``. It splits the rows into two
@@ -85,8 +106,7 @@ class QuantilePlan(StatisticPlan):
     ----------
     quantiles : array-like of shape (n_quantiles,)
         Probabilities in [0, 1], in any order. They may repeat.
-    low, high : ndarray of shape (n_columns,)
-        Public bounds with ``low <= high``. Values are clipped to them.
+    n_columns : int
     guarantee : Guarantee
     n_rows : int, default=None
         The public number of rows, if there is one. The target rank of a quantile q is then ``q *
@@ -121,28 +141,21 @@ class QuantilePlan(StatisticPlan):
     >>> import numpy as np
     >>> from skdp.accounting import Guarantee
     >>> from skdp.noise import RandomSource
-    >>> from skdp.stats._quantiles import QuantilePlan
+    >>> from skdp.stats._quantiles import QuantileTree
     >>> guarantee = Guarantee(epsilon=1.0)
-    >>> ends = {"low": np.array([0.0]), "high": np.array([100.0])}
-    >>> plan = QuantilePlan(quantiles=[0.25, 0.5, 0.75], **ends, guarantee=guarantee)
+    >>> tree = QuantileTree(quantiles=[0.25, 0.5, 0.75], n_columns=1, guarantee=guarantee)
     >>> ages = np.random.default_rng(0).uniform(0, 100, size=(10_000, 1))
-    >>> released = plan.run(ages, RandomSource())
+    >>> released = tree.run(ages, RandomSource(), low=np.array([0.0]), high=np.array([100.0]))
     >>> bool(np.abs(released[:, 0] - [25, 50, 75]).max() < 5)
     True
     """
 
     quantiles: ArrayLike = checked(_check_quantiles)
-    low: np.ndarray
-    high: np.ndarray
+    n_columns: int
+    guarantee: Guarantee
     n_rows: int | None = checked(check_integer, default=None, low=1)
 
     name = "Exponential mechanism, recursively for many quantiles"
-    released_name = "quantiles"
-    stages = PlanValue.stages
-
-    @property
-    def n_columns(self):
-        return len(self.low)
 
     @cached_property
     def shares(self):
@@ -165,14 +178,6 @@ class QuantilePlan(StatisticPlan):
         return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
     @property
-    def size(self):
-        """Number of values that are released together."""
-        return self.n_columns * len(self.quantiles)
-
-    def check_size(self, size):
-        """Accept every number of values."""
-
-    @property
     def scale(self):
         rates = [self._rate(level, node) for level in self.levels for node in level]
         return float(1 / min(rates))
@@ -193,7 +198,7 @@ class QuantilePlan(StatisticPlan):
             return epsilon / (2 * node.larger_share)
         return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
 
-    def run(self, X, source, persons=None, columns=None):
+    def run(self, X, source, low, high, persons=None, columns=None):
         """Release the quantiles.
 
         Parameters
@@ -203,6 +208,8 @@ class QuantilePlan(StatisticPlan):
             with ranks near the target ranks.
         source : RandomSource
             The source that the charge returned.
+        low, high : ndarray of shape (n_columns,)
+            Public bounds with ``low <= high``. Values are clipped to them.
         persons : Persons, default=None
             Person of each row.
         columns : ndarray of int, default=None
@@ -214,16 +221,16 @@ class QuantilePlan(StatisticPlan):
             Values in the order of `quantiles`, within the bounds, non-decreasing in the quantile.
         """
         rows = Rows.wrap(X)
-        column_groups = ranked_columns(rows, self.low, self.high, row_weights_of(persons))
+        column_groups = ranked_columns(rows, low, high, row_weights_of(persons))
         positions = np.hstack(
             [self._choose(ranks, rows.shape[0], source) for ranks in column_groups]
         )
-        values = cell_values(positions // POSITIONS, self.low, self.high)
+        values = cell_values(positions // POSITIONS, low, high)
         # If the bounds are only a few floats apart, rounding can make the values of increasing grid
         # points decrease. Sorting released values is post-processing.
         values[np.argsort(self.quantiles, kind="stable")] = np.sort(values, axis=0)
         report_unfilled_quantiles(
-            values, self.shares, self.scale, n_units(rows, persons), self.low, self.high, columns
+            values, self.shares, self.scale, n_units(rows, persons), low, high, columns
         )
         return values
 

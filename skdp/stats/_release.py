@@ -13,8 +13,8 @@ from skdp._data._errors import check_finite
 from skdp._data._parts import Rows
 from skdp._data._tables import RowsAndTarget, check_chunks, check_types_of_numbers, number_array
 from skdp.base import TableShape, private_release
-from skdp.mechanisms._plan import MechanismPlan, one_charge, plan_for
-from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.mechanisms._plan import join_plans, plan_for
+from skdp.stats._bounds import plan_search
 from skdp.utils._validation import check_choice
 from skdp.utils._values import FrozenValue
 
@@ -65,7 +65,7 @@ def check_rows(a, axis, nan_policy="raise"):
 
 
 def release(
-    name, X, plan_main, *limits, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
+    name, X, make_plan, *, epsilon, delta=0.0, groups=None, accountant=None, random_state=None
 ):
     """Plan the release of a statistic, charge it, run it and return the result.
 
@@ -74,31 +74,15 @@ def release(
     name : str
         Name of the statistic, for the ledger.
     X : ndarray of shape (n_rows, n_columns)
-    plan_main : callable
-        A plan class, or a partial of one, with the field `guarantee`. It also receives `n_rows`,
-        the number of privacy units, and `n_columns` if it has these fields. With `limits` it must
-        be as described in `plan_within_bounds`.
-    *limits : "auto" or tuple of (low, high)
-        The bounds of the columns, none if the statistic needs no bounds.
-    groups, epsilon, delta, accountant, random_state
+    make_plan : callable
+        ``make_plan(shape, guarantee)`` returns the plan for one privacy unit.
+    epsilon, delta, groups, accountant, random_state
         Parameters of the statistic.
     """
     with private_release(name, accountant, random_state) as private:
         shape = TableShape(n_rows=private.read_groups(groups, len(X)), n_columns=X.shape[1])
-        fields = getattr(plan_main, "func", plan_main).__dataclass_fields__
-        if "n_rows" in fields:
-            plan_main = partial(plan_main, n_rows=shape.n_rows)
-        if "n_columns" in fields:
-            plan_main = partial(plan_main, n_columns=shape.n_columns)
-
-        def plan_for_unit(guarantee):
-            if limits:
-                return plan_within_bounds(plan_main, *limits, shape, guarantee)
-            return plan_main(guarantee=guarantee)
-
-        plan = plan_for(plan_for_unit, private.make_guarantee(epsilon, delta))
-        result = plan.run(X, private.charge(plan, size=plan.size), **private.run_params)
-        return result.released if limits else result
+        plan = plan_for(partial(make_plan, shape), private.make_guarantee(epsilon, delta))
+        return plan.run(X, private.charge(plan), **private.run_params)
 
 
 def shaped(values, is_vector):
@@ -123,66 +107,15 @@ class InBounds(FrozenValue):
     bounds: tuple
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class WithinBounds(MechanismPlan):
-    """Plan that searches for bounds unless they are declared, then makes a release within them.
+def plan_within_bounds(make_plan, bounds, shape, guarantee):
+    """Return the plan of a release within bounds of a table's columns, declared or found.
 
     Parameters
     ----------
-    search : BoundsPlan or None
-        Plan of the search; None if all bounds are declared.
-    main : plan
-        Plan of the release. Its `low` and `high` are the declared bounds, with placeholders for
-        unknown ones. Its cost does not depend on them.
-    mechanism : plan
-        Both plans as one charge.
-    undeclared : ndarray of int
-        Indices of the columns whose bounds the search finds.
-    """
-
-    search: BoundsPlan | None
-    main: object
-    mechanism: object
-    undeclared: np.ndarray
-
-    @property
-    def size(self):
-        """Number of values that the main plan releases together."""
-        return self.main.size
-
-    @property
-    def by_person(self):
-        return self.main.by_person
-
-    def check_size(self, size):
-        self.main.check_size(size)
-
-    def run(self, X, source, **shared):
-        """Search for bounds that are not declared, and return the main release `InBounds`."""
-        main = self.main
-        if self.search is not None:
-            table = X.X if isinstance(X, RowsAndTarget) else X
-            low = main.low.copy()
-            high = main.high.copy()
-            undeclared = self.undeclared
-            if len(undeclared) < len(low):
-                table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
-            low[undeclared], high[undeclared] = self.search.run(
-                table, source, columns=undeclared, **shared
-            )
-            main = replace(main, low=low, high=high)
-        return InBounds(main.run(X, source, **shared), (main.low.copy(), main.high.copy()))
-
-
-def plan_within_bounds(plan_main, bounds, shape, guarantee):
-    """Return the plan of a release within bounds of a table's columns.
-
-    Parameters
-    ----------
-    plan_main : callable
-        Returns a plan for the keywords `low`, `high` and `guarantee`, the remaining budget. The
-        plan is a frozen dataclass with these three fields, with `size` and `check_size(size)`,
-        `by_person`, and ``run(X, source, persons=None)``. Its cost must not depend on the bounds.
+    make_plan : callable
+        ``make_plan(shape, guarantee)`` returns the plan of the release, whose cost cannot depend on
+        the bounds: only its run, ``run(X, source, low=low, high=high, persons=None)``, receives
+        them, arrays of shape (n_columns,).
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
         "auto", for all columns or for one, spends a fifth of epsilon, and at most a fifth of delta,
         on a search for bounds.
@@ -191,25 +124,40 @@ def plan_within_bounds(plan_main, bounds, shape, guarantee):
 
     Returns
     -------
-    WithinBounds
+    Plan
+        Its run returns the release and the bounds, an `InBounds`.
 
     Raises
     ------
     ValueError
         If the bounds are invalid, or epsilon is too small for the number of columns.
     """
-    search = None
-    remaining = guarantee
     low, high = declared_bounds(bounds, shape)
     undeclared = np.flatnonzero(np.isnan(low))
-    if len(undeclared):
-        search, remaining = plan_search(replace(shape, n_columns=len(undeclared)), guarantee)
-        low[undeclared] = -1.0
-        high[undeclared] = 1.0
-    main = plan_main(low=low, high=high, guarantee=remaining)
-    main.check_size(main.size)
-    mechanism = one_charge((search, main), guarantee)
-    return WithinBounds(search=search, main=main, mechanism=mechanism, undeclared=undeclared)
+    if not len(undeclared):
+        main = make_plan(shape, guarantee)
+
+        def run_in_declared(X, source, **persons):
+            released = main.run(X, source, low=low, high=high, **persons)
+            return InBounds(released, (low.copy(), high.copy()))
+
+        return replace(main, run=run_in_declared)
+
+    search, remaining = plan_search(replace(shape, n_columns=len(undeclared)), guarantee)
+    main = make_plan(shape, remaining)
+
+    def run_in_found(X, source, **persons):
+        found_low, found_high = low.copy(), high.copy()
+        table = X.X if isinstance(X, RowsAndTarget) else X
+        if len(undeclared) < len(low):
+            table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
+        found_low[undeclared], found_high[undeclared] = search.run(
+            table, source, columns=undeclared, **persons
+        )
+        released = main.run(X, source, low=found_low, high=found_high, **persons)
+        return InBounds(released, (found_low, found_high))
+
+    return replace(join_plans((search, main), guarantee), run=run_in_found)
 
 
 def _take_columns(block, columns):

@@ -18,18 +18,21 @@ from skdp._data._clipping import clip_rows
 from skdp._data._parts import Rows, as_dense, block_size, max_additions, read_block, sum_over
 from skdp._data._persons import row_weights_of
 from skdp._data._symmetric import pack_symmetric, unpack_symmetric
-from skdp.mechanisms._plan import vector_noise
-from skdp.stats._moments import StatisticPlan
+from skdp.accounting import Guarantee
+from skdp.mechanisms._plan import plan_release, vector_noise
+from skdp.utils._values import FrozenValue
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
+# Name of the released values in privacy statements.
+SECOND_MOMENT = "the second moment"
 # The constant feature c. It raises the noise of the second moment by 22 % under add/remove.
 MEAN_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SecondMoment(StatisticPlan):
-    """Plan of the second moment of rows, and of their mean.
+class SecondMoment(FrozenValue):
+    """The second moment of rows, and their mean, with the noise of their release.
 
     Parameters
     ----------
@@ -50,16 +53,15 @@ class SecondMoment(StatisticPlan):
         If epsilon is too small for the number of columns.
     """
 
+    guarantee: Guarantee
     n_rows: int
     n_columns: int
     data_norm: float = 1.0
     center: np.ndarray | float = 0.0
     constant: float = MEAN_WEIGHT
 
-    released_name = "the second moment"
-
     def __post_init__(self):
-        self.check_size(self.size)
+        self.mechanism.check_size(self.size)
 
     @property
     def size(self):
@@ -139,39 +141,43 @@ def second_moment_sensitivity(constant, relation):
     return math.sqrt(1.0 + 2.0 * constant**2)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CovariancePlan(SecondMoment):
-    """Plan of the covariances of columns within bounds.
+def plan_covariance(shape, guarantee):
+    """Return the plan of the covariances of columns within bounds.
 
     Columns are scaled to [-1, 1] by their bounds, and divided by the square root of their number.
     So the norm of a row is at most 1.
 
     Parameters
     ----------
-    low, high : ndarray of shape (n_columns,)
+    shape : TableShape
+    guarantee : Guarantee
+
+    Returns
+    -------
+    Plan
+        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
+        the noisy correlations and standard deviations. The scaled variance in every direction is at
+        least the standard deviation of the noise, and at most the largest one of rows within the
+        bounds.
     """
+    n_rows = shape.n_rows
+    moment = SecondMoment(guarantee=guarantee, n_rows=n_rows, n_columns=shape.n_columns)
 
-    low: np.ndarray
-    high: np.ndarray
-
-    def run(self, X, source, persons=None):
-        """Return the noisy correlations and standard deviations.
-
-        The scaled variance in every direction is at least the standard deviation of the noise, and
-        at most the largest one of rows within the bounds.
-        """
-        half_range = self.high / 2 - self.low / 2
+    def run(X, source, low, high, persons=None):
+        half_range = high / 2 - low / 2
         unit = half_range * math.sqrt(len(half_range))
-        rows = Rows(X, read=partial(_read_scaled, self.low, self.high, unit))
-        values, vectors = np.linalg.eigh(self.release(rows, source, persons)[1])
+        rows = Rows(X, read=partial(_read_scaled, low, high, unit))
+        values, vectors = np.linalg.eigh(moment.release(rows, source, persons)[1])
         # The largest variance of rows of norm 1 in any direction.
-        max_variance = self.n_rows / max(self.n_rows - 1, 1)
-        min_variance = min(self.mechanism.deviation(self.size) / self.n_rows, max_variance)
+        max_variance = n_rows / max(n_rows - 1, 1)
+        min_variance = min(moment.mechanism.deviation(moment.size) / n_rows, max_variance)
         roots = vectors * np.sqrt(np.clip(values, min_variance, max_variance))
         stds = np.linalg.norm(roots, axis=1)
         roots /= stds[:, np.newaxis]
         max_std = math.sqrt(max_variance / len(half_range))
         return roots @ roots.T, unit * np.minimum(stds, max_std)
+
+    return plan_release(moment.mechanism, run, guarantee=guarantee, stage_name=SECOND_MOMENT)
 
 
 def _read_scaled(low, high, unit, X, rows):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -20,9 +20,9 @@ from skdp._data._sums import project_on_simplex
 from skdp._data._tables import target_array
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._moments import HistogramPlan, ModePlan
-from skdp.stats._release import check_rows, release
-from skdp.stats._second_moment import CovariancePlan
+from skdp.stats._moments import plan_histogram, plan_mode
+from skdp.stats._release import check_rows, plan_within_bounds, release
+from skdp.stats._second_moment import plan_covariance
 
 
 @in_one_run
@@ -176,7 +176,8 @@ def dp_correlation(
 def _release_covariance(name, a, *, bounds="auto", **params):
     """Release the covariances and return the correlations and the standard deviations."""
     X, _ = check_rows(a, 0)
-    correlation, std = release(name, X, CovariancePlan, bounds, **params)
+    make_plan = partial(plan_within_bounds, plan_covariance, bounds)
+    correlation, std = release(name, X, make_plan, **params).released
     np.fill_diagonal(correlation, 1.0)
     return np.clip(correlation, -1.0, 1.0), std
 
@@ -292,12 +293,10 @@ def dp_crosstab(
     X = np.column_stack([index_codes, column_codes]).astype(np.float64)
     # One bin per code; the code -1 of other labels is outside.
     bins = (np.arange(len(index_labels) + 1) - 0.5, np.arange(len(column_labels) + 1) - 0.5)
-    plan = partial(CrosstabPlan, bins=bins, joint=True)
     counts = release(
         "dp_crosstab",
         X,
-        plan,
-        (0.0, 1.0),
+        partial(plan_crosstab, bins=bins),
         epsilon=epsilon,
         delta=delta,
         groups=groups,
@@ -320,23 +319,29 @@ def _index_of(values):
     return values.index if hasattr(values, "iloc") else None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CrosstabPlan(HistogramPlan):
-    """Plan of the counts of pairs of labels, whose total is at most the number of units.
+def plan_crosstab(shape, guarantee, *, bins):
+    """Return the plan of the counts of pairs of labels, whose total is at most the number of units.
 
     Parameters
     ----------
-    n_rows : int
-        The public number of privacy units.
-    **params
-        Parameters of `HistogramPlan`.
+    shape : TableShape
+    guarantee : Guarantee
+    bins : tuple of ndarray
+        Edges of the bins of the codes of either label.
+
+    Returns
+    -------
+    Plan
+        Its run returns the counts as non-negative integers.
     """
+    histogram = plan_histogram(shape, guarantee, bins=bins, joint=True)
 
-    n_rows: int
+    def run(X, source, persons=None):
+        # The edges are declared, so the range is not used.
+        counts, _ = histogram.run(X, source, low=np.zeros(2), high=np.ones(2), persons=persons)
+        return nearest_counts(counts, shape.n_rows)
 
-    def run(self, X, source, persons=None):
-        """Return the counts as non-negative integers."""
-        return nearest_counts(super().run(X, source, persons)[0], self.n_rows)
+    return replace(histogram, run=run)
 
 
 def nearest_counts(noisy, max_total):
@@ -408,11 +413,10 @@ def dp_mode(
     'tea'
     """
     codes, labels = _codes(a, categories, "a")
-    plan = partial(ModePlan, n_categories=len(labels))
     index = release(
         "dp_mode",
         codes[:, np.newaxis],
-        plan,
+        partial(plan_mode, n_categories=len(labels)),
         epsilon=epsilon,
         delta=0.0,
         groups=groups,

@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 from skdp import ChunkedArray, DPKMeans, PrivacyAccountant
 from skdp.accounting import Guarantee, Neighbors, get_epsilon
 from skdp.cluster import _kmeans
-from skdp.cluster._kmeans import Cells, KMeansPlan
+from skdp.cluster._kmeans import Cells, NoisyLloyd
 from skdp.mechanisms import (
     GammaNormMechanism,
     GaussianMechanism,
@@ -28,7 +28,7 @@ CENTERS = np.array([[-0.5, 0.0], [0.5, 0.1], [0.0, 0.8]])
 def plan(*, relation="add_remove", delta=0.0, n_rows=1, n_columns=2, epsilon=1.0, k=3):
     guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=Neighbors(relation=relation))
     ones = np.ones(n_columns)
-    return KMeansPlan(low=-ones, high=ones, guarantee=guarantee, n_rows=n_rows, n_clusters=k)
+    return NoisyLloyd(low=-ones, high=ones, guarantee=guarantee, n_rows=n_rows, n_clusters=k)
 
 
 def moved(difference, delta):
@@ -68,7 +68,7 @@ def test_each_step_is_calibrated_to_that_sensitivity(relation, delta):
     assert counting.sensitivity >= (2.0 if relation == "replace_one" else 1.0) ** (
         0.5 if "Gaussian" in counting.name else 1.0
     )
-    assert get_epsilon(planned.event, delta) <= 1.0
+    assert get_epsilon(planned.mechanism.event, delta) <= 1.0
 
 
 def test_gaussian_steps_compose_without_loss():

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,11 +8,12 @@ from sklearn import config_context
 from sklearn.impute import SimpleImputer
 
 from skdp import DPSimpleImputer, PrivacyAccountant
-from skdp.impute._simple_imputer import MeansOfPresent
+from skdp.impute import _simple_imputer
+from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import BoundsPlan, ColumnTable, QuantilePlan, id_codes
+from tests._private import BoundsPlan, ColumnTable, QuantileTree, id_codes
 from tests._releases import record_releases
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
@@ -98,13 +100,13 @@ def test_missing_values_count_nowhere_in_bounds_and_medians():
     low, high = plan.run(table.numbers(), RandomSource())
     assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
     ends = {"low": np.array([5.0]), "high": np.array([6.0])}
-    median = QuantilePlan(quantiles=[0.5], **ends, guarantee=meet(10.0))
+    median = QuantileTree(quantiles=[0.5], n_columns=1, guarantee=meet(10.0))
     same, again = (
         plan.run(values, RandomSource(0))
         for values in (ColumnTable((2500, 1), X[1::2]).numbers(), X[1::2])
     )
     np.testing.assert_array_equal(same, again)
-    same, again = (median.run(values, RandomSource(0)) for values in (X, X[1::2]))
+    same, again = (median.run(values, RandomSource(0), **ends) for values in (X, X[1::2]))
     np.testing.assert_array_equal(same, again)
 
 
@@ -184,12 +186,19 @@ def certified(n_fits=1500):
 def test_a_distinguisher_finds_a_number_of_values_without_noise(monkeypatch):
     assert certified() <= 1.0
 
-    def with_exact_count(self, X, source, persons=None):
-        column = X[:, :1]
-        total = self.mechanism.release(np.nansum(column, axis=0), random_state=source)
-        return np.round(total) / np.sum(~np.isnan(column))
+    planned = _simple_imputer.plan_means_of_present
 
-    monkeypatch.setattr(MeansOfPresent, "run", with_exact_count)
+    def with_exact_count(shape, guarantee):
+        plan = planned(shape, guarantee)
+
+        def run(X, source, low, high):
+            column = X[:, :1]
+            total = plan.mechanism.release(np.nansum(column, axis=0), random_state=source)
+            return np.round(total) / np.sum(~np.isnan(column))
+
+        return replace(plan, run=run)
+
+    monkeypatch.setattr(_simple_imputer, "plan_means_of_present", with_exact_count)
     outputs = [
         [DPSimpleImputer(bounds=(0, 1)).fit(X).statistics_[0] for _ in range(200)]
         for X in (np.array([[0.0]] * n + [[np.nan]] * (10 - n)) for n in (3, 4))
@@ -252,28 +261,14 @@ def test_many_columns_and_one_row():
     assert np.isfinite(DPSimpleImputer().fit([[0.5]]).statistics_).all()
 
 
-class _Scripted:
-    """A mechanism that releases what it was told to, whatever the data are."""
-
-    def __init__(self, released):
-        self.released = np.array(released)
-
-    def deviation(self, size):
-        return 4.0
-
-    def release(self, values, *, random_state):
-        assert values.shape == self.released.shape
-        return self.released.copy()
-
-
 @pytest.mark.parametrize("present", [0, 3, 1000])
-def test_what_a_mean_is_follows_from_the_release_alone(present):
+def test_what_a_mean_is_follows_from_the_release_alone(present, monkeypatch):
     """Whether there are enough values is decided by their noisy number, not by the true one."""
     X = np.full((1000, 3), np.nan)
     X[:present] = 5.0
-    table = DPSimpleImputer(bounds=(0, 10))._read(X)
-    low, high = np.zeros(3), np.full(3, 10.0)
     # The noisy numbers of values are 1, 8 and 500; the noise of one of them is root two times 4.
-    mechanism = _Scripted([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])
-    means = MeansOfPresent(low=low, high=high, mechanism=mechanism).run(table, None)
+    released = np.array([[0.25, 2.0, 100.0], [0.75, 6.0, 400.0]])
+    monkeypatch.setattr(LaplaceMechanism, "deviation", lambda self, size: 4.0)
+    monkeypatch.setattr(LaplaceMechanism, "release", lambda self, values, random_state: released)
+    means = DPSimpleImputer(bounds=(0, 10)).fit(X).statistics_
     np.testing.assert_array_equal(means, [5.0, 7.5, 8.0])

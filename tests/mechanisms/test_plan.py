@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 import pytest
 
 from skdp import mechanisms
-from skdp.mechanisms._plan import Mechanism, MechanismPlan, Plan
+from skdp.mechanisms._plan import Mechanism, MechanismPlan
 
 KINDS = [kind for kind in vars(mechanisms).values() if inspect.isclass(kind)]
 # They choose, answer, stand for others or release nothing: no noise is added to a vector.
@@ -19,7 +19,7 @@ WITHOUT_A_VECTOR = {
 
 def missing(kind):
     """Return what the protocol asks of a mechanism, and its class neither has nor is given."""
-    asked = {*inspect.get_annotations(Plan)}
+    asked = {*inspect.get_annotations(Mechanism)}
     if kind.__name__ not in WITHOUT_A_VECTOR:
         asked |= {name for name in vars(Mechanism) if not name.startswith("_")}
     return sorted(asked - {*dir(kind), *inspect.signature(kind).parameters})

@@ -538,7 +538,7 @@ MUTATIONS = [
     Mutation(
         "mean-by-the-true-count",
         "preprocessing._mean_transformer",
-        "MeanPlan",
+        "scaled_means",
         rules.put_for("max(released[-1], 1.0)", "X.shape[0]"),
         (
             "preprocessing/test_mean_transformer.py"
@@ -560,7 +560,7 @@ MUTATIONS = [
     Mutation(
         "exact-blocks",
         "cluster._kmeans",
-        "KMeansPlan.run",
+        "NoisyLloyd.run",
         rules.put_for("step.release(b, random_state=source)", "b"),
         ("cluster/test_kmeans.py::test_nothing_of_the_rows_is_read_but_what_is_released",),
         "the centers are computed from raw sums",
@@ -584,7 +584,7 @@ MUTATIONS = [
     Mutation(
         "quantiles-twice-as-sharp",
         "stats._quantiles",
-        "QuantilePlan._rate",
+        "QuantileTree._rate",
         rules.result_times(2.0),
         ("stats/test_quantiles.py::test_the_range_of_the_loss_of_one_choice_is_epsilon",),
         "epsilon is twice the claim",
@@ -592,7 +592,7 @@ MUTATIONS = [
     Mutation(
         "quantiles-of-a-replaced-row",
         "stats._quantiles",
-        "QuantilePlan._rate",
+        "QuantileTree._rate",
         rules.decided("self.guarantee.relation == 'add_remove'", True),
         ("stats/test_quantiles.py::test_the_range_of_the_loss_of_a_level_is_epsilon",),
         "relation ignored",

@@ -8,8 +8,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from skdp import ChunkedArray, DPGaussianNB
+from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.naive_bayes._gaussian_nb import ClassMomentsPlan
+from skdp.naive_bayes._gaussian_nb import plan_class_moments
 from skdp.noise import RandomSource
 from tests._guarantees import meet
 from tests._private import RowsAndTarget
@@ -19,8 +20,7 @@ KINDS = {0.0: LaplaceMechanism, 1e-6: GaussianMechanism}
 
 
 def plan_of(d, guarantee, n=21, **changes):
-    terms = {"low": np.zeros(d), "high": np.full(d, 2.0), "n_rows": n, "n_classes": 3}
-    return ClassMomentsPlan(guarantee=guarantee, **terms | {"prior": None} | changes)
+    return plan_class_moments(TableShape(n_rows=n, n_columns=d), guarantee, n_classes=3, **changes)
 
 
 def exact_sums(plan, X, y, monkeypatch):
@@ -34,7 +34,8 @@ def exact_sums(plan, X, y, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(kind, "release", kept)
-        plan.run(RowsAndTarget(X, y), RandomSource(0))
+        d = X.shape[1]
+        plan.run(RowsAndTarget(X, y), RandomSource(0), low=np.zeros(d), high=np.full(d, 2.0))
     return seen[0]
 
 

@@ -10,7 +10,6 @@ from sklearn.pipeline import make_pipeline
 
 import skdp
 from skdp import PrivacyAccountant
-from skdp.base import TableShape, guarantee_of
 from skdp.pipeline import check_pipeline, planned_charge, split_budget
 from skdp.stats import dp_mean
 
@@ -141,10 +140,9 @@ def test_two_pairs_for_two_columns_are_refused_with_the_remedy(make, bounds):
 )
 def test_what_has_one_meaning_is_read_as_lows_and_highs(bounds, n_columns):
     scaler = skdp.DPStandardScaler(bounds=bounds)
-    shape = TableShape(n_rows=100, n_columns=n_columns)
     low, high = (np.broadcast_to(end, (n_columns,)) for end in bounds)
-    plan = scaler.plan_fit(shape, guarantee_of(scaler)).main
-    assert np.array_equal(plan.low, low) and np.array_equal(plan.high, high)
+    found_low, found_high = scaler.fit(np.zeros((100, n_columns))).bounds_
+    assert np.array_equal(found_low, low) and np.array_equal(found_high, high)
 
 
 ESTIMATORS = [made for made in vars(skdp).values() if hasattr(made, "get_params")]

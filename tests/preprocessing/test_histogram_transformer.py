@@ -18,7 +18,7 @@ from skdp.preprocessing import _histogram_transformer as module
 from skdp.preprocessing._binning import bin_codes, column_bins, count_columns, quantile_edges
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import CELLS, QuantilePlan, read_columns, read_numeric_columns
+from tests._private import CELLS, QuantileTree, read_columns, read_numeric_columns
 
 COLORS = ["red", "green", "blue"]
 EDGES = np.array([0.0, 1.0, 2.5, 4.0])
@@ -120,7 +120,7 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
 
     monkeypatch.setattr(GeometricMechanism, "release", constant)
     monkeypatch.setattr(
-        QuantilePlan,
+        QuantileTree,
         "run",
         lambda self, table, source, **_: np.tile(np.linspace(0, 1, 5)[1:-1, None], (1, 2)),
     )
@@ -468,7 +468,7 @@ def test_automatic_bins_hold_more_rows_than_the_noise_of_their_edges():
     scale = bins_of(15_000, 0.1, n_bins=32).quantiles.scale
     assert sizes[1] == int(15_000 / (2.5 * scale))
     edges = bins_of(15_000, 0.1)
-    assert len(edges.quantiles.quantiles) == edges.n_bins - 1
+    assert len(edges.quantiles.mechanism.quantiles) == edges.n_bins - 1
     assert bins_of(100, 0.1, edges="uniform").n_bins == 32
 
 

@@ -11,7 +11,7 @@ from skdp.base import TableShape
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import CELLS, CODE_BITS, QuantilePlan
+from tests._private import CELLS, CODE_BITS, QuantileTree
 from tests.stats.test_quantiles import exact_law
 
 BOUNDS = (-1.0, 0.75)
@@ -26,8 +26,8 @@ def make_plan(n_rows, relation="add_remove", **params):
 
 def only_choice(plan):
     """Return the node and the rate of the only choice."""
-    ((node,),) = plan.main.levels
-    return node, plan.main._rate((node,), node)
+    ((node,),) = plan.mechanism.levels
+    return node, plan.mechanism._rate((node,), node)
 
 
 def neighbors(rows, relation):
@@ -49,7 +49,7 @@ def test_brute_force_range_of_the_loss(relation, quantile, monkeypatch):
         seen.append((keys >> CODE_BITS) * 24 // CELLS)
         return np.zeros((1, 1), dtype=np.int64)
 
-    monkeypatch.setattr(QuantilePlan, "_choose", choose)
+    monkeypatch.setattr(QuantileTree, "_choose", choose)
     plan, logs = make_plan(3, relation, quantile=quantile), {}
     node, rate = only_choice(plan)
 
@@ -94,7 +94,7 @@ def certified(n=1500):
 @pytest.mark.thorough
 def test_a_distinguisher_finds_too_little_noise(monkeypatch):
     assert certified() <= 1.0
-    monkeypatch.setattr(QuantilePlan, "level_epsilon", property(lambda self: 8.0))
+    monkeypatch.setattr(QuantileTree, "level_epsilon", property(lambda self: 8.0))
     assert certified() > 1.0
 
 
@@ -121,7 +121,7 @@ def test_the_tail_that_is_cut_off_follows_from_public_sizes():
     def quantile(n, epsilon):
         shape = TableShape(n_rows=n, n_columns=1)
         plan = DPMaxAbsScaler(bounds=BOUNDS).plan_fit(shape, meet(epsilon))
-        return plan.main.quantiles[0]
+        return plan.mechanism.quantiles[0]
 
     assert quantile(50, 1.0) == 0.95 < quantile(10_000, 1.0) < quantile(10_000, 10.0)
     assert 1.0 - quantile(10_000, 1e9) < 1e-10

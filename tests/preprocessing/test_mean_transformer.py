@@ -11,11 +11,13 @@ from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape, guarantee_of
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
+from skdp.preprocessing import _mean_transformer
 from skdp.preprocessing._mean_transformer import (
     COARSE_STEP,
     FINE_STEP,
-    MeanPlan,
+    plan_means,
     rounded_sums,
+    scaled_means,
     sums_by_noise,
 )
 from tests._attacks import attack_choices
@@ -42,9 +44,9 @@ def test_little_noise_gives_the_answer_of_sklearn(params):
 def plan(mechanism, *, relation="add_remove", noisy=False, shape=(1, 2), delta=1e-6):
     neighbors = Neighbors(relation=relation)
     guarantee = Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors)
-    low, high = -np.ones(shape[1]), np.ones(shape[1])
-    terms = {"guarantee": guarantee, "noise": mechanism, "noisy_count": noisy}
-    return MeanPlan(n_rows=shape[0], low=low, high=high, **terms)
+    n_rows, n_columns = shape
+    shape = TableShape(n_rows=n_rows, n_columns=n_columns)
+    return plan_means(shape, guarantee, noise=mechanism, noisy_count=noisy)
 
 
 def largest_move(relation, noisy_count):
@@ -163,9 +165,11 @@ def test_errors_have_the_expected_size(params, position):
     X = np.tile(middle + position * half, (500, 1))
     transformer = DPMeanTransformer(bounds=(low, high), **params)
     shape = TableShape(n_rows=len(X), n_columns=2)
-    planned = transformer.plan_fit(shape, guarantee_of(transformer)).main
+    mechanism = transformer.plan_fit(shape, guarantee_of(transformer)).mechanism
+    n_rows = None if params.get("count") == "noisy" else len(X)
     sources = map(RandomSource, range(1000))
-    runs = np.array([planned.scaled_means(X, source) for source in sources])
+    runs = [scaled_means(mechanism, X, source, low, high, n_rows) for source in sources]
+    runs = np.array(runs)
     squares = (runs - position) ** 2
     expected = (transformer.expected_error(500) / half) ** 2 * (1 + position**2)
     error = squares.std(axis=0, ddof=1) / math.sqrt(len(runs))
@@ -189,11 +193,11 @@ def test_what_is_published_is_a_function_of_the_release(count, monkeypatch):
 
 
 def test_a_divisor_that_depends_on_the_count_is_caught(monkeypatch):
-    def divided_by_the_count(self, X, source, persons):
-        exact = np.append(rounded_sums(X, self.low, self.high), float(X.shape[0]))
-        return self.mechanism.release(exact, random_state=source)[:-1] / X.shape[0]
+    def divided_by_the_count(mechanism, X, source, low, high, n_rows, persons):
+        exact = np.append(rounded_sums(X, low, high), float(X.shape[0]))
+        return mechanism.release(exact, random_state=source)[:-1] / X.shape[0]
 
-    monkeypatch.setattr(MeanPlan, "scaled_means", divided_by_the_count)
+    monkeypatch.setattr(_mean_transformer, "scaled_means", divided_by_the_count)
     with pytest.raises(AssertionError):
         test_what_is_published_is_a_function_of_the_release("noisy", monkeypatch)
 
@@ -217,10 +221,10 @@ def test_a_distinguisher_finds_no_more_than_epsilon():
 
 @pytest.mark.thorough
 def test_a_distinguisher_finds_a_third_of_the_noise(monkeypatch):
-    def careless(guarantee, **terms):
-        return MeanPlan(guarantee=replace(guarantee, epsilon=3.0), **terms)
+    def careless(shape, guarantee, **terms):
+        return plan_means(shape, replace(guarantee, epsilon=3.0), **terms)
 
-    monkeypatch.setattr("skdp.preprocessing._mean_transformer.MeanPlan", careless)
+    monkeypatch.setattr(_mean_transformer, "plan_means", careless)
     assert certified(4.0, 0.0) > 1.0
 
 

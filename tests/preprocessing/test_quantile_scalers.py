@@ -15,7 +15,7 @@ from skdp import (
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from tests._attacks import attack_choices
-from tests._private import QuantilePlan
+from tests._private import QuantileTree, plan_search
 
 SCALERS = [DPMinMaxScaler, DPMaxAbsScaler, DPRobustScaler, DPQuantileTransformer]
 BOUNDS = ([0.0, -10.0, 5.0], [1.0, 10.0, 6.0])
@@ -104,7 +104,7 @@ def test_errors_of_ranks_are_of_the_stated_scale():
         scaler = DPRobustScaler(bounds=BOUNDS).fit(X)
         errors.append((X < scaler.center_).mean(axis=0) - 0.5)
     errors = np.abs(errors) * len(X)
-    scale = plan.main.scale
+    scale = plan.scale
     # A rank's error is exponential: beyond 25 scales in 180 draws with probability 3e-9.
     assert errors.max() < 25 * scale and errors.mean() > scale / 20
 
@@ -171,7 +171,7 @@ def certified(n_fits=1500):
 @pytest.mark.thorough
 def test_a_distinguisher_finds_too_little_noise(monkeypatch):
     assert certified() <= 1.0
-    monkeypatch.setattr(QuantilePlan, "level_epsilon", property(lambda self: 8.0))
+    monkeypatch.setattr(QuantileTree, "level_epsilon", property(lambda self: 8.0))
     assert certified() > 1.0
 
 
@@ -180,8 +180,10 @@ def test_bounds_are_searched_with_their_share_only():
     replaced = Neighbors(relation="replace_one")
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbors=replaced)
     plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee)
-    assert plan.search.epsilon == 0.2 and plan.main.epsilon <= 0.8
-    assert plan.search.guarantee.neighbors == plan.main.guarantee.neighbors == replaced
+    search, remaining = plan_search(shape, guarantee)
+    assert search.epsilon == 0.2 and remaining.epsilon <= 0.8
+    assert search.guarantee.neighbors == remaining.neighbors == replaced
+    assert plan.stages[:-1] == search.stages and plan.mechanism.guarantee == remaining
 
 
 @pytest.mark.parametrize("scaler", SCALERS)

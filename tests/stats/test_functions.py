@@ -6,9 +6,16 @@ import pytest
 from sklearn import config_context
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _moments, expected_error
-from skdp.stats._moments import CountPlan, HistogramPlan, MomentsPlan, SumPlan
+from skdp.stats._moments import (
+    bin_edges,
+    plan_histogram,
+    plan_moments,
+    plan_nonzero_counts,
+    plan_sums,
+)
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._public import public_names
@@ -225,24 +232,26 @@ def test_ten_thousand_columns():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_brute_force_sensitivity_of_counts(relation):
     rows = np.array([[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [5.0, 0.1], [5.0, 5.0]])
-    terms = {"low": np.zeros(2), "high": np.ones(2), "guarantee": meet(1.0, 0.0, relation)}
-    plans = {j: HistogramPlan(**terms, bins=(2, 2), joint=j) for j in (False, True)}
-    for joint, plan in plans.items():
+    shape, bins = TableShape(n_rows=1, n_columns=2), (2, 2)
+    edges = bin_edges(np.zeros(2), np.ones(2), bins)
+    for joint in (False, True):
+        plan = plan_histogram(shape, meet(1.0, 0.0, relation), bins=bins, joint=joint)
         count = _moments.count_cells if joint else _moments.count_bins
-        counts = [np.concatenate(count(row[None], plan.edges), axis=None) for row in rows]
+        counts = [np.concatenate(count(row[None], edges), axis=None) for row in rows]
         moves = counts
         if relation == "replace_one":
             moves = [a - b for a, b in itertools.combinations(counts, 2)]
         assert max(np.abs(move).sum() for move in moves) == plan.sensitivity
-    assert CountPlan(n_columns=3, guarantee=meet(1.0)).sensitivity == 3
+    columns = TableShape(n_rows=1, n_columns=3)
+    assert plan_nonzero_counts(columns, meet(1.0)).sensitivity == 3
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-3.0, 1.0), (17.0, 90.0)])
 def test_brute_force_sensitivity_of_sums(relation, bounds, monkeypatch):
-    low, high = (np.array([b]) for b in bounds)
+    ends = dict(zip(("low", "high"), (np.array([b]) for b in bounds), strict=True))
     guarantee, released = meet(1.0, 0.0, relation), []
-    plan = SumPlan(n_rows=7, low=low, high=high, guarantee=guarantee)
+    plan = plan_sums(TableShape(n_rows=7, n_columns=1), guarantee)
 
     def kept(self, sums, **_):
         released.append(sums)
@@ -252,9 +261,9 @@ def test_brute_force_sensitivity_of_sums(relation, bounds, monkeypatch):
     base = np.random.default_rng(0).uniform(*bounds, size=6)
     values = [-1e9, *bounds, sum(bounds) / 2, 0.0, 1e9]
     for value in values:
-        plan.run(np.append(base, value)[:, None], None)
+        plan.run(np.append(base, value)[:, None], None, **ends)
     if relation == "add_remove":
-        plan.run(base[:, None], None)
+        plan.run(base[:, None], None, **ends)
         moves = [abs(x - released[-1])[0] for x in released]
     else:
         moves = [abs(x - y)[0] for x, y in itertools.combinations(released, 2)]
@@ -274,19 +283,18 @@ def test_errors_are_the_expected_ones(statistic, delta, relation):
     n, d, bounds, source = 1000, 2, (-1.0, 3.0), RandomSource(0)
     X = np.tile(np.linspace(-0.9, 2.9, n)[:, None], d)
     low, high = np.full(d, -1.0), np.full(d, 3.0)
-    guarantee = meet(2.0, delta, relation)
-    ends = {"low": low, "high": high, "guarantee": guarantee}
-    settings = {"n_rows": n} | ends
+    settings = TableShape(n_rows=n, n_columns=d), meet(2.0, delta, relation)
+    ends = {} if statistic == "count" else {"low": low, "high": high}
     plan, truth = {
-        "mean": (MomentsPlan(**settings), X.mean(axis=0)),
-        "var": (MomentsPlan(**settings, n_moments=2), X.var(axis=0)),
-        "sum": (SumPlan(**settings), X.sum(axis=0)),
-        "count": (CountPlan(n_columns=d, guarantee=guarantee), [n, n]),
-        "histogram": (HistogramPlan(**ends, bins=(1, 1)), [n, n]),
+        "mean": (plan_moments(*settings), X.mean(axis=0)),
+        "var": (plan_moments(*settings, n_moments=2), X.var(axis=0)),
+        "sum": (plan_sums(*settings), X.sum(axis=0)),
+        "count": (plan_nonzero_counts(*settings), [n, n]),
+        "histogram": (plan_histogram(*settings, bins=(1, 1)), [n, n]),
     }[statistic]
 
     def call():
-        found = plan.run(X, source)
+        found = plan.run(X, source, **ends)
         if statistic in ("mean", "var"):
             found = found[statistic == "var"]
         return [x[0] for x in found[0]] if statistic == "histogram" else found
@@ -321,9 +329,8 @@ def test_unknown_statistics_are_refused(statistic):
 
 
 def released_counts(relation, rows, n, sensitivity=None):
-    terms = {"low": np.zeros(1), "high": np.ones(1), "guarantee": meet(1.0, 0.0, relation)}
-    plan = HistogramPlan(**terms, bins=(2,))
-    mechanism = plan.mechanism
+    shape = TableShape(n_rows=len(rows), n_columns=1)
+    mechanism = plan_histogram(shape, meet(1.0, 0.0, relation), bins=(2,)).mechanism
     if sensitivity is not None:
         mechanism = type(mechanism)(1.0, sensitivity)
     counts = np.histogram(rows, 2, (0, 1))[0]

@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from skdp.stats._moments import SENSITIVITY, MomentsPlan, _centered_sums
+from skdp.base import TableShape
+from skdp.stats._moments import SENSITIVITY, _centered_sums, plan_moments
 from tests._guarantees import meet
 
 
@@ -32,8 +33,7 @@ def test_brute_force_sensitivity(relation, n_moments):
 def test_sensitivity_grows_with_the_features(relation, delta):
     l1, l2 = SENSITIVITY[relation, 2]
     for d in (1, 10):
-        ends = {"low": np.zeros(d), "high": np.ones(d)}
-        guarantee = meet(1.0, delta, relation)
-        plan = MomentsPlan(n_rows=1000, **ends, guarantee=guarantee, n_moments=2)
+        shape = TableShape(n_rows=1000, n_columns=d)
+        plan = plan_moments(shape, meet(1.0, delta, relation), n_moments=2)
         expected = l1 * d if delta == 0.0 else l2 * math.sqrt(d)
         assert expected < plan.sensitivity < expected * (1 + 1e-6)

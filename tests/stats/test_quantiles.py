@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from skdp.accounting import Neighbors, get_epsilon
 from skdp.noise import RandomSource
 from skdp.stats import _quantiles as module
-from skdp.stats._quantiles import _LAST, POSITIONS, QuantilePlan, _levels
+from skdp.stats._quantiles import _LAST, POSITIONS, QuantileTree, _levels
 from skdp.stats._ranks import CELLS, WEIGHTS, weight_codes
 from tests._attacks import attack_choices
 from tests._guarantees import meet
@@ -16,8 +16,13 @@ from tests._private import read_persons
 
 
 def make_plan(quantiles, d=1, **options):
-    others = {"n_rows": options.pop("n_rows", None), "low": np.zeros(d), "high": np.ones(d)}
-    return QuantilePlan(quantiles=quantiles, guarantee=meet(**{"epsilon": 1.0} | options), **others)
+    n_rows = options.pop("n_rows", None)
+    guarantee = meet(**{"epsilon": 1.0} | options)
+    return QuantileTree(quantiles=quantiles, n_columns=d, n_rows=n_rows, guarantee=guarantee)
+
+
+def unit_bounds(d=1):
+    return {"low": np.zeros(d), "high": np.ones(d)}
 
 
 def exact_law(rows, node, rate, first=0, last=24):
@@ -187,7 +192,7 @@ def test_without_noise_the_nearest_rows_are_chosen(n):
     # Gaps between the outermost rows are wide.
     x = np.clip(np.random.default_rng(0).standard_cauchy(size=(n, 1)) / 1e4, -0.5, 0.5) + 0.5
     for wanted in ([0.0, 0.5, 1.0], [0.0], [0.02], [0.9], [1.0]):
-        found = make_plan(wanted, epsilon=1e10, n_rows=n).run(x, RandomSource(0))
+        found = make_plan(wanted, epsilon=1e10, n_rows=n).run(x, RandomSource(0), **unit_bounds())
         nearest = np.quantile(x, wanted, axis=0, method="nearest")
         extreme = np.isin(wanted, (0.0, 1.0)) if len(wanted) > 1 else slice(None)
         np.testing.assert_allclose(found[extreme], nearest[extreme], atol=2.0**-22)
@@ -219,36 +224,35 @@ def test_little_noise_gives_the_answer_of_numpy():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(size=4001), rng.beta(2, 5, size=4001), np.full(4001, 0.3)])
     quantiles = [0.9, 0.1, 0.5, 0.25, 0.5]
-    ours = make_plan(quantiles, 3, epsilon=1e10).run(X, RandomSource(0))
+    ours = make_plan(quantiles, 3, epsilon=1e10).run(X, RandomSource(0), **unit_bounds(3))
     np.testing.assert_allclose(ours, np.quantile(X, quantiles, axis=0), atol=1e-3)
 
 
 def test_results_do_not_decrease_and_stay_within_bounds():
     X = np.random.default_rng(0).normal(size=(50, 20))
     plan = make_plan(np.linspace(0, 1, 11), 20, epsilon=0.1)
-    found = plan.run(X, RandomSource(0))
+    found = plan.run(X, RandomSource(0), **unit_bounds(20))
     assert np.all(np.diff(found, axis=0) >= 0) and found.min() >= 0 and found.max() <= 1
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3, 1.0])
 def test_constant_columns_and_ties(value):
     plan = make_plan([0.1, 0.5, 0.9], epsilon=1.0)
-    found = plan.run(np.full((2000, 1), value), RandomSource(0))
+    found = plan.run(np.full((2000, 1), value), RandomSource(0), **unit_bounds())
     np.testing.assert_allclose(found, value, atol=1e-6)
 
 
 def test_degenerate_bounds_and_one_row():
-    plan = replace(make_plan([0.5]), low=np.array([2.0, 0.0]), high=np.array([2.0, 1.0]))
-    found = plan.run(np.array([[5.0, 0.5]]), RandomSource(0))
+    low, high = np.array([2.0, 0.0]), np.array([2.0, 1.0])
+    found = make_plan([0.5], 2).run(np.array([[5.0, 0.5]]), RandomSource(0), low, high)
     assert found[0, 0] == 2.0 and 0 <= found[0, 1] <= 1
 
 
 def test_extreme_bounds_do_not_overflow():
-    plan = replace(
-        make_plan([0.5], epsilon=1e6), low=np.array([-1.7e308]), high=np.array([1.7e308])
-    )
+    plan = make_plan([0.5], epsilon=1e6)
+    low, high = np.array([-1.7e308]), np.array([1.7e308])
     with np.errstate(all="raise"):
-        found = plan.run(np.full((100, 1), 1e308), RandomSource(0))
+        found = plan.run(np.full((100, 1), 1e308), RandomSource(0), low, high)
     np.testing.assert_allclose(found, 1e308, rtol=1e-5)
 
 
@@ -282,8 +286,8 @@ def test_a_distinguisher_certifies_no_more_than_epsilon(relation):
 @pytest.mark.thorough
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_half_the_sensitivity_is_caught(relation, monkeypatch):
-    rate = QuantilePlan._rate
-    monkeypatch.setattr(QuantilePlan, "_rate", lambda self, *node: 2 * rate(self, *node))
+    rate = QuantileTree._rate
+    monkeypatch.setattr(QuantileTree, "_rate", lambda self, *node: 2 * rate(self, *node))
     with pytest.raises(AssertionError):
         test_the_range_of_the_loss_of_one_choice_is_epsilon(relation, 0.5)
     with pytest.raises(AssertionError):
@@ -292,13 +296,13 @@ def test_half_the_sensitivity_is_caught(relation, monkeypatch):
 
 @pytest.mark.thorough
 def test_a_dropped_factor_of_replace_one_is_caught(monkeypatch):
-    rate = QuantilePlan._rate
+    rate = QuantileTree._rate
 
     def dropped(self, *node):
         own = replace(self.guarantee, neighbors=Neighbors(relation="add_remove"))
         return rate(replace(self, guarantee=own), *node)
 
-    monkeypatch.setattr(QuantilePlan, "_rate", dropped)
+    monkeypatch.setattr(QuantileTree, "_rate", dropped)
     with pytest.raises(AssertionError):
         test_the_range_of_the_loss_of_one_choice_is_epsilon("replace_one", 0.5)
     with pytest.raises(AssertionError):
@@ -345,7 +349,9 @@ def test_a_person_weighs_the_same_however_many_rows_there_are():
     copies = rng.integers(1, 9, len(x))
     ids = np.repeat(np.arange(len(x)), copies)
     plan = make_plan([0.25, 0.9], epsilon=1e10, n_rows=len(x), unit="person")
-    found = plan.run(np.repeat(x, copies)[:, None], RandomSource(0), read_persons(ids, len(ids)))
+    persons = read_persons(ids, len(ids))
+    X = np.repeat(x, copies)[:, None]
+    found = plan.run(X, RandomSource(0), **unit_bounds(), persons=persons)
     np.testing.assert_allclose(found[:, 0], np.quantile(x, [0.25, 0.9]), atol=2e-3)
 
 

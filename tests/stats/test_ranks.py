@@ -1,7 +1,5 @@
 """Rows of given ranks: sorted ones, and those that are counted where they are, are the same."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import chisquare
@@ -12,7 +10,7 @@ from skdp.stats import _quantiles as module
 from skdp.stats._quantiles import POSITIONS, _Positions, _windows
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, ranked_columns
 from tests._private import Rows, read_persons
-from tests.stats.test_quantiles import make_plan
+from tests.stats.test_quantiles import make_plan, unit_bounds
 
 LOW, HIGH = np.array([-4.0, -4.0, 0.0, 0.0]), np.array([4.0, 4.0, 1e3, 1.0])
 
@@ -85,8 +83,7 @@ def test_the_same_is_released_of_rows_in_memory_and_in_parts(
     X, options = made(), {"unit": "person"} if by_person else {}
     persons = of_persons(len(X)) if by_person else None
     plan = make_plan(quantiles, 4, epsilon=epsilon, n_rows=len(X), **options)
-    plan = replace(plan, low=LOW, high=HIGH)
-    one, other = (plan.run(held, RandomSource(0), persons) for held in (X, cut(X)))
+    one, other = (plan.run(held, RandomSource(0), LOW, HIGH, persons) for held in (X, cut(X)))
     np.testing.assert_array_equal(one, other)
 
 
@@ -117,7 +114,7 @@ def test_far_points_have_the_law_of_the_definition(in_parts, monkeypatch):
     plan, n = make_plan([0.5], epsilon=0.01, n_rows=400), 1500
     (level,) = plan.levels
     held = cut(x) if in_parts else x
-    chosen = [plan.run(held, RandomSource(i)).item() for i in range(n)]
+    chosen = [plan.run(held, RandomSource(i), **unit_bounds()).item() for i in range(n)]
     weights = np.diff([0.0, *x[:, 0], 1.0])
     ranks = np.abs(np.arange(401) - level[0].share / 2**30 * 400)
     law = np.add.reduceat(

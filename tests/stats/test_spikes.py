@@ -13,9 +13,10 @@ from skdp import (
     DPSimpleImputer,
     DPStandardScaler,
 )
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats._bounds import BOUNDS_FRACTION, BoundsPlan, NormPlan, spaced_bins
-from skdp.stats._moments import MomentsPlan
+from skdp.stats._moments import plan_moments
 from tests._guarantees import meet
 
 
@@ -67,10 +68,8 @@ def stretch(x, low, high):
 def test_scales_are_as_large_as_noise_and_bounds_allow(name, n, epsilon, n_fits):
     """Derived in docs/theory/statistics.md, section 4, and docs/theory/encoders.md, section 3."""
     x = draw(name, n)
-    end = np.ones(1)
     rest = epsilon - BOUNDS_FRACTION * epsilon
-    ends = {"low": -end, "high": end}
-    moments = MomentsPlan(n_rows=n, **ends, guarantee=meet(rest), n_moments=2)
+    moments = plan_moments(TableShape(n_rows=n, n_columns=1), meet(rest), n_moments=2)
     floor = min(moments.mechanism.deviation(2) / n, 1 / 3) * (1 - 1e-9)
     for seed in range(n_fits):
         standard = DPStandardScaler(epsilon, random_state=seed).fit(x)

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 from skdp import BudgetExceededError, PrivacyAccountant, stats
+from skdp.base import TableShape
 from skdp.noise import RandomSource
 from skdp.stats import _moments
-from skdp.stats._moments import HistogramPlan, ModePlan, MomentsPlan
-from skdp.stats._second_moment import CovariancePlan
-from skdp.stats._tables import CrosstabPlan, nearest_counts
+from skdp.stats._moments import plan_histogram, plan_mode, plan_moments
+from skdp.stats._second_moment import plan_covariance
+from skdp.stats._tables import nearest_counts, plan_crosstab
 from tests._guarantees import meet
 from tests._private import read_persons
 
@@ -38,8 +39,8 @@ def moves(sums_of, rows, relation, base, order):
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_brute_force_sensitivity_of_moments_with_gaps(relation, delta, n_moments):
     low, high = np.zeros(2), np.full(2, 2.0)
-    terms = {"low": low, "high": high, "n_rows": 21, "n_moments": n_moments}
-    plan = MomentsPlan(guarantee=meet(1.0, delta, relation), counted=True, **terms)
+    shape = TableShape(n_rows=21, n_columns=2)
+    plan = plan_moments(shape, meet(1.0, delta, relation), n_moments=n_moments, counted=True)
 
     def sums_of(X):
         return _moments._centered_sums(X, low, high, n_moments, None, True)
@@ -107,15 +108,14 @@ def test_without_noise_they_are_numpys(delta):
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_brute_force_sensitivity_of_covariances(relation, monkeypatch):
     seen, low, high = [], np.array([0.0, -5.0]), np.array([2.0, 5.0])
-    known = {"low": low, "high": high, "n_rows": 21, "n_columns": 2}
-    plan = CovariancePlan(guarantee=meet(1.0, 1e-6, relation), **known)
+    plan = plan_covariance(TableShape(n_rows=21, n_columns=2), meet(1.0, 1e-6, relation))
 
     def kept(self, sums, **_):
         seen.append(sums)
         return sums
 
     def sums_of(X):
-        plan.run(X, RandomSource(0))
+        plan.run(X, RandomSource(0), low=low, high=high)
         return seen.pop()
 
     monkeypatch.setattr(type(plan.mechanism), "release", kept)
@@ -150,12 +150,11 @@ def test_too_many_cells_are_refused_before_the_charge():
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_row_is_in_one_cell_of_any_number_of_columns(relation):
     bins = (np.arange(3.0),) * 3
-    plan = HistogramPlan(
-        low=[0] * 3, high=[0] * 3, bins=bins, joint=True, guarantee=meet(1.0, 0.0, relation)
-    )
+    shape = TableShape(n_rows=5, n_columns=3)
+    plan = plan_histogram(shape, meet(1.0, 0.0, relation), bins=bins, joint=True)
 
     def counts_of(X):
-        return _moments.count_cells(X, plan.edges)
+        return _moments.count_cells(X, bins)
 
     rows = [*itertools.product((0.5, 1.5, 9.0), repeat=3)]
     moved = moves(counts_of, rows, relation, np.full((4, 3), 0.5), 1)
@@ -229,14 +228,9 @@ def test_a_crosstab_is_made_of_its_release_alone(monkeypatch):
         return noisy
 
     monkeypatch.setattr(_moments, "release_counts", released)
-    plan = CrosstabPlan(
-        low=[0] * 2,
-        high=[0] * 2,
-        bins=(np.arange(3) - 0.5, np.arange(4) - 0.5),
-        joint=True,
-        n_rows=10,
-        guarantee=meet(1.0, unit="person"),
-    )
+    bins = (np.arange(3) - 0.5, np.arange(4) - 0.5)
+    shape = TableShape(n_rows=10, n_columns=2)
+    plan = plan_crosstab(shape, meet(1.0, unit="person"), bins=bins)
     rows = np.random.default_rng(0).integers(0, 2, (400, 2)).astype(float)
     found = plan.run(rows, None, read_persons(np.arange(400) % 10, 400))
     np.testing.assert_array_equal(found, nearest_counts(noisy, 10))
@@ -293,7 +287,7 @@ def test_the_mode_is_found():
 def test_the_law_of_the_mode_is_bounded(relation):
     """The chances of each answer with two neighbors, by permute-and-flip's exact law."""
     epsilon = 1.0
-    plan = ModePlan(n_categories=2, guarantee=meet(epsilon, 0.0, relation))
+    plan = plan_mode(None, meet(epsilon, 0.0, relation), n_categories=2)
     codes, other = np.repeat([0, 1], [4, 3]), np.repeat([0, 1], [4, 4])
     if relation == "replace_one":
         other = np.repeat([0, 1], [3, 4])
@@ -309,7 +303,7 @@ def test_the_law_of_the_mode_is_bounded(relation):
 
 def test_a_person_counts_as_a_row_for_the_mode(monkeypatch):
     seen = []
-    plan = ModePlan(n_categories=2, guarantee=meet(1.0, unit="person"))
+    plan = plan_mode(None, meet(1.0, unit="person"), n_categories=2)
     monkeypatch.setattr(
         type(plan.mechanism), "release", lambda self, counts, random_state: seen.append(counts)
     )

@@ -17,6 +17,7 @@ from skdp.accounting import PureDP
 from skdp.base import (
     PrivateEstimator,
     PrivateFit,
+    TableShape,
     plans_for_groups,
     private_fit,
     private_fit_method,
@@ -25,7 +26,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
-from tests._private import MechanismPlan, QuantilePlan
+from tests._private import MechanismPlan, plan_quantiles
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -120,9 +121,10 @@ class PrivateUpperQuantile(PrivateMean):
         with PrivateFit(self) as fit:
             X = self._validate(X)
             ends = np.ones(X.shape[1])
-            plan = QuantilePlan(quantiles=[0.95], low=-ends, high=ends, guarantee=fit.guarantee)
-            source = fit.charge(plan, size=plan.size)
-            fit.publish(plan, public=self._public(), mean_=plan.run(X, source)[0])
+            shape = TableShape(n_rows=None, n_columns=X.shape[1])
+            plan = plan_quantiles(shape, fit.guarantee, quantiles=[0.95])
+            upper = plan.run(X, fit.charge(plan), low=-ends, high=ends)[0]
+            fit.publish(plan, public=self._public(), mean_=upper)
         return self
 
 
