@@ -135,13 +135,11 @@ def plans_for_groups(plan_fit):
 
     @wraps(plan_fit)
     def plan_for_units(self, shape, guarantee, **options):
-        def plan_known_shape(shape):
-            return plan_for(partial(plan_fit, self, shape, **options), guarantee)
-
+        make_plan = partial(plan_fit, self, **options)
         if shape.n_rows is None or shape.n_columns is None:
             params = self.get_params(deep=False)
-            return plan_unknown_shape(plan_known_shape, params, shape, guarantee)
-        return plan_known_shape(shape)
+            return plan_unknown_shape(make_plan, params, shape, guarantee)
+        return plan_for(partial(make_plan, shape), guarantee)
 
     return plan_for_units
 

@@ -474,6 +474,8 @@ def as_chunked(X):
     """
     if isinstance(X, ChunkedArray):
         return X
+    if isinstance(X, np.ndarray):
+        return None
     if isinstance(X, str):
         raise ValueError(
             f"Expected 2D array, got the string {X[:200]!r} instead: pass the path of Parquet "

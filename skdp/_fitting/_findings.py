@@ -449,9 +449,11 @@ def report_declared_identifiers(params, names, n_columns, n_units):
     n_units : int
         Public number of rows, or of persons.
     """
-    lists = _declared_lists(params.get("categories"), names, n_columns)
-    limit = max(MIN_IDENTIFIERS, n_units)
-    report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= limit])
+    lists = {}
+    if params.get("categories") is not None:
+        lists = _declared_lists(params["categories"], names, n_columns)
+        limit = max(MIN_IDENTIFIERS, n_units)
+        report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= limit])
     if "bounds" in params and names is not None:
         # A numeric column with the name of identifiers is reported even if it has bounds.
         numbers = set(range(n_columns)) - set(lists)
@@ -501,7 +503,7 @@ def warn_of_findings(label, findings, names=None):
     names : sequence, default=None
         Names of the table's columns; None uses their indices.
     """
-    if _IS_MUTED.get():
+    if _IS_MUTED.get() or not findings:
         return
     sentences = []
     named = set()

@@ -158,23 +158,17 @@ class PrivateFit(PrivateRelease):
         return self
 
     def __exit__(self, kind, error, traceback):
-        if not self._is_published:
+        self._is_released = self._is_published
+        if self._is_published:
+            self._column_names = names_for_keys(self._estimator)
+        else:
             self._forget()
         super().__exit__(kind, error, traceback)
-
-    @property
-    def _column_names(self):
-        return names_for_keys(self._estimator)
-
-    @property
-    def _is_released(self):
-        """True if the fitted attributes are set."""
-        return self._is_published
 
     def _check_callers(self):
         # The tools around an outer release were checked when that release began.
         if not (is_inside_release() or isinstance(self._accountant, Allowance)):
-            check_callers(self._estimator, partial(raw_data_policy, self._config))
+            check_callers(self._estimator, partial(raw_data_policy, self.terms))
             check_members_around()
 
     def read(self, X, y=None, *, groups=None, **options):
@@ -204,26 +198,24 @@ class PrivateFit(PrivateRelease):
             If the data are invalid, as in scikit-learn.
         """
         estimator = self._estimator
-        # A lazy target is computed once, to be counted and read.
-        y = computed_column(y)
+        if y is not None:
+            # A lazy target is computed once, to be counted and read.
+            y = computed_column(y)
         if isinstance(estimator, FitHooks):
             if options.get("reset", True):
                 estimator._labels_in = non_positional_labels(X)
             table = estimator._read_table(X, y, **options)
         else:
             table = read_numbers(estimator, X, y)
-        check_lengths(table.shape.n_rows, y=y)
-        return self.with_groups(table, groups)
+        if y is not None:
+            check_lengths(table.shape.n_rows, y=y)
+        return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     @property
     def guarantee(self):
         """Guarantee that the fit must meet; see `guarantee_of`. Read it after the groups."""
         params = self._estimator.get_params(deep=False)
         return self.make_guarantee(params["epsilon"], params.get("delta", 0.0))
-
-    def with_groups(self, table, groups):
-        """Read the person ids and return the `ReadTable` with its number of privacy units."""
-        return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     def check_plan(self, plan):
         super().check_plan(plan)

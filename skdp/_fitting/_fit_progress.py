@@ -36,12 +36,13 @@ class FitProgress:
 
     def __enter__(self):
         self._token = _fit.set(self)
-        self._begin(self._task)
+        if self._task is not None:
+            self._begin(self._task)
         return self
 
     def __exit__(self, kind, error, traceback):
         _fit.reset(self._token)
-        if error is None:
+        if error is None and self._task is not None:
             self._end(self._task, lambda: self._price.epsilon)
 
     def charged(self, plan, price):

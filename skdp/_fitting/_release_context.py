@@ -168,8 +168,12 @@ class PrivateRelease:
         self._is_charged = False
         # The plan released nothing, so that there is no entry in the ledger.
         self._is_free = False
-        # The ids of persons, if these are the privacy unit.
-        self._persons = None
+        # Names of the table's columns, for warnings.
+        self._column_names = None
+        # Noisy values may have been returned to the user.
+        self._is_released = False
+        # Arguments of a plan's `run` besides rows and noise: `persons`, if these are the unit.
+        self.run_params = {}
         # The guarantee of the whole group, if the unit is a group of rows.
         self._group_guarantee = None
         self.ledger_entry = None
@@ -179,7 +183,8 @@ class PrivateRelease:
         check_seed(self._random_state)
         # `_open_config` refuses a closed data set before its rows are read.
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
-        self._config = read_config()
+        # Configuration of the accountant; `read_groups` makes a person its unit.
+        self.terms = read_config()
         self._check_callers()
         with ExitStack() as settings:
             # Without this check, one row that is not finite makes a fit fail after its charge.
@@ -198,21 +203,8 @@ class PrivateRelease:
         if kind is None and self._is_released:
             warn_of_findings(self._label, self._findings, self._column_names)
 
-    # Names of the table's columns, for warnings.
-    _column_names = None
-
-    @property
-    def _is_released(self):
-        """True if noisy values may have been returned to the user."""
-        return self._is_charged
-
     def _check_callers(self):
         """Check the tools around the release; only `PrivateFit` has something to check."""
-
-    @property
-    def terms(self):
-        """Configuration of the accountant; the unit is a person if `groups` were read."""
-        return replace(self._config, unit="person") if self._persons else self._config
 
     def cost_of(self, plan):
         """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.
@@ -229,11 +221,6 @@ class PrivateRelease:
         guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
         self._group_guarantee = guarantee if neighbors.max_rows > 1 else None
         return guarantee
-
-    @property
-    def run_params(self):
-        """Arguments of a plan's `run` besides rows and noise: `persons`, if these are the unit."""
-        return {"persons": self._persons} if self._persons else {}
 
     def read_groups(self, groups, n_rows):
         """Read the person id of each row and return the number of privacy units.
@@ -254,19 +241,21 @@ class PrivateRelease:
         ValueError
             If the accountant's unit is not a person, or `groups` are not valid ids.
         """
-        unit = self._config.unit
         if groups is None:
             return n_rows
+        unit = self.terms.unit
         if self._accountant is not None and unit != "person":
             raise ValueError(GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit))
-        self._persons = read_persons(groups, n_rows, self._config.missing_ids)
-        return self._persons.n_persons
+        persons = read_persons(groups, n_rows, self.terms.missing_ids)
+        self.terms = replace(self.terms, unit="person")
+        self.run_params = {"persons": persons}
+        return persons.n_persons
 
     def check_plan(self, plan):
         """Raise `ValueError` if a plan cannot be run or published; called before the charge."""
         if self.terms.unit != "person":
             return
-        if self._persons is None:
+        if not self.run_params:
             raise ValueError(GROUPS_MISSING)
         if not getattr(plan, "by_person", False):
             raise ValueError(
@@ -310,7 +299,7 @@ class PrivateRelease:
         self.check_plan(plan)
         self._is_charge_tried = True
         if plan.event == EMPTY_EVENT:
-            self._is_charged = self._is_free = True
+            self._is_charged = self._is_free = self._is_released = True
             return None
         source = RandomSource(self._random_state)
         if self._accountant is not None:
@@ -323,5 +312,6 @@ class PrivateRelease:
                 seeded=source.seeded,
             )
         self._is_charged = True
+        self._is_released = True
         self._noise_guard.source = source
         return source

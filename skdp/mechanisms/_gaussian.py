@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -173,7 +174,7 @@ class GaussianMechanism(_grid.GridMechanism):
         epsilon = get_epsilon(Gaussian(multiplier), delta)
         return cls(epsilon, delta, sensitivity, noise_multiplier=multiplier)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         return _grid.round_up(self.noise_multiplier * self.sensitivity)
 
@@ -181,7 +182,7 @@ class GaussianMechanism(_grid.GridMechanism):
     def rho(self) -> float:
         return float_up(1 / (2 * Fraction(self.noise_multiplier) ** 2))
 
-    @property
+    @cached_property
     def event(self) -> Event:
         return Gaussian(self.noise_multiplier)
 

@@ -8,6 +8,7 @@ to multiples of a power of two, and discrete noise is added to the integer multi
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -144,15 +145,12 @@ class PureMechanism(FrozenValue):
 
     delta: ClassVar[float] = 0.0
     _event: ClassVar[type[PureDP | Laplace | ExponentialMechanism]] = PureDP
+    # Scale of the noise, relative to sensitivity / epsilon; a property in selection mechanisms.
+    _factor: ClassVar[int] = 1
 
     def __post_init__(self):
         super().__post_init__()
         check_scale(self.scale)
-
-    @property
-    def _factor(self) -> int:
-        """The scale of the noise, relative to sensitivity / epsilon."""
-        return 1
 
     @classmethod
     def from_scale(cls, scale: float, sensitivity: float) -> Self:
@@ -173,11 +171,11 @@ class PureMechanism(FrozenValue):
         scale = check_positive(scale, "scale")
         return cls(round_up(check_positive(sensitivity, "sensitivity") / scale), sensitivity)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         return self._event(self.epsilon)
 
-    @property
+    @cached_property
     def scale(self) -> float:
         return round_up(self._factor * self.sensitivity / self.epsilon)
 

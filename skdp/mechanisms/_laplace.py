@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -190,7 +191,7 @@ class GeometricMechanism(_grid.PureMechanism):
         """
         return super().from_scale(scale, sensitivity)
 
-    @property
+    @cached_property
     def event(self) -> Event:
         return DiscreteLaplace(self.scale, self.sensitivity)
 

@@ -6,6 +6,7 @@ A plan has the privacy event, which is charged, and a `run`, which makes the rel
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
@@ -282,6 +283,8 @@ def plan_for(make_plan, guarantee):
         For a group of k rows its noise is k times that for one row if the noise is Gaussian or
         delta is 0. Otherwise the general bound on groups is used; see `Guarantee.per_row`.
     """
+    if guarantee.neighbors.unit != "group":
+        return make_plan(guarantee)
     group_size = guarantee.neighbors.max_rows
     row_guarantee = guarantee.per_row
     plan = make_plan(row_guarantee)
@@ -346,7 +349,7 @@ class JointMechanism(FrozenValue):
         """The stages of all mechanisms, in order."""
         return tuple(stage for part in self.parts for stage in stages_of(part))
 
-    @property
+    @cached_property
     def event(self) -> Event:
         """Privacy event of all mechanisms together."""
         return Composed(tuple(part.event for part in self.parts))

@@ -142,6 +142,8 @@ def sampler_of(stages):
     """Return a description of the rows that the stages read."""
     if not stages:
         return NOTHING_READ
+    if len(stages) == 1:
+        return stages[0].reads
 
     def write(unit):
         reads = [for_unit(stage.reads, unit) for stage in stages]

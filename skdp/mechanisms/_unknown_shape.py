@@ -1,12 +1,13 @@
 """Plans of fits to tables of unknown shape or unknown columns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
 
-from skdp.utils._values import FrozenValue
+from skdp.mechanisms._plan import Plan, plan_for
 
 # Shapes (rows, columns) with which a plan is tried if the table's shape is unknown.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
@@ -15,32 +16,6 @@ MANY_ROWS = 100_000
 # Larger widths and numbers of rows from the parameters are not tried.
 MAX_WIDTH = 10_000
 MAX_ROWS = 10**7
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnknownShapePlan(FrozenValue):
-    """The plan of a fit to a table of unknown shape, after a check of the parameters.
-
-    Parameters
-    ----------
-    name : str
-        The mechanism's name.
-    event : Event
-        The (epsilon, delta) of the guarantee, which holds for every shape.
-    epsilon, delta : float
-        Epsilon and delta of the guarantee.
-    by_person : bool
-        True if the privacy unit may be a person.
-    sparse_output : bool
-        True if the output of a transformer is sparse.
-    """
-
-    name: str
-    event: object
-    epsilon: float
-    delta: float
-    by_person: bool
-    sparse_output: bool
 
 
 def plan_unknown_shape(make_plan, params, shape, guarantee):
@@ -53,7 +28,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     Parameters
     ----------
     make_plan : callable
-        Maps a `TableShape` without None to a plan.
+        ``make_plan(shape, guarantee)`` returns the plan for one unit and a shape without None.
     params : dict of str to object
         The estimator's parameters.
     shape : TableShape
@@ -62,7 +37,9 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
 
     Returns
     -------
-    UnknownShapePlan
+    Plan
+        Its event is the (epsilon, delta) of the guarantee, which holds for every shape. It has no
+        run.
 
     Raises
     ------
@@ -72,21 +49,28 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     first_error = None
     for possible_shape in _possible_shapes(params, shape):
         try:
-            plan = make_plan(possible_shape)
+            plan = plan_for(partial(make_plan, possible_shape), guarantee)
         except ValueError as error:
             # The first shape has the number of columns that the parameters suggest, so its error
             # is the most useful one.
             first_error = first_error or error
             continue
-        return UnknownShapePlan(
+        return Plan(
             name=getattr(plan, "name", ""),
             event=guarantee.per_row.event,
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
+            scale=None,
+            sensitivity=None,
             by_person=getattr(plan, "by_person", False),
             sparse_output=getattr(plan, "sparse_output", False),
         )
     raise first_error
+
+
+def holds_for_every_shape(plan):
+    """Return True for a plan that `plan_unknown_shape` made."""
+    return isinstance(plan, Plan) and plan.run is None
 
 
 def _possible_shapes(params, shape):

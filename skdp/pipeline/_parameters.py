@@ -21,8 +21,8 @@ from skdp._data._tables import RowsAndTarget, target_array
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.mechanisms._unknown_shape import (
-    UnknownShapePlan,
     columns_named,
+    holds_for_every_shape,
     kinds_of_bounds,
     names_in,
 )
@@ -355,7 +355,7 @@ def _check_declared_words(step, plan):
     """Raise `ValueError` for categories that cannot match: strings for numbers, or the reverse."""
     params = step.params
     form = step.form
-    if form.has_known_cells and form.n_columns and not isinstance(plan, UnknownShapePlan):
+    if form.has_known_cells and form.n_columns and not holds_for_every_shape(plan):
         rows = made_up_rows(form.kinds, examples=form.examples)
         table = ColumnTable(rows.shape, rows, names=form.names)
         # The step checks these rows like real ones before a charge.
