@@ -22,7 +22,7 @@ from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wis
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_cell_weights, plan_release
 from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories
@@ -227,10 +227,10 @@ class DPSimpleImputer(PlannedTransformer):
 
         if self.strategy == "constant":
             mechanism = Declared(_statistics([self._fill] * shape.n_columns))
-            return TransformerPlan(mechanism=mechanism)
+            return plan_release(mechanism, mechanism.run)
         if self.strategy == "most_frequent":
             mechanism = plan_counts(self.categories, None, shape, guarantee)
-            return TransformerPlan(mechanism=mechanism)
+            return plan_release(mechanism, mechanism.run)
         plan_statistics = plan_means_of_present
         if self.strategy == "median":
             plan_statistics = plan_medians_of_present

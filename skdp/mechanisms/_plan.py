@@ -69,7 +69,9 @@ class Plan(FrozenValue):
             vars(self)["stages"] = (one_stage(self),)
 
 
-def plan_release(mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=None):
+def plan_release(
+    mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=None, sparse_output=False
+):
     """Return the plan of a release with the noise of one mechanism.
 
     Parameters
@@ -84,6 +86,8 @@ def plan_release(mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=Non
         Name of the released values.
     size : int, default=None
         Number of values that are released together; None if no noise is added to values.
+    sparse_output : bool, default=False
+        True if a transformer's output is sparse.
 
     Returns
     -------
@@ -106,6 +110,7 @@ def plan_release(mechanism, run, *, guarantee=None, stage_name=UNNAMED, size=Non
         sensitivity=mechanism.sensitivity,
         stages=stages_of(mechanism, stage_name),
         run=run,
+        sparse_output=sparse_output,
         mechanism=mechanism,
     )
 

@@ -1,7 +1,7 @@
 """Private histograms of features, and features encoded by their bins."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,13 +27,14 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import counting_mechanism, one_charge
+from skdp.mechanisms._plan import counting_mechanism, one_charge, plan_release
 from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
-from skdp.preprocessing._kbins_discretizer import BinningPlan, ReleasedBins
+from skdp.preprocessing._kbins_discretizer import ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
+from skdp.utils._values import FrozenValue
 
 # Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
 # it also depends on the counts.
@@ -42,24 +43,18 @@ UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HistogramPlan(BinningPlan):
-    """Plan of a fit: the edges that are not declared, and the counts of all columns.
+class BinsAndCounts(FrozenValue):
+    """The release of a fit: the edges that are not declared, and the counts of all columns.
 
     Parameters
     ----------
     edges : EdgesPlan
     counts : mechanism or None
         Mechanism of all counts together; None if no counts are released.
-    mechanism : plan
-        Plan that is charged.
-    pairs : list of (int, int)
-    sparse_output : bool
     """
 
+    edges: _binning.EdgesPlan
     counts: object
-    pairs: list
-
-    released_name = "counts of bins"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedBins`."""
@@ -307,7 +302,8 @@ class DPHistogramTransformer(PlannedTransformer):
             table = fit.read(X, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
-            norm = _norm_bound(self.encode, released.bins, released.counts, plan.pairs)
+            pairs = self._planned_pairs(table.shape)
+            norm = _norm_bound(self.encode, released.bins, released.counts, pairs)
             output_norm = norm
             factor = 1.0
             if self._divides():
@@ -322,14 +318,14 @@ class DPHistogramTransformer(PlannedTransformer):
                 counts_=released.counts,
                 output_norm_=output_norm,
                 _bins=released.bins,
-                _pairs=plan.pairs,
+                _pairs=pairs,
                 _factor=factor,
             )
         return self
 
     def _assumptions_of(self, plan):
         """Return descriptions of the facts that a fit by this plan assumes to be public."""
-        kinds = {column.kind for column in plan.edges.bins}
+        kinds = {column.kind for column in plan.mechanism.edges.bins}
         parameters = []
         if "categories" in kinds:
             parameters.append("categories")
@@ -339,7 +335,7 @@ class DPHistogramTransformer(PlannedTransformer):
         return (sizes, *parameters, *bounds)
 
     def _check_rows(self, rows, plan):
-        self._check_values(rows, plan.edges.bins, is_fit=True)
+        self._check_values(rows, plan.mechanism.edges.bins, is_fit=True)
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -392,13 +388,14 @@ class DPHistogramTransformer(PlannedTransformer):
         counts = None
         if edges_fraction < 1.0:
             counts = counts_mechanism(n_features, _max_n_counts(edges), edges.remaining)
-        return HistogramPlan(
-            edges=edges,
-            counts=counts,
-            mechanism=one_charge((edges.search, edges.quantiles, counts), guarantee),
-            pairs=pairs,
+        release = BinsAndCounts(edges=edges, counts=counts)
+        plan = plan_release(
+            one_charge((edges.search, edges.quantiles, counts), guarantee),
+            release.run,
+            stage_name="counts of bins",
             sparse_output=bool(self.sparse_output),
         )
+        return replace(plan, mechanism=release)
 
     def expected_error(self, n_features):
         """Return the expected error of the noisy counts of the released bins.
@@ -427,9 +424,10 @@ class DPHistogramTransformer(PlannedTransformer):
         """
         n_features = check_integer(n_features, "n_features", low=1)
         plan = self.plan_fit(self._shape_of_size(1, n_features), guarantee_of(self))
-        if plan.counts is None:
+        release = plan.mechanism
+        if release.counts is None:
             raise ValueError("with edges_fraction=1 no counts are released")
-        return plan.counts.deviation(_max_n_counts(plan.edges))
+        return release.counts.deviation(_max_n_counts(release.edges))
 
     @row_wise_answer
     def transform(self, X):

@@ -16,9 +16,9 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import one_charge
+from skdp.mechanisms._plan import one_charge, plan_release
 from skdp.preprocessing import _binning
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_choice, has_auto
 from skdp.utils._values import FrozenValue
@@ -47,17 +47,6 @@ class ReleasedBins(FrozenValue):
     def n_bins(self):
         """Number of bins of each column."""
         return np.array([column.size for column in self.bins])
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BinningPlan(TransformerPlan):
-    """The edges of all columns' bins."""
-
-    edges: _binning.EdgesPlan
-
-    def run(self, table, source, persons=None):
-        """Return the `ReleasedBins`."""
-        return ReleasedBins(self.edges.run(table, source, persons))
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
@@ -232,11 +221,12 @@ class DPKBinsDiscretizer(PlannedTransformer):
             )
         bins = _binning.column_bins(None, None, self.strategy, shape.names, shape.n_columns)
         edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
-        return BinningPlan(
-            edges=edges,
-            mechanism=one_charge((edges.search, edges.quantiles), guarantee),
-            sparse_output=self.encode == "onehot",
-        )
+
+        def run(table, source, persons=None):
+            return ReleasedBins(edges.run(table, source, persons))
+
+        mechanism = one_charge((edges.search, edges.quantiles), guarantee)
+        return plan_release(mechanism, run, sparse_output=self.encode == "onehot")
 
     @row_wise_answer
     def transform(self, X):

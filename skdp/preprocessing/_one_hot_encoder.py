@@ -1,6 +1,5 @@
 """One-hot encoding of declared or privately discovered categories."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,6 +16,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
+from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._randomized_response import labels_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
 from skdp.preprocessing._categories import (
@@ -30,24 +30,9 @@ from skdp.preprocessing._categories import (
     plan_discovery,
     position_of,
 )
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Categories
 from skdp.utils._validation import check_boolean, check_real
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class EncoderPlan(TransformerPlan):
-    """Plan of the categories, unless they are declared, and of their counts, if they are used.
-
-    Parameters
-    ----------
-    mechanism : DeclaredCounts, StabilityThreshold or Declared
-    min_count : float or None
-        The noisy count below which a category is infrequent.
-    sparse_output : bool
-    """
-
-    min_count: float | None
 
 
 class DPOneHotEncoder(PlannedTransformer):
@@ -203,11 +188,12 @@ class DPOneHotEncoder(PlannedTransformer):
             table = fit.read(X, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             categories, counts = fit.run(plan, table)
+            min_count = _min_count(self.min_frequency, table.shape.n_rows)
             fit.publish(
                 plan,
                 categories_=[_with_other(labels, self.other) for labels in categories],
                 counts_=counts,
-                infrequent_categories_=_infrequent(categories, counts, plan.min_count, self.other),
+                infrequent_categories_=_infrequent(categories, counts, min_count, self.other),
             )
         return self
 
@@ -246,9 +232,7 @@ class DPOneHotEncoder(PlannedTransformer):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
-        return EncoderPlan(
-            mechanism=mechanism, min_count=min_count, sparse_output=bool(self.sparse_output)
-        )
+        return plan_release(mechanism, mechanism.run, sparse_output=bool(self.sparse_output))
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)

@@ -1,6 +1,6 @@
 """Base classes of transformers that release statistics of columns, and their plans."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +10,6 @@ from skdp._data._clipping import finite_doubles
 from skdp._data._output import frame_library
 from skdp._data._tables import read_samples, read_table
 from skdp.base import TableEstimator, TableShape, private_answer, row_wise_answer
-from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._unknown_shape import names_in
 from skdp.preprocessing._binning import input_names
 from skdp.utils._validation import check_boolean
@@ -238,23 +237,3 @@ def _named_by_labels(form):
     if form.labels is None:
         return form
     return replace(form, names=form.labels)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TransformerPlan(MechanismPlan):
-    """Plan of a transformer's fit, with the format of its output.
-
-    Parameters
-    ----------
-    mechanism : mechanism
-    sparse_output : bool, default=False
-    """
-
-    mechanism: object
-    sparse_output: bool = False
-
-    by_person = True
-
-    def run(self, X, source, persons=None):
-        """Return the result of the mechanism."""
-        return self.mechanism.run(X, source, persons=persons)

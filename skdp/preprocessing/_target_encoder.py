@@ -15,7 +15,7 @@ from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
-from skdp.mechanisms._plan import one_charge, plan_cell_weights
+from skdp.mechanisms._plan import one_charge, plan_cell_weights, plan_release
 from skdp.preprocessing._categories import (
     Declared,
     MixedCategories,
@@ -28,7 +28,7 @@ from skdp.preprocessing._categories import (
     plan_discovery,
     report_no_match,
 )
-from skdp.preprocessing._planned import PlannedTransformer, TransformerPlan
+from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Categories, Classes
 from skdp.utils._validation import check_target_bounds, check_within
 from skdp.utils._values import FrozenValue
@@ -186,13 +186,14 @@ class DPTargetEncoder(PlannedTransformer):
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
+            outcomes = self._outcomes(table.shape)
             fit.publish(
                 plan,
                 categories_=released.categories,
                 encodings_=released.encodings,
                 target_mean_=released.target_mean,
-                classes_=plan.outcomes.classes,
-                target_type_=plan.outcomes.target_type,
+                classes_=outcomes.classes,
+                target_type_=outcomes.target_type,
             )
         return self
 
@@ -248,16 +249,13 @@ class DPTargetEncoder(PlannedTransformer):
             charged_discovery = None
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.n_outcomes * n_cells)
-        return TargetPlan(
-            discovery=discovery,
-            noise=noise,
-            mechanism=one_charge((charged_discovery, noise), guarantee),
-            outcomes=outcomes,
-            smooth=smooth,
-        )
+        release = OutcomeSums(discovery=discovery, noise=noise, outcomes=outcomes, smooth=smooth)
+        mechanism = one_charge((charged_discovery, noise), guarantee)
+        plan = plan_release(mechanism, release.run, stage_name="sums of outcomes by category")
+        return replace(plan, mechanism=release)
 
     def _check_rows(self, rows, plan):
-        check_declared(rows.X, plan.discovery)
+        check_declared(rows.X, plan.mechanism.discovery)
 
     def _assumptions(self):
         # A continuous target has no labels.
@@ -385,15 +383,23 @@ class ReleasedEncodings(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TargetPlan(TransformerPlan):
-    """Plan of a fit: the categories, unless declared, then noisy sums of outcomes' weights."""
+class OutcomeSums(FrozenValue):
+    """The release of a fit: the categories, unless declared, then noisy sums of outcomes' weights.
+
+    Parameters
+    ----------
+    discovery : StabilityThreshold, MixedCategories or Declared
+        Release of the categories.
+    noise : mechanism
+        Mechanism of the sums.
+    outcomes : Outcomes
+    smooth : float
+    """
 
     discovery: StabilityThreshold | MixedCategories | Declared
     noise: object
     outcomes: Outcomes
     smooth: float
-
-    released_name = "sums of outcomes by category"
 
     def run(self, table, source, persons=None):
         """Return the `ReleasedEncodings`."""

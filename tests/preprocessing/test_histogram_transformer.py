@@ -107,7 +107,9 @@ def test_errors_have_the_expected_size(delta):
     truth = np.tile([100, 0, 0, 0, 0, 100], (20, 1)).ravel()
     transformer = DPHistogramTransformer(2.0, delta=delta, edges=EDGES)
     plan = transformer.plan_fit(TableShape(n_rows=100, n_columns=40), guarantee_of(transformer))
-    runs = [plan.noisy_counts(table, plan.edges.bins, RandomSource(seed)) for seed in range(300)]
+    release = plan.mechanism
+    sources = map(RandomSource, range(300))
+    runs = [release.noisy_counts(table, release.edges.bins, source) for source in sources]
     squares = np.mean(np.square([np.concatenate(run) - truth for run in runs]), axis=1)
     expected = transformer.expected_error(40) ** 2
     assert abs(squares.mean() - expected) < 5 * squares.std(ddof=1) / math.sqrt(300)
@@ -136,14 +138,14 @@ def test_what_is_published_is_a_function_of_the_release(encode, monkeypatch):
 
 
 def test_empty_bins_without_noise_are_caught(monkeypatch):
-    release = module.HistogramPlan.noisy_counts
+    release = module.BinsAndCounts.noisy_counts
 
     def careless(self, table, bins, source, row_weights):
         noisy = release(self, table, bins, source)
         counts = count_columns(table, bins)
         return [np.where(c == 0, 0.0, n) for c, n in zip(counts, noisy, strict=True)]
 
-    monkeypatch.setattr(module.HistogramPlan, "noisy_counts", careless)
+    monkeypatch.setattr(module.BinsAndCounts, "noisy_counts", careless)
     with pytest.raises(AssertionError):
         test_what_is_published_is_a_function_of_the_release("density", monkeypatch)
 
@@ -458,7 +460,7 @@ def test_pairs_that_are_none_are_refused(pairs):
 def bins_of(n_rows, epsilon, n_columns=5, **params):
     transformer = DPHistogramTransformer(**{"bounds": (0, 1), "n_bins": "auto"} | params)
     shape = TableShape(n_rows=n_rows, n_columns=n_columns)
-    return transformer.plan_fit(shape, meet(epsilon, 0.0)).edges
+    return transformer.plan_fit(shape, meet(epsilon, 0.0)).mechanism.edges
 
 
 def test_automatic_bins_hold_more_rows_than_the_noise_of_their_edges():

@@ -9,6 +9,7 @@ from sklearn import config_context
 from sklearn.preprocessing import TargetEncoder
 
 from skdp import DPTargetEncoder, PrivacyAccountant
+from skdp.accounting import Composed
 from skdp.base import TableShape, guarantee_of
 from skdp.preprocessing._target_encoder import _shrunk_means
 from tests._attacks import attack_choices
@@ -81,6 +82,14 @@ def test_nothing_discovered_encodes_by_the_middle():
 class Exact:
     """A mechanism that keeps what it was to release."""
 
+    name = "none"
+    event = Composed(())
+    epsilon = 1.0
+    delta = scale = sensitivity = 0.0
+
+    def check_size(self, size):
+        """Accept every number of values."""
+
     def release(self, values, *, random_state):
         self.values = np.array(values)
         return self.values
@@ -94,9 +103,8 @@ def exact_sums(rows, targets, encoder, monkeypatch):
         patch.setattr(
             "skdp.preprocessing._target_encoder.plan_cell_weights", lambda *a, **k: mechanism
         )
-        mechanism.check_size = lambda size: None
-        plan = encoder.plan_fit(shape, guarantee_of(encoder))
-    plan.noisy_sums(RowsAndTarget(table, np.array(targets)), plan.discovery.values, None)
+        release = encoder.plan_fit(shape, guarantee_of(encoder)).mechanism
+    release.noisy_sums(RowsAndTarget(table, np.array(targets)), release.discovery.values, None)
     return mechanism.values.ravel()
 
 
