@@ -20,7 +20,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import one_charge, plan_release
+from skdp.mechanisms._plan import join_plans, plan_release
 from skdp.preprocessing._planned import PlannedTransformer, prefixed_names
 from skdp.stats._bounds import plan_norm
 from skdp.stats._second_moment import MEAN_WEIGHT, SECOND_MOMENT, SecondMoment
@@ -254,7 +254,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             mean, covariance = within.release(X, source, persons=persons)
             return _components_of(covariance, n_components, center + mean, within.data_norm)
 
-        mechanism = one_charge((search, moment.mechanism), guarantee)
+        mechanism = join_plans((search, moment.mechanism), guarantee)
         return plan_release(mechanism, run, stage_name=SECOND_MOMENT)
 
     @row_wise_answer

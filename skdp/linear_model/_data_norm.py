@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.linear_model._row_center import RowCenter, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
-from skdp.mechanisms._plan import MechanismPlan, one_charge, vector_noise
+from skdp.mechanisms._plan import MechanismPlan, join_plans, vector_noise
 from skdp.mechanisms._stages import stages_of
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
@@ -128,7 +129,7 @@ class RowPlan:
         return replace(problem, loss_spec=clipped_spec)
 
     def compose(self, mechanism):
-        """Return the mechanism that is charged: all releases of the fit together.
+        """Return the plan that is charged: all releases of the fit together.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class RowPlan:
         """
         weights = mechanism, self.shrinkage_mechanism
         releases = self.norm_search, self.center, self.baseline, *weights
-        return one_charge(releases, self.fit_guarantee, main=mechanism)
+        return join_plans(releases, self.fit_guarantee, main=mechanism)
 
     def stages(self, weights):
         """Return the stages of a fit, in order.
@@ -335,9 +336,9 @@ class WeightsFit(MechanismPlan):
             **fields,
         )
 
-    @property
+    @cached_property
     def mechanism(self):
-        """The mechanism that is charged: all releases of the fit together."""
+        """The plan that is charged: all releases of the fit together."""
         return self.rows.compose(self.weights.mechanism)
 
     def run(self, table, source, persons=None, start=None):

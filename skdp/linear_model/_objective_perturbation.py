@@ -21,7 +21,7 @@ from skdp._optim._newton import minimize
 from skdp.accounting._gaussian import mean_delta, sum_of_deltas, summed_noise_multiplier
 from skdp.linear_model import _planning
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
-from skdp.mechanisms._plan import Price
+from skdp.mechanisms._plan import Plan
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
 # Largest fraction of epsilon for the Jacobian. For a given C the quadratic term is increased until
@@ -115,7 +115,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
         Distribution of the linear term.
     output : GaussianMechanism or GammaNormMechanism
         Noise that covers the error of the solver.
-    mechanism : Price
+    mechanism : Plan
         Cost of both, with the scale and the sensitivity for the summed loss without C.
     """
 
@@ -125,7 +125,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
     radius: float
     noise: LinearNoise
     output: object
-    mechanism: Price
+    mechanism: Plan
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the minimizer of the perturbed objective, with the output noise.
@@ -205,10 +205,11 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     noise_guarantee = replace(guarantee, epsilon=noise_epsilon)
     output = _output_mechanism(noise_guarantee, noise.scale / row_gradient, 4.0 * distance)
     output.check_size(problem.size)
-    mechanism = Price(
+    mechanism = Plan(
         name=f"Objective perturbation, {law} noise",
         event=guarantee.event,
-        guarantee=guarantee,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
         scale=noise.scale / C,
         sensitivity=guarantee.neighbors.sensitivity_factor * problem.lipschitz,
     )

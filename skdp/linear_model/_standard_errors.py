@@ -19,7 +19,7 @@ from skdp._data._bounded import max_bounded_additions
 from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmetric
 from skdp._optim._linear_objective import summed_hessian
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
-from skdp.mechanisms._plan import Price, vector_noise
+from skdp.mechanisms._plan import Plan, vector_noise
 
 # Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
 # epsilon and of delta.
@@ -131,12 +131,13 @@ class HessianRelease:
 
         Returns
         -------
-        Price
+        Plan
         """
-        return Price(
+        return Plan(
             name=f"{weights.name}, then {self.mechanism.name} on the Hessian",
             event=Composed((weights.event, self.mechanism.event)),
-            guarantee=guarantee,
+            epsilon=guarantee.epsilon,
+            delta=guarantee.delta,
             scale=weights.scale,
             sensitivity=weights.sensitivity,
         )

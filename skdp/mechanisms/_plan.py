@@ -253,26 +253,6 @@ class StatisticPlan(MechanismPlan):
         return self.guarantee.delta
 
 
-@dataclass(frozen=True, kw_only=True)
-class Price(PlanValue):
-    """The cost and the noise of a plan, without its run; see `Plan`.
-
-    Parameters
-    ----------
-    name : str
-    event : Event
-    guarantee : Guarantee
-    scale, sensitivity : float
-        Scale and sensitivity of the noise, for the privacy statement.
-    """
-
-    name: str
-    event: Event
-    guarantee: Guarantee
-    scale: float
-    sensitivity: float
-
-
 def plan_for(make_plan, guarantee):
     """Return a plan that meets a guarantee, which may be one for a group of rows.
 
@@ -397,13 +377,13 @@ class NoRelease(FrozenValue):
     stages: ClassVar[tuple] = ()
 
 
-def one_charge(parts, guarantee, main=None):
-    """Return one plan that combines several plans in one charge.
+def join_plans(plans, guarantee, main=None):
+    """Return one plan, without a run, that charges several plans at once.
 
     Parameters
     ----------
-    parts : sequence of plans or None
-        The plans in the order in which they run. Entries that are None are left out.
+    plans : sequence of plans, mechanisms or None
+        They run in this order. Entries that are None are left out.
     guarantee : Guarantee
         The guarantee to which they were calibrated together.
     main : plan, default=None
@@ -412,42 +392,22 @@ def one_charge(parts, guarantee, main=None):
     Returns
     -------
     plan
-        A `JointMechanism`, or the plan itself if there is only one.
+        The plan itself if there is only one.
     """
-    parts = tuple(part for part in parts if part is not None)
-    if len(parts) == 1:
-        return parts[0]
-    index = next((i for i, part in enumerate(parts) if part is main), -1)
-    return JointMechanism(parts, guarantee.epsilon, guarantee.delta, index)
-
-
-def join_plans(plans, guarantee):
-    """Return one plan, without a run, that charges several plans at once.
-
-    Parameters
-    ----------
-    plans : sequence of plans
-        The plans in the order in which they run. The scale and the sensitivity of the last one
-        describe the noise.
-    guarantee : Guarantee
-        The guarantee to which they were calibrated together.
-
-    Returns
-    -------
-    Plan
-        A person is its unit if the last plan supports persons.
-    """
-    *_, last = plans
+    plans = [plan for plan in plans if plan is not None]
+    if len(plans) == 1:
+        return plans[0]
+    if main is None:
+        main = plans[-1]
     return Plan(
         name=", then ".join(plan.name for plan in plans),
         event=Composed(tuple(plan.event for plan in plans)),
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
-        scale=last.scale,
-        sensitivity=last.sensitivity,
+        scale=main.scale,
+        sensitivity=main.sensitivity,
         stages=tuple(stage for plan in plans for stage in stages_of(plan)),
-        by_person=last.by_person,
-        mechanism=last.mechanism,
+        mechanism=getattr(main, "mechanism", main),
     )
 
 

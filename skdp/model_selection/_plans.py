@@ -13,7 +13,7 @@ from functools import cache, cached_property, partial
 from skdp import mechanisms
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.mechanisms._plan import MechanismPlan, Price
+from skdp.mechanisms._plan import MechanismPlan, Plan
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pooled import PooledStatistics
@@ -250,10 +250,11 @@ class SearchPlan(MechanismPlan):
         total = self.task.guarantee
         # The sensitivity of one candidate's score, or of all scores if none is chosen.
         released = self.noisy if self.choice is None else self.choice
-        return Price(
+        return Plan(
             name=name,
             event=self.record_paths[0] if is_exact else total.event,
-            guarantee=total,
+            epsilon=total.epsilon,
+            delta=total.delta,
             scale=self.noisy.scale,
             sensitivity=released.sensitivity,
         )

@@ -1,6 +1,6 @@
 """Scorer for scikit-learn that returns a noisy score and charges it."""
 
-from dataclasses import dataclass
+from functools import partial
 
 from sklearn.utils.metadata_routing import MetadataRequest
 
@@ -17,7 +17,7 @@ from skdp._fitting._members import register_member_check, register_validation_ch
 from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import MechanismPlan, bounded_noise, plan_for
+from skdp.mechanisms._plan import bounded_noise, plan_for, plan_release
 from skdp.model_selection._evaluation_task import check_labels, check_row_wise, make_task
 from skdp.model_selection._scored_tables import check_scored_labels, check_scored_table
 from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
@@ -27,14 +27,6 @@ from skdp.utils._validation import check_privacy_parameters
 # Private fits check the validations around them, but may not import this package.
 register_member_check(check_searches)
 register_validation_check(check_validation)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ScorePlan(MechanismPlan):
-    """Plan of one call of a scorer: the release of one score."""
-
-    mechanism: object
-    by_person = True
 
 
 class DPScorer:
@@ -155,13 +147,17 @@ class DPScorer:
                 return self._release_ratio(release, estimator, X, y, n_units)
             sensitivity = self.score.sensitivity(n_units, release.terms.relation)
 
-            def plan_release(guarantee):
-                return ScorePlan(mechanism=bounded_noise(guarantee, sensitivity, sensitivity))
+            def plan_score(guarantee):
+                mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
 
-            plan = plan_for(plan_release, release.make_guarantee(self.epsilon, self.delta))
-            source = release.charge(plan)
-            value = self.score.value(estimator, X, y, **release.run_params)
-            return float(plan.mechanism.release(value, random_state=source))
+                def run(rows, source, **persons):
+                    value = self.score.value(estimator, *rows, **persons)
+                    return float(mechanism.release(value, random_state=source))
+
+                return plan_release(mechanism, run)
+
+            plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
+            return plan.run((X, y), release.charge(plan), **release.run_params)
 
     def _release_ratio(self, release, estimator, X, y, n_units):
         """Release a score whose numerator and denominators are private, as `dp_evaluate` does."""
@@ -170,10 +166,9 @@ class DPScorer:
         if self.score.of_labels:
             check_labels(y, task.classes)
 
-        def plan_release(guarantee):
-            return task.plan(n_units, guarantee)
-
-        plan = plan_for(plan_release, release.make_guarantee(self.epsilon, self.delta))
+        plan = plan_for(
+            partial(task.plan, n_units), release.make_guarantee(self.epsilon, self.delta)
+        )
         source = release.charge(plan, size=plan.size)
         released = plan.run(task.rows(estimator, X, y), source, **release.run_params)
         return float(task.evaluate(released).scores[self.score.name])

@@ -33,7 +33,7 @@ from skdp.gam._columns import (
 )
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._plan import MechanismPlan, Price
+from skdp.mechanisms._plan import MechanismPlan, Plan
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.preprocessing._categories import finds_all, first_labels, is_per_column
 from skdp.preprocessing._planned import PlannedTransformer
@@ -91,12 +91,18 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
         if not any(self.budget_fractions.values()):
             return NoRelease()
         noise = self._counts_mechanism if self.binned else self.bounds_search or self.key_selection
-        terms = {"scale": noise.scale, "sensitivity": noise.sensitivity}
         released = (
             "counts of cells" if self.binned else "bounds" if self.bounds_search else "categories"
         )
         name = f"{noise.name} on {released}"
-        return Price(name=name, event=self.budget.event, guarantee=self.guarantee, **terms)
+        return Plan(
+            name=name,
+            event=self.budget.event,
+            epsilon=self.guarantee.epsilon,
+            delta=self.guarantee.delta,
+            scale=noise.scale,
+            sensitivity=noise.sensitivity,
+        )
 
     @property
     def stages(self):

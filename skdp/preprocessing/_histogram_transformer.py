@@ -27,7 +27,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import counting_mechanism, one_charge, plan_release
+from skdp.mechanisms._plan import counting_mechanism, join_plans, plan_release
 from skdp.preprocessing import _binning
 from skdp.preprocessing._categories import first_labels, report_no_match
 from skdp.preprocessing._kbins_discretizer import ReleasedBins
@@ -390,7 +390,7 @@ class DPHistogramTransformer(PlannedTransformer):
             counts = counts_mechanism(n_features, _max_n_counts(edges), edges.remaining)
         release = BinsAndCounts(edges=edges, counts=counts)
         plan = plan_release(
-            one_charge((edges.search, edges.quantiles, counts), guarantee),
+            join_plans((edges.search, edges.quantiles, counts), guarantee),
             release.run,
             stage_name="counts of bins",
             sparse_output=bool(self.sparse_output),

@@ -16,7 +16,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms._plan import one_charge, plan_release
+from skdp.mechanisms._plan import join_plans, plan_release
 from skdp.preprocessing import _binning
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Bounds
@@ -225,7 +225,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         def run(table, source, persons=None):
             return ReleasedBins(edges.run(table, source, persons))
 
-        mechanism = one_charge((edges.search, edges.quantiles), guarantee)
+        mechanism = join_plans((edges.search, edges.quantiles), guarantee)
         return plan_release(mechanism, run, sparse_output=self.encode == "onehot")
 
     @row_wise_answer

@@ -15,7 +15,7 @@ from skdp._data._tables import read_numeric_target, read_target
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
-from skdp.mechanisms._plan import one_charge, plan_cell_weights, plan_release
+from skdp.mechanisms._plan import join_plans, plan_cell_weights, plan_release
 from skdp.preprocessing._categories import (
     Declared,
     MixedCategories,
@@ -250,7 +250,7 @@ class DPTargetEncoder(PlannedTransformer):
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.n_outcomes * n_cells)
         release = OutcomeSums(discovery=discovery, noise=noise, outcomes=outcomes, smooth=smooth)
-        mechanism = one_charge((charged_discovery, noise), guarantee)
+        mechanism = join_plans((charged_discovery, noise), guarantee)
         plan = plan_release(mechanism, release.run, stage_name="sums of outcomes by category")
         return replace(plan, mechanism=release)
 

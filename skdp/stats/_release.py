@@ -157,7 +157,8 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
         released = main.run(X, source, low=found_low, high=found_high, **persons)
         return InBounds(released, (found_low, found_high))
 
-    return replace(join_plans((search, main), guarantee), run=run_in_found)
+    plan = join_plans((search, main), guarantee)
+    return replace(plan, run=run_in_found, by_person=main.by_person)
 
 
 def _take_columns(block, columns):
