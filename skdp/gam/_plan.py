@@ -196,10 +196,10 @@ class AdditivePlan(ColumnsPlan):
     @property
     def stages(self):
         """Stages of a fit, in the order in which they run."""
-        stages = [*self._column_stages, *stages_of(self.baseline)]
+        stages = [*self._column_stages, *self.baseline.plan().stages]
         if self.finds_variance:
-            stages.extend(stages_of(self.target_variance))
-            stages.extend(stages_of(self.mean_correction))
+            stages.extend(self.target_variance.stages)
+            stages.extend(self.mean_correction.stages)
         if "first_steps" in self.budget_fractions:
             stages.append(
                 self._steps_stage("first steps, for what columns do together", "first_steps")
@@ -261,10 +261,10 @@ class AdditivePlan(ColumnsPlan):
                 )
             mechanism = self._pair_choice_mechanism(len(self.columns))
             mechanism.check_size(max_size * len(self.columns))
-        self.baseline.check_size(self.task.n_outputs)
+        self.baseline.mechanism.check_size(self.task.n_outputs)
         if self.finds_variance:
-            self.target_variance.check_size(1)
-            self.mean_correction.check_size(1)
+            self.target_variance.mechanism.check_size(1)
+            self.mean_correction.mechanism.check_size(1)
         self.shrinkage_test.check_size(3)
 
     @property

@@ -13,7 +13,7 @@ from skdp._data._sums import exact_sum
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._regression_losses import HuberLoss
 from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
-from skdp.mechanisms._plan import MechanismPlan
+from skdp.mechanisms._plan import plan_release
 from skdp.utils._values import FrozenValue
 
 # Factor that compensates for the rounding error of a clipped vector's norm.
@@ -211,9 +211,8 @@ class MultinomialTask(_ClassTask):
         return p / row_sums(p)[:, np.newaxis]
 
 
-@dataclass(frozen=True, kw_only=True)
-class VarianceOfTargets(MechanismPlan):
-    """Plan of the noisy mean of squared distances of targets from a released number.
+def plan_variance(n_rows, clip, mechanism):
+    """Return the plan of the noisy mean of squared distances of targets from a released number.
 
     A distance is clipped to `clip`, so the sum of squares has the sensitivity `clip` squared.
 
@@ -225,38 +224,24 @@ class VarianceOfTargets(MechanismPlan):
         Bound on the distance of a target.
     mechanism : LaplaceMechanism or GaussianMechanism
         Noise of the sum of squares.
+
+    Returns
+    -------
+    Plan
+        Its run, ``run(targets, center, source, persons=None)``, also receives the released number.
+        It returns the variance, at least the standard deviation of its noise and at most clip**2.
     """
+    noise_std = mechanism.deviation(size=1) / n_rows
+    max_variance = clip**2
 
-    n_rows: int
-    clip: float
-    mechanism: object
-
-    released_name = "the variance of targets"
-
-    def run(self, targets, center, source, persons=None):
-        """Return the variance, at least the standard deviation of its noise and at most clip**2.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_rows,)
-        center : float
-            Released number.
-        source : RandomSource
-        persons : Persons, default=None
-            Persons of the rows.
-
-        Returns
-        -------
-        float
-        """
+    def run(targets, center, source, persons=None):
         rows = Rows(targets[:, np.newaxis])
         row_args = (row_weights_of(persons),)
-        args = (center, self.clip, self.n_rows)
-        total = sum_over(rows, _add_squares, np.zeros(1), *args, row_args=row_args)
-        variance = self.mechanism.release(total, random_state=source)[0] / self.n_rows
-        noise_std = self.mechanism.deviation(size=1) / self.n_rows
-        max_variance = self.clip**2
+        total = sum_over(rows, _add_squares, np.zeros(1), center, clip, n_rows, row_args=row_args)
+        variance = mechanism.release(total, random_state=source)[0] / n_rows
         return float(np.clip(variance, min(noise_std, max_variance), max_variance))
+
+    return plan_release(mechanism, run, stage_name="the variance of targets", size=1)
 
 
 def _add_squares(total, targets, row_weights, center, clip, n_rows):
@@ -264,9 +249,8 @@ def _add_squares(total, targets, row_weights, center, clip, n_rows):
     total += exact_sum(squares, (0.0, clip**2), n_samples=n_rows, row_weights=row_weights)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MeanCorrection(MechanismPlan):
-    """Plan of the noisy mean of clipped distances of targets from a released number.
+def plan_correction(n_rows, mechanism):
+    """Return the plan of the noisy mean of clipped distances of targets from a released number.
 
     Distances are divided by the clip before they are summed, so the sensitivity and the noise are
     those of values in [-1, 1] for every clip that is a function of released values.
@@ -277,36 +261,23 @@ class MeanCorrection(MechanismPlan):
         Public number of rows.
     mechanism : LaplaceMechanism or GaussianMechanism
         Noise of the sum.
+
+    Returns
+    -------
+    Plan
+        Its run, ``run(targets, center, clip, source, persons=None)``, also receives the released
+        number and the clip. It returns the mean distance, in the units of the targets.
     """
 
-    n_rows: int
-    mechanism: object
-
-    released_name = "the correction of the mean of targets"
-
-    def run(self, targets, center, clip, source, persons=None):
-        """Return the mean distance of the targets from the center, in the units of the targets.
-
-        Parameters
-        ----------
-        targets : ndarray of shape (n_rows,)
-        center : float
-            Released number.
-        clip : float
-            Bound on the distance of a target; a function of released values.
-        source : RandomSource
-        persons : Persons, default=None
-            Persons of the rows.
-
-        Returns
-        -------
-        float
-        """
+    def run(targets, center, clip, source, persons=None):
         rows = Rows(targets[:, np.newaxis])
         row_args = (row_weights_of(persons),)
-        args = (center, clip, self.n_rows)
+        args = (center, clip, n_rows)
         total = sum_over(rows, _add_distances, np.zeros(1), *args, row_args=row_args)
-        return clip * float(self.mechanism.release(total, random_state=source)[0]) / self.n_rows
+        return clip * float(mechanism.release(total, random_state=source)[0]) / n_rows
+
+    stage_name = "the correction of the mean of targets"
+    return plan_release(mechanism, run, stage_name=stage_name, size=1)
 
 
 def _add_distances(total, targets, row_weights, center, clip, n_rows):
@@ -360,14 +331,12 @@ class NumberTask(FrozenValue):
         """Return the plan of the noisy variance of targets around the baseline."""
         # Squares are not negative, so replacing a row changes the sum no more than removing it.
         sensitivity = self.clip**2
-        return VarianceOfTargets(
-            n_rows=n_rows, clip=self.clip, mechanism=mechanism(l1=sensitivity, l2=sensitivity)
-        )
+        return plan_variance(n_rows, self.clip, mechanism(l1=sensitivity, l2=sensitivity))
 
     def plan_correction(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the correction of the baseline by clipped distances."""
         sensitivity = float(sensitivity_factor)
-        return MeanCorrection(n_rows=n_rows, mechanism=mechanism(l1=sensitivity, l2=sensitivity))
+        return plan_correction(n_rows, mechanism(l1=sensitivity, l2=sensitivity))
 
     def minority_fraction(self, scores):
         """Return 1, because numeric targets have no rare class."""

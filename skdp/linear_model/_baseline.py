@@ -15,7 +15,8 @@ from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp._data._sums import exact_sum, split_epsilon
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp.mechanisms import LaplaceMechanism
-from skdp.mechanisms._plan import MechanismPlan
+from skdp.mechanisms._plan import plan_release
+from skdp.utils._values import FrozenValue
 
 # The baseline receives the fraction of epsilon that makes the Laplace scale equal to
 # n_rows / ROWS_PER_SCALE, within the limits below. Tuned on synthetic tables and Adult (train).
@@ -40,7 +41,7 @@ MAX_SCORE = 8.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassBaseline(MechanismPlan):
+class ClassBaseline(FrozenValue):
     """The release of the logarithms of noisy class frequencies.
 
     Parameters
@@ -59,10 +60,12 @@ class ClassBaseline(MechanismPlan):
     mechanism: LaplaceMechanism
     max_abs_score: float
 
-    released_name = "class frequencies"
-
     def __post_init__(self):
-        self.check_size(len(self.class_weight))
+        self.mechanism.check_size(len(self.class_weight))
+
+    def plan(self):
+        """Return the plan of the release."""
+        return plan_release(self.mechanism, self.run, stage_name="class frequencies")
 
     @property
     def norm(self):
@@ -110,7 +113,7 @@ class ClassBaseline(MechanismPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanBaseline(MechanismPlan):
+class MeanBaseline(FrozenValue):
     """The release of the noisy mean of targets, or of its logarithm.
 
     Parameters
@@ -127,7 +130,9 @@ class MeanBaseline(MechanismPlan):
     mechanism: LaplaceMechanism
     high: float | None = None
 
-    released_name = "the mean of targets"
+    def plan(self):
+        """Return the plan of the release."""
+        return plan_release(self.mechanism, self.run, stage_name="the mean of targets")
 
     @property
     def score_std(self):

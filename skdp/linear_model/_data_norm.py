@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.linear_model._row_center import RowCenter, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
-from skdp.mechanisms._plan import MechanismPlan, join_plans, vector_noise
-from skdp.mechanisms._stages import stages_of
+from skdp.mechanisms._plan import join_plans, plan_release, vector_noise
 from skdp.stats._bounds import NormPlan, plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 from skdp.utils._values import FrozenValue
@@ -128,37 +126,26 @@ class RowPlan:
             clipped_spec = replace(clipped_spec, shrinkage_residual=0.0)
         return replace(problem, loss_spec=clipped_spec)
 
-    def compose(self, mechanism):
-        """Return the plan that is charged: all releases of the fit together.
+    def join(self, weights):
+        """Return the plan, without a run, of all releases of the fit together.
 
         Parameters
         ----------
-        mechanism : mechanism
-            Release of the weights.
+        weights : Plan
+            Plan of the release of the weights.
         """
-        weights = mechanism, self.shrinkage_mechanism
-        releases = self.norm_search, self.center, self.baseline, *weights
-        return join_plans(releases, self.fit_guarantee, main=mechanism)
-
-    def stages(self, weights):
-        """Return the stages of a fit, in order.
-
-        Parameters
-        ----------
-        weights : sequence of Stage
-            Stages of the release of the weights.
-        """
-        stages = []
+        plans = []
         if self.norm_search is not None:
-            stages += stages_of(self.norm_search)
+            plans.append(self.norm_search)
         if self.center is not None:
-            stages += stages_of(self.center)
+            plans.append(self.center.plan())
         if self.baseline is not None:
-            stages += stages_of(self.baseline)
-        stages += weights
+            plans.append(self.baseline.plan())
+        plans.append(weights)
         if self.shrinkage_mechanism is not None:
-            stages += stages_of(self.shrinkage_mechanism, "check of the weights")
-        return tuple(stages)
+            mechanism = self.shrinkage_mechanism
+            plans.append(plan_release(mechanism, None, stage_name="check of the weights"))
+        return join_plans(plans, self.fit_guarantee, main=weights)
 
     def run(self, X, source, persons=None):
         """Return the bounded rows. The norm is released first if it is not declared.
@@ -281,8 +268,8 @@ class LinearWeights(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightsFit(MechanismPlan):
-    """The plan of a fit: the norm of rows if it is not declared, a baseline, and weights.
+class WeightsFit(FrozenValue):
+    """A fit: the norm of rows if it is not declared, a baseline, and weights.
 
     Parameters
     ----------
@@ -304,42 +291,39 @@ class WeightsFit(MechanismPlan):
         """The loss."""
         return self.problem.loss
 
-    @property
-    def noise_multiplier(self):
-        """The noise multiplier of a step; None for a mechanism without steps."""
-        return getattr(self.weights.mechanism, "noise_multiplier", None)
-
-    by_person = True
-
-    @property
-    def stages(self):
-        """All releases of the fit, in order."""
-        return self.rows.stages(stages_of(self.weights.mechanism, "weights"))
-
     @classmethod
-    def from_candidate(cls, candidate, loss_unit=1.0, **fields):
-        """Return the plan of a fit by a `MechanismCandidate`.
+    def from_candidate(cls, candidate, loss_unit=1.0):
+        """Return the fit by a `MechanismCandidate`.
 
         Parameters
         ----------
         candidate : MechanismCandidate
         loss_unit : float, default=1.0
             Factor from the loss of scaled targets to that of targets.
-        **fields
-            Fields that a subclass adds.
         """
         return cls(
             rows=candidate.rows,
             problem=candidate.problem,
             weights=candidate.plan(),
             total_excess_loss=loss_unit * candidate.bounded_excess_loss,
-            **fields,
         )
 
-    @cached_property
-    def mechanism(self):
-        """The plan that is charged: all releases of the fit together."""
-        return self.rows.compose(self.weights.mechanism)
+    def weights_plan(self):
+        """Return the plan of the release of the weights, without a run."""
+        return plan_release(self.weights.mechanism, None, stage_name="weights")
+
+    def plan(self):
+        """Return the plan of the fit, which charges all its releases together.
+
+        Its `mechanism` is this fit.
+        """
+        return replace(
+            self.rows.join(self.weights_plan()),
+            run=self.run,
+            noise_multiplier=getattr(self.weights.mechanism, "noise_multiplier", None),
+            total_excess_loss=self.total_excess_loss,
+            mechanism=self,
+        )
 
     def run(self, table, source, persons=None, start=None):
         """Return the released weights.

@@ -147,11 +147,11 @@ class PrivateSGDModel(PrivateLinearModel):
             return None
         weights = np.atleast_2d(self.coef_)
         scale = self._target_scale
-        constant = plan.rows.constant
+        constant = plan.mechanism.rows.constant
         if constant:
             intercept = (self.intercept_ - scale.offset) / constant
             weights = np.column_stack([weights, intercept])
-        return np.reshape(weights / scale.half_range, (*plan.loss.weights_shape, -1))
+        return np.reshape(weights / scale.half_range, (*plan.mechanism.loss.weights_shape, -1))
 
     def _publish_weights(self, fit, plan, **attributes):
         """Publish the weights, with the settings of the run. The norm of rows is declared.
@@ -159,11 +159,11 @@ class PrivateSGDModel(PrivateLinearModel):
         Parameters
         ----------
         fit : PrivateFit
-        plan : WeightsFit
+        plan : Plan
         **attributes
             The weights, by the names of fitted attributes.
         """
-        settings = plan.weights.settings
+        settings = plan.mechanism.weights.settings
         fit.publish(
             plan,
             alpha_=settings.alpha,
@@ -271,12 +271,13 @@ class PrivateSGDModel(PrivateLinearModel):
             settings = replace(settings, alpha=0.0, intercept_l2_reg=0.0)
         weights = replace(weights, update=update, settings=settings)
         loss_unit = self._target_scale.half_range**2
-        return WeightsFit(
+        fit = WeightsFit(
             rows=rows,
             problem=problem,
             weights=weights,
             total_excess_loss=loss_unit * weights.expected_excess,
         )
+        return fit.plan()
 
     def _accountant_of_call(self):
         """Return the accountant that the next call of partial_fit charges."""

@@ -11,7 +11,6 @@ from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
 from skdp.linear_model._output_perturbation import check_reg_strength
 from skdp.linear_model._standard_errors import HessianRelease, plan_hessian, split_guarantee
-from skdp.mechanisms._stages import stages_of
 from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice
 
@@ -232,8 +231,8 @@ class DPLogisticRegression(
                 coef_=weights.coef,
                 intercept_=weights.intercept,
                 coef_standard_error_=weights.standard_error,
-                mechanism_=plan.mechanism_name,
-                C_=plan.weights.C,
+                mechanism_=plan.mechanism.mechanism_name,
+                C_=plan.mechanism.weights.C,
                 data_norm_=weights.data_norm,
             )
         return self
@@ -278,17 +277,21 @@ class DPLogisticRegression(
         if with_hessian:
             _, hessian_guarantee = split_guarantee(candidate.mechanism, rows.remaining)
             hessian = plan_hessian(candidate.problem, hessian_guarantee)
-        return _LogisticFit.from_candidate(
-            candidate,
+        fit = _LogisticFit(
+            rows=candidate.rows,
+            problem=candidate.problem,
+            weights=candidate.plan(),
+            total_excess_loss=candidate.bounded_excess_loss,
             hessian=hessian,
             mechanism_name=candidate.mechanism,
             max_class_weight=max(class_weight),
         )
+        return fit.plan()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LogisticFit(WeightsFit):
-    """The plan of a fit of logistic regression: norm, baseline, weights and Hessian, as needed.
+    """A fit of logistic regression: norm, baseline, weights and Hessian, as needed.
 
     Parameters
     ----------
@@ -302,26 +305,12 @@ class _LogisticFit(WeightsFit):
     mechanism_name: str
     max_class_weight: float
 
-    @property
-    def mechanism(self):
-        """The mechanism that is charged: all releases of the fit together."""
-        mechanism = self.weights.mechanism
-        if self.hessian is not None:
-            mechanism = self.hessian.compose_after(mechanism, self.rows.remaining)
-        return self.rows.compose(mechanism)
-
-    @property
-    def stages(self):
-        """All releases of the fit, in order."""
-        weights = stages_of(self.weights.mechanism, "weights")
-        if self.hessian is not None:
-            weights += stages_of(self.hessian.mechanism, "Hessian for standard errors")
-        return self.rows.stages(weights)
-
-    @property
-    def by_person(self):
-        """True if the plan protects persons; the Hessian's sensitivity is proved for rows only."""
-        return self.hessian is None
+    def weights_plan(self):
+        """Return the plan of the release of the weights, and of the Hessian if there is one."""
+        weights = super().weights_plan()
+        if self.hessian is None:
+            return weights
+        return self.hessian.compose_after(weights, self.rows.remaining)
 
     def _standard_errors(self, rows, y, weights, coef, source):
         """Return the standard errors of the coefficients, or None if they are unknown."""

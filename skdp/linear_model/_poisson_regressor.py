@@ -207,7 +207,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
                 intercept_=intercept,
                 target_bounds_=(scale.low, scale.high),
                 data_norm_=weights.data_norm,
-                alpha_=1.0 / (plan.problem.n_rows * plan.weights.C),
+                alpha_=1.0 / (table.shape.n_rows * plan.mechanism.weights.C),
             )
         return self
 
@@ -270,8 +270,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             if descent.bounded_excess_loss <= output.bounded_excess_loss:
                 mechanism = "gradient"
         if mechanism == "gradient":
-            return WeightsFit.from_candidate(descent)
-        return WeightsFit.from_candidate(output)
+            return WeightsFit.from_candidate(descent).plan()
+        return WeightsFit.from_candidate(output).plan()
 
     @property
     def _target_scale(self):

@@ -89,13 +89,14 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
             weights_norm = WEIGHTS_NORM_OF_STATISTICS / rows.norm
             excess_loss = weights.expected_excess(problem, weights_norm)
             if mechanism != "auto" or excess_loss < descent.bounded_excess_loss:
-                return WeightsFit(
+                fit = WeightsFit(
                     rows=rows,
                     problem=problem,
                     weights=weights,
                     total_excess_loss=loss_unit * excess_loss,
                 )
-        return WeightsFit.from_candidate(descent, loss_unit)
+                return fit.plan()
+        return WeightsFit.from_candidate(descent, loss_unit).plan()
 
 
 class DPLinearRegression(LeastSquaresRegressor):

@@ -19,7 +19,8 @@ from skdp._data._row_wise import row_norms
 from skdp._data._sums import exact_sum
 from skdp.accounting import Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism
-from skdp.mechanisms._plan import MechanismPlan
+from skdp.mechanisms._plan import plan_release
+from skdp.utils._values import FrozenValue
 
 # Lower and upper limit of the center's fraction of mu squared. Between them, the fraction makes
 # the norm of the center's noise, relative to the bound on rows, equal to `CENTER_NOISE_NORM`. All
@@ -47,7 +48,7 @@ SLACK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowCenter(MechanismPlan):
+class RowCenter(FrozenValue):
     """The release of the mean row and of the spread of rows around it.
 
     Parameters
@@ -60,10 +61,12 @@ class RowCenter(MechanismPlan):
     n_columns: int
     mechanism: GaussianMechanism
 
-    released_name = "the mean row"
-
     def __post_init__(self):
-        self.check_size(self.n_columns + 1)
+        self.mechanism.check_size(self.n_columns + 1)
+
+    def plan(self):
+        """Return the plan of the release."""
+        return plan_release(self.mechanism, self.run, stage_name="the mean row")
 
     def run(self, X, norm, source, persons=None):
         """Return the center and the unit of the centered rows.

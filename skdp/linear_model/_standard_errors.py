@@ -20,6 +20,7 @@ from skdp._data._symmetric import pack_symmetric, spectral_margin, unpack_symmet
 from skdp._optim._linear_objective import summed_hessian
 from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, gdp_to_epsilon
 from skdp.mechanisms._plan import Plan, vector_noise
+from skdp.mechanisms._stages import stages_of
 
 # Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
 # epsilon and of delta.
@@ -124,8 +125,8 @@ class HessianRelease:
 
         Parameters
         ----------
-        weights : mechanism
-            Mechanism of the weights.
+        weights : Plan
+            Plan of the weights.
         guarantee : Guarantee
             Guarantee of both releases.
 
@@ -133,11 +134,15 @@ class HessianRelease:
         -------
         Plan
         """
+        hessian_stages = stages_of(self.mechanism, "Hessian for standard errors")
         return Plan(
             name=f"{weights.name}, then {self.mechanism.name} on the Hessian",
             event=Composed((weights.event, self.mechanism.event)),
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
+            stages=weights.stages + hessian_stages,
+            # The sensitivity of the Hessian is proved for rows only.
+            by_person=False,
             scale=weights.scale,
             sensitivity=weights.sensitivity,
         )

@@ -48,8 +48,13 @@ class Plan(FrozenValue):
         that a person has the sensitivity of a row.
     sparse_output : bool, default=False
         True if a transformer's output is sparse.
-    mechanism : mechanism, default=None
-        The mechanism of the main release, for callers that compute its precision.
+    noise_multiplier : float, default=None
+        Noise multiplier of each step of a descent, for the privacy statement.
+    total_excess_loss : float, default=None
+        Expected excess loss of a predictor, summed over rows.
+    mechanism : object, default=None
+        The mechanism of the main release, or the description of what is released, for callers that
+        compute its precision or publish facts about it.
     """
 
     name: str
@@ -62,6 +67,8 @@ class Plan(FrozenValue):
     run: Callable | None = None
     by_person: bool = True
     sparse_output: bool = False
+    noise_multiplier: float | None = None
+    total_excess_loss: float | None = None
     mechanism: object = None
 
     def __post_init__(self):
@@ -407,6 +414,7 @@ def join_plans(plans, guarantee, main=None):
         scale=main.scale,
         sensitivity=main.sensitivity,
         stages=tuple(stage for plan in plans for stage in stages_of(plan)),
+        by_person=getattr(main, "by_person", True),
         mechanism=getattr(main, "mechanism", main),
     )
 

@@ -157,8 +157,7 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
         released = main.run(X, source, low=found_low, high=found_high, **persons)
         return InBounds(released, (found_low, found_high))
 
-    plan = join_plans((search, main), guarantee)
-    return replace(plan, run=run_in_found, by_person=main.by_person)
+    return replace(join_plans((search, main), guarantee), run=run_in_found)
 
 
 def _take_columns(block, columns):

@@ -193,7 +193,7 @@ class DPLinearSVC(PrivateLinearClassifier):
                 classes_=table.shape.classes,
                 coef_=weights.coef,
                 intercept_=weights.intercept,
-                C_=plan.weights.C,
+                C_=plan.mechanism.weights.C,
                 data_norm_=weights.data_norm,
             )
         return self
@@ -238,4 +238,4 @@ class DPLinearSVC(PrivateLinearClassifier):
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
         # Objective perturbation is not proved for the Huberized hinge.
         candidate = choose_mechanism(mechanism, C, rows, shape, loss_spec, alternative="output")
-        return WeightsFit.from_candidate(candidate)
+        return WeightsFit.from_candidate(candidate).plan()

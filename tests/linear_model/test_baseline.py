@@ -41,7 +41,7 @@ TARGETS = {
 
 def center_of(model, classes, relation="add_remove", n_rows=9, epsilon=1.0):
     shape = TableShape(n_rows=n_rows, n_columns=3, classes=classes)
-    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).rows.baseline
+    return model.plan_fit(shape, meet(epsilon, 1e-6, relation)).mechanism.rows.baseline
 
 
 def moved(name, relation, monkeypatch):
@@ -61,7 +61,7 @@ def moved(name, relation, monkeypatch):
         other[0] = draw(rng)[0]
         for rows in (y, y[1:] if relation == "add_remove" else other):
             center.run(rows, RandomSource(0))
-        ratios.append(np.abs(seen[-1] - seen[-2]).sum() / center.sensitivity)
+        ratios.append(np.abs(seen[-1] - seen[-2]).sum() / center.mechanism.sensitivity)
     return max(ratios)
 
 
@@ -93,7 +93,7 @@ def test_the_center_is_in_the_one_charge_of_the_fit(make, relation, delta):
 def test_its_share_falls_with_rows_and_epsilon():
     model, classes, _ = TARGETS["classes"]
     shares = [
-        center_of(model, classes, n_rows=n, epsilon=e).epsilon / e
+        center_of(model, classes, n_rows=n, epsilon=e).mechanism.epsilon / e
         for n, e in ((100, 0.1), (1000, 1.0), (10**6, 1.0), (100, 1e10))
     ]
     assert shares[0] == pytest.approx(0.75)
@@ -141,7 +141,7 @@ def test_scores_are_logarithms_of_smoothed_weighed_frequencies(monkeypatch):
     center = center_of(model, [0, 1, 2], n_rows=1000)
     scores = center.run(np.repeat([0, 1, 2], [200, 300, 500]), RandomSource(0))
     smoothed = np.log([225.0, 325.0, 525.0]) + np.log([2.0, 1.0, 1.0])
-    assert center.scale == pytest.approx(25.0)
+    assert center.mechanism.scale == pytest.approx(25.0)
     np.testing.assert_allclose(scores, smoothed - smoothed.mean())
     binary = center_of(DPLogisticRegression(), [0, 1], n_rows=1000)
     found = binary.run(np.repeat([0, 1], [700, 300]), RandomSource(0))

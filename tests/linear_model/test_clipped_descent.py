@@ -46,7 +46,7 @@ def test_the_loss_is_half_the_squared_error_up_to_its_bounds():
 def descent(regressor, n_rows, n_columns, relation="add_remove", delta=1e-6):
     classes = getattr(regressor, "classes", None)
     shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes)
-    return regressor.plan_fit(shape, meet(1.0, delta, relation)).weights
+    return regressor.plan_fit(shape, meet(1.0, delta, relation)).mechanism.weights
 
 
 REGRESSORS = (
@@ -167,7 +167,7 @@ def test_little_noise_gives_the_ridge_of_sklearn(target_bounds, delta):
 def chosen(epsilon, delta, n_rows, n_columns):
     model = DPLinearRegression(target_bounds=(-1, 1), data_norm=n_columns**0.5)
     shape = TableShape(n_rows=n_rows, n_columns=n_columns)
-    return type(model.plan_fit(shape, meet(epsilon, delta)).weights).__name__
+    return type(model.plan_fit(shape, meet(epsilon, delta)).mechanism.weights).__name__
 
 
 @pytest.mark.parametrize(
@@ -269,4 +269,5 @@ def test_noise_that_can_be_drawn_in_the_planned_unit_can_be_in_every_unit(delta)
         except ValueError:
             refused = middle
     for eighths in range(8, 16):
-        plan_run(plan.weights.problem, plan.weights.settings, eighths / 8.0)
+        weights = plan.mechanism.weights
+        plan_run(weights.problem, weights.settings, eighths / 8.0)

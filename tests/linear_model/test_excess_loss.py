@@ -101,8 +101,8 @@ def test_auto_is_the_mechanism_of_which_less_loss_is_stated(model, names, epsilo
     least, name = min((of(name).expected_excess_loss(3000, 6), name) for name in names)
     assert of("auto").expected_excess_loss(3000, 6) == least
     shape, guarantee = TableShape(n_rows=3000, n_columns=6), guarantee_of(model)
-    chosen = of("auto").plan_fit(shape, guarantee).weights
-    assert type(chosen) is type(of(name).plan_fit(shape, guarantee).weights)
+    chosen = of("auto").plan_fit(shape, guarantee).mechanism.weights
+    assert type(chosen) is type(of(name).plan_fit(shape, guarantee).mechanism.weights)
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=str)

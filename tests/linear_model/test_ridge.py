@@ -146,7 +146,7 @@ def test_noise_in_the_matrix_is_within_what_the_ridge_is_made_for():
     source = RandomSource(0)
     params = {"fit_intercept": False, "target_bounds": (-1, 1)}
     ridge = DPRidge(mechanism="sufficient_statistics", **params)
-    plan = ridge.plan_fit(TableShape(n_rows=100, n_columns=p), meet(1.0, 1e-6)).weights
+    plan = ridge.plan_fit(TableShape(n_rows=100, n_columns=p), meet(1.0, 1e-6)).mechanism.weights
     unit = plan._scales[0]
     margin = plan.mechanism.scale * unit * (np.sqrt(2 * p) + np.sqrt(2 * np.log(40)))
     for _ in range(400):

@@ -42,7 +42,7 @@ def sums(monkeypatch):
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation, sums):
     """A row of any length and direction in the place of another, or of none."""
-    center = plan_of("logistic", relation).rows.center
+    center = plan_of("logistic", relation).mechanism.rows.center
     X, _ = rows_in_a_corner()
     for row in (*np.eye(D), *-np.eye(D), np.full(D, D**-0.5), np.zeros(D)):
         for scale in (1e-3, 0.5, 1.0, 1e3, 1e200):
@@ -59,7 +59,7 @@ def test_brute_force_sensitivity(relation, sums):
 
 
 def test_a_person_moves_it_by_what_a_row_does(sums):
-    center = plan_of("logistic", unit="person").rows.center
+    center = plan_of("logistic", unit="person").mechanism.rows.center
     X, _ = rows_in_a_corner()
     ids = np.minimum(np.arange(N), N - 20)
     X[N - 20 :] = np.eye(D)[0]
@@ -86,7 +86,7 @@ def test_it_is_in_the_one_charge(name, relation):
 
 def test_where_rows_are_not_centered():
     """Without delta or an intercept, with a C of scikit-learn's, and where noise hides the mean."""
-    assert plan_of("logistic").rows.center is not None
+    assert plan_of("logistic").mechanism.rows.center is not None
     others = [
         plan_of("logistic", delta=0.0),
         plan_of("logistic", fit_intercept=False),
@@ -95,7 +95,7 @@ def test_where_rows_are_not_centered():
         plan_of("logistic", n=20),
         plan_of("logistic", intercept_scaling=0.01),
     ]
-    assert all(plan.rows.center is None for plan in others)
+    assert all(plan.mechanism.rows.center is None for plan in others)
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -114,7 +114,7 @@ def test_sparse_rows_give_the_same_model(name, data_norm):
 def test_gradients_of_centered_rows_are_within_the_clip():
     """Also of sparse rows near the center, and of those that are far from it."""
     rng = np.random.default_rng(0)
-    plan = plan_of("logistic").weights.sgd
+    plan = plan_of("logistic").mechanism.weights.sgd
     loss = plan.problem.loss_spec.loss
     center = rng.normal(size=D) / D**0.5
     rows = [center * (1.0 + 1e-9), center, 0.0 * center, 1e3 * center, -1e100 * center]

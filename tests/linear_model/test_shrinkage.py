@@ -41,7 +41,7 @@ def seen(monkeypatch):
 def plan_of(make, n_classes, relation="add_remove", delta=1e-6, unit="row"):
     shape = TableShape(n_rows=N, n_columns=D, classes=np.arange(n_classes))
     model = make(classes=np.arange(n_classes))
-    return model.plan_fit(shape, meet(1.0, delta, relation, unit))
+    return model.plan_fit(shape, meet(1.0, delta, relation, unit)).mechanism
 
 
 def gains_of(plan, X, y, start, weights, monkeypatch, groups=None):
@@ -108,7 +108,7 @@ def test_a_person_moves_it_by_what_a_row_does(name, n_classes, monkeypatch):
 def test_it_is_paid_from_the_same_epsilon(name, delta, relation):
     plan = plan_of(CHECKED[name], 3, relation, delta)
     paid = (
-        plan.rows.baseline.epsilon,
+        plan.rows.baseline.mechanism.epsilon,
         plan.rows.shrinkage_mechanism.epsilon,
         plan.rows.remaining.epsilon,
     )
@@ -126,12 +126,11 @@ def test_what_is_not_checked():
         assert plan.rows.shrinkage_mechanism is None
         assert not hasattr(plan.weights, "check") or plan.weights.shrinkage.n_steps == 0
     shape = TableShape(n_rows=N, n_columns=1, classes=[0, 1])
-    assert DPLinearSVC().plan_fit(shape, meet(1.0)).rows.shrinkage_mechanism is None
+    assert DPLinearSVC().plan_fit(shape, meet(1.0)).mechanism.rows.shrinkage_mechanism is None
     model, shape = DPSGDClassifier(classes=[0, 1]), TableShape(n_rows=1000, n_columns=D)
-    assert model.plan_fit(shape, meet(1.0, 1e-6)).weights.shrinkage.n_steps > 0
-    assert (
-        model._plan_call(shape, meet(1.0, 1e-6), with_baseline=False).weights.shrinkage.n_steps == 0
-    )
+    assert model.plan_fit(shape, meet(1.0, 1e-6)).mechanism.weights.shrinkage.n_steps > 0
+    later = model._plan_call(shape, meet(1.0, 1e-6), with_baseline=False).mechanism
+    assert later.weights.shrinkage.n_steps == 0
 
 
 def nothing_to_learn(n=400, d=40):
