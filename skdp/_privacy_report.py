@@ -11,7 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
-from skdp._privacy_totals import Missing, PlainWrapper, Release, UnpublishedReleases, total_costs
+from skdp._privacy_totals import (
+    Missing,
+    PlainWrapper,
+    Release,
+    UnpublishedReleases,
+    describe_combination,
+    total_costs,
+)
 from skdp._version import __version__
 from skdp.accounting import ApproximateDP, PureDP
 from skdp.ledger import PrivacyAccountant
@@ -340,12 +347,29 @@ def _conclusion(report):
             f"NO TOTAL: {' and '.join(report.missing)} are in no ledger of this report, which "
             "therefore does not know their cost."
         )
-    elif report.statements and not report.totals:
+    elif report.statements and not (report.totals or _charged_later(report)):
         yield "Nothing was released, so nothing was charged."
+    for statement in _charged_later(report):
+        cost = format_rounded_up(statement.epsilon, statement.delta)
+        yield (
+            f"The fit of {statement.estimator} charged nothing. Each of its later releases is "
+            f"({cost})-differentially private for each {_unit_word(statement.unit)}, is charged when it "
+            "is made, and is in no total of the model."
+        )
     if any(statement.seeded for statement in report.statements):
         yield "The noise was SEEDED: anyone who knows the seed can remove it."
     if any(getattr(audit, "violation", False) for audit in report.audits):
         yield "VIOLATION: an attack disproves a claim of this report."
+
+
+def _charged_later(report):
+    """Return the statements of estimators whose fit charges nothing, but whose releases do."""
+    return [s for s in report.statements if s.stages and not s.charges]
+
+
+def _unit_word(unit):
+    """Return the word for a privacy unit, from its description."""
+    return UNIT_WORDS.get(unit.partition(" ")[0].rstrip(",;"), unit)
 
 
 def _plain_words(total, unit, result):
@@ -384,8 +408,7 @@ def _unit_of_total(report, total):
     neighbors = total.neighbors.partition(": ")[2]
     units = {s.unit for s in report.statements if s.neighbors == neighbors} or units
     units = units or {"row"}
-    words = {UNIT_WORDS.get(unit.partition(" ")[0].rstrip(",;"), unit) for unit in units}
-    return " or ".join(sorted(words))
+    return " or ".join(sorted(map(_unit_word, units)))
 
 
 def _facts(report):
@@ -662,7 +685,7 @@ def _describe_sources(sources):
             names.append(source.estimator)
         elif not (hasattr(source, "charge") or isinstance(source, BudgetReport)):
             names.append(type(source).__name__)
-    return names[0] if len(names) == 1 else f"the combination of {' and '.join(names)}"
+    return describe_combination(names)
 
 
 class _ReportContents:

@@ -12,6 +12,11 @@ from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
+COUNTED_BY_LABEL = (
+    "; the ledger does not say which fits a search or an ensemble made, so all charges with the "
+    "labels of its models are counted, and the total may be more than it cost"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class PlainWrapper(FrozenValue):
@@ -194,7 +199,7 @@ class _Part:
 
     def describe(self):
         """Return a description of the releases, for a total of them alone."""
-        names = " and ".join(self.names)
+        names = describe_combination(self.names)
         if not self.missing:
             return names
         return f"{names}, {describe_missing(self.missing)},"
@@ -220,6 +225,12 @@ class Missing(FrozenValue):
 
     text: str
     is_certain: bool = True
+
+
+def describe_combination(names):
+    """Return a description of several models as one subject, which a guarantee is about."""
+    names = list(names)
+    return names[0] if len(names) == 1 else f"the combination of {' and '.join(names)}"
 
 
 def describe_missing(missing):
@@ -302,7 +313,9 @@ def _headline(parts, description):
     costs = [part.cost for part in parts]
     neighbors = common_neighbors([text for part in parts for text in part.neighbors])
     datasets = dict.fromkeys(cost.dataset for cost in costs if cost.dataset)
-    described = " and ".join(dict.fromkeys(part.describe() for part in parts))
+    described = describe_combination(dict.fromkeys(name for part in parts for name in part.names))
+    if not is_complete:
+        described += f", {describe_missing([e for part in parts for e in part.missing])},"
     return [
         TotalCost(
             of=description if is_complete else described,
@@ -426,6 +439,7 @@ def _recorded_part(key, entries, budget, config):
     charges = {}
     first = entries[0][0].statement
     part = _Part((first.relation, first.unit))
+    composition = describe_composition(config.composition)
     for release, release_charges in entries:
         part.add(release.statement)
         charges |= {charge.hash: charge for charge in release_charges}
@@ -442,13 +456,15 @@ def _recorded_part(key, entries, budget, config):
                 if charge.sequence <= last
                 and (release.wrapper.has_other_labels or charge.label in labels)
             }
+    if len(charges) > len({c.hash for _, release_charges in entries for c in release_charges}):
+        composition += COUNTED_BY_LABEL
     epsilon, delta = composed_price(tuple(charges.values()), config)
     part.cost = TotalCost(
         of="",
         epsilon=epsilon,
         delta=delta,
         neighbors=f"{config.relation}: {common_neighbors(part.neighbors)}",
-        composition=describe_composition(config.composition),
+        composition=composition,
         dataset=dataset,
         head_hash=head_hash,
         n_charges=len(charges),

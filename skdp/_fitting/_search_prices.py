@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from itertools import islice, product
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -381,7 +381,15 @@ def _fits_all_parts(estimator):
 
 
 def _amounts(charging):
-    return [getattr(charging, name, 0.0) or 0.0 for name in ("epsilon", "delta")]
+    """Return epsilon and delta of an estimator or scorer.
+
+    A value that no fit accepts counts as 0: the fit refuses it before its charge.
+    """
+    values = [getattr(charging, name, 0.0) for name in ("epsilon", "delta")]
+    return [
+        float(value) if isinstance(value, Real) and 0.0 <= value < math.inf else 0.0
+        for value in values
+    ]
 
 
 def _charge_of_scores(scorers, accountant):

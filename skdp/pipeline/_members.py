@@ -4,6 +4,7 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+from sklearn import get_config
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
@@ -17,9 +18,11 @@ from skdp._data._tables import target_array
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
-from skdp.pipeline._kinds import is_private
+from skdp.pipeline._kinds import is_private, step_kind
 from skdp.pipeline._known import inner_parts, join_names
 from skdp.pipeline._parameters import ANY_TABLE, PublicTable, check_parameters
+from skdp.pipeline._steps import walk_through
+from skdp.utils._warnings import warn_user
 
 # Maximum number of combinations of a grid that are checked.
 MOST_COMBINATIONS = 256
@@ -79,7 +82,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
     """Raise `ValueError` if a private estimator inside a tool refuses a parameter or the target.
 
     Members may receive any number of rows. Their columns are known if the tool passes its table on
-    unchanged.
+    unchanged, and in a container if the steps before state their output.
 
     Parameters
     ----------
@@ -98,31 +101,74 @@ def check_members(tool, table=ANY_TABLE, name=""):
         has_target = table.has_target or table.y is not None
         check_parameters(tool, replace(table, has_target=has_target), prefix=name)
         return
+    if name:
+        # scikit-learn checked the parameters of the tool itself when its fit began.
+        _check_of_sklearn(tool, name)
     _check_target(tool, table, name)
     form = table.form
     y = _target_of_members(tool, table.y)
     has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
+    inner = PublicTable(form=form, has_target=has_target, y=y)
     if hasattr(tool, "param_grid") or hasattr(tool, "param_distributions"):
-        # With another `error_score`, a search goes on after an error.
-        if _is_text(tool, "error_score", "raise"):
-            inner_name = join_names(name, "estimator")
-            for candidate in listed_candidates(tool):
-                inner = PublicTable(form=form, has_target=has_target, y=y)
-                check_members(candidate, inner, inner_name)
+        _check_candidates(tool, inner, name)
         return
-    for position, (part, member) in enumerate(inner_parts(tool)):
+    if step_kind(tool) == "container":
+        _check_steps(tool, inner, name)
+        return
+    for part, member in inner_parts(tool):
         if is_estimator(member):
-            inner_form = form if _passes_table_on(tool, part, position) else UNKNOWN_FORM
-            inner = PublicTable(form=inner_form, has_target=has_target, y=y)
-            check_members(member, inner, join_names(name, part))
+            passes_on = sklearn_name(tool) in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES
+            inner_form = form if passes_on else UNKNOWN_FORM
+            check_members(member, replace(inner, form=inner_form), join_names(name, part))
 
 
-def _passes_table_on(tool, part, position):
-    """Return True if a tool passes its table on to a member, with the same columns."""
-    if part in RECEIVE_OTHER_TABLES:
-        return False
-    is_first_step = isinstance(tool, Pipeline) and position == 0
-    return is_first_step or sklearn_name(tool) in PASS_TABLE_ON
+def _check_candidates(search, table, name):
+    """Raise the error of a search's first candidate that would fail, or warn about it.
+
+    With another `error_score` than "raise", a search goes on after an error, and the other
+    candidates are charged.
+    """
+    stops = _is_text(search, "error_score", "raise")
+    for candidate in listed_candidates(search):
+        try:
+            check_members(candidate, table, join_names(name, "estimator"))
+        except (TypeError, ValueError) as error:
+            if stops:
+                raise
+            warn_user(
+                f"{name or type(search).__name__}: a candidate would fail ({error}). The search "
+                "goes on after an error, and the other candidates are charged: correct the "
+                "parameter, or set error_score='raise'"
+            )
+            return
+
+
+def _check_steps(container, table, name):
+    """Raise `ValueError` if a step of a container refuses a parameter or its columns.
+
+    Each step is checked with what the steps before it state about the table that reaches it.
+    """
+    walk = walk_through(container, name, form=table.form_with_labels(container))
+    for step, error in walk.refusals:
+        raise ValueError(step_message(step.title, error)) from error
+    for step in walk.steps:
+        # A ColumnTransformer does not fit a part that receives no column.
+        if is_estimator(step.estimator) and not (step.n_features == 0 and step.fits == 0):
+            check_members(step.estimator, replace(table, form=step.form), step.name)
+
+
+def _check_of_sklearn(estimator, name):
+    """Raise `ValueError` if an estimator of scikit-learn would refuse a parameter when it is fitted.
+
+    A fit of scikit-learn begins with the same check.
+    """
+    is_skipped = get_config()["skip_parameter_validation"]
+    if is_skipped or not (sklearn_name(estimator) and hasattr(estimator, "_parameter_constraints")):
+        return
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        raise ValueError(step_message(name, error)) from error
 
 
 def _check_target(tool, table, name):

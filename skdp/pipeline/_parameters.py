@@ -250,7 +250,7 @@ def _check_step(step, table):
         _check_frozen(step)
     elif hasattr(estimator, "_candidate_params"):
         _check_search(step, table)
-    elif step.kind == "private" and plans_its_fit(estimator):
+    elif step.kind in ("private", "local") and plans_its_fit(estimator):
         _check_plan(step, table)
     elif sklearn_name(estimator):
         _check_of_sklearn(step, table)
