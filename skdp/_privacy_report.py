@@ -351,10 +351,11 @@ def _conclusion(report):
         yield "Nothing was released, so nothing was charged."
     for statement in _charged_later(report):
         cost = format_rounded_up(statement.epsilon, statement.delta)
+        place = "charged when it is made" if statement.composition != "none" else "in no ledger"
         yield (
             f"The fit of {statement.estimator} charged nothing. Each of its later releases is "
-            f"({cost})-differentially private for each {_unit_word(statement.unit)}, is charged when it "
-            "is made, and is in no total of the model."
+            f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
+            "and is in no total of the model."
         )
     if any(statement.seeded for statement in report.statements):
         yield "The noise was SEEDED: anyone who knows the seed can remove it."

@@ -215,6 +215,13 @@ class PrivateRelease:
             return plan
         return self._group_guarantee
 
+    def can_charge(self, plan):
+        """Return False if the budget does not cover a plan now, so that `charge` would raise."""
+        if plan.event == EMPTY_EVENT or not hasattr(self._accountant, "can_afford"):
+            return True
+        cost = self.cost_of(plan)
+        return self._accountant.can_afford(plan.event, epsilon=cost.epsilon, delta=cost.delta)
+
     def make_guarantee(self, epsilon, delta):
         """Return the `Guarantee` of the privacy unit that the next charge is for."""
         neighbors = neighbors_of(self._accountant, self.terms)

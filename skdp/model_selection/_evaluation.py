@@ -128,8 +128,11 @@ def dp_evaluate(
             return task.plan(n_units, guarantee)
 
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
+        plan.check_size(plan.size)
+        # The model may refuse a cell. So it predicts before the charge, unless the budget does not
+        # cover it; nothing of the rows is combined or released before.
+        rows = task.rows(model, table, targets) if fit.can_charge(plan) else None
         source = fit.charge(plan, size=plan.size)
-        rows = task.rows(model, table, targets)
         known = "target_bounds" if isinstance(task, NumbersTask) else "the label set"
         publish_evaluation(
             fit,

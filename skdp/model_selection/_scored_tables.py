@@ -1,6 +1,7 @@
 """The check of a scored table's public properties against a fitted model, before the charge."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdp._data._chunked import meta_of
 from skdp._data._errors import column_name, non_numeric_error
 from skdp._data._labels import kind_of_others, label_kinds
+from skdp.ledger._state import NotCopied
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._forms import form_of_table, refuses_sparse
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
@@ -40,6 +42,35 @@ def check_scored_table(estimator, X):
         form = form_of_table(X)
         for reader in _readers(estimator):
             _check_reader(reader, X, form)
+
+
+class PredictedModel(NotCopied):
+    """A model whose answers for one table were computed before, for a score of that table.
+
+    A model may refuse a cell of the rows that it scores. So it answers before the charge, and the
+    score is computed from these answers after the charge.
+
+    Parameters
+    ----------
+    model : estimator
+    X : table
+    methods : sequence of str
+        Names of methods. The first of them that the model has is called.
+    """
+
+    def __init__(self, model, X, methods):
+        self._model = model
+        self._X = X
+        self._answers = {}
+        for method in [name for name in methods if hasattr(model, name)][:1]:
+            self._answers[method] = getattr(model, method)(X)
+
+    def __getattr__(self, name):
+        value = getattr(vars(self)["_model"], name)
+        return partial(self._answer, name) if name in self._answers else value
+
+    def _answer(self, method, X):
+        return self._answers[method] if X is self._X else getattr(self._model, method)(X)
 
 
 def _readers(estimator):

@@ -19,7 +19,11 @@ from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import bounded_noise, plan_for, plan_release
 from skdp.model_selection._evaluation_task import check_labels, check_row_wise, make_task
-from skdp.model_selection._scored_tables import check_scored_labels, check_scored_table
+from skdp.model_selection._scored_tables import (
+    PredictedModel,
+    check_scored_labels,
+    check_scored_table,
+)
 from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
 from skdp.model_selection._validation_checks import check_searches, check_validation
 from skdp.utils._validation import check_privacy_parameters
@@ -102,9 +106,8 @@ class DPScorer:
         ------
         ValueError
             If the estimator is not fitted or does not suit the score, X has other columns than in
-            `fit` or a container that the estimator refuses, or y has no valid labels or numbers;
-            nothing was charged. Errors of `predict` for cells of these rows are raised after the
-            charge.
+            `fit`, a container or a cell that the estimator refuses, or y has no valid labels or
+            numbers; nothing was charged.
         BudgetExceededError
             If the accountant has too little left; nothing was scored.
 
@@ -151,13 +154,16 @@ class DPScorer:
                 mechanism = bounded_noise(guarantee, sensitivity, sensitivity)
 
                 def run(rows, source, **persons):
-                    value = self.score.value(estimator, *rows, **persons)
+                    value = self.score.value(*rows, **persons)
                     return float(mechanism.release(value, random_state=source))
 
                 return plan_release(mechanism, run)
 
             plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
-            return plan.run((X, y), release.charge(plan), **release.run_params)
+            model = estimator
+            if release.can_charge(plan):
+                model = PredictedModel(estimator, X, self.score.methods)
+            return plan.run((model, X, y), release.charge(plan), **release.run_params)
 
     def _release_ratio(self, release, estimator, X, y, n_units):
         """Release a score whose numerator and denominators are private, as `dp_evaluate` does."""
@@ -169,8 +175,10 @@ class DPScorer:
         plan = plan_for(
             partial(task.plan, n_units), release.make_guarantee(self.epsilon, self.delta)
         )
+        plan.check_size(plan.size)
+        rows = task.rows(estimator, X, y) if release.can_charge(plan) else None
         source = release.charge(plan, size=plan.size)
-        released = plan.run(task.rows(estimator, X, y), source, **release.run_params)
+        released = plan.run(rows, source, **release.run_params)
         return float(task.evaluate(released).scores[self.score.name])
 
     def get_metadata_routing(self):

@@ -366,11 +366,11 @@ def _check_groups(steps, ids, n_rows, terms):
     receivers = [step for step in private if step.groups is not None]
     if not receivers and ids is None:
         for step in private:
-            if (terms or terms_of(step.estimator.accountant)).unit == "person":
+            if (terms or _terms_of_step(step)).unit == "person":
                 raise ValueError(step_message(step.title, GROUPS_MISSING))
         return None
     for step in receivers:
-        unit = (terms or terms_of(step.estimator.accountant)).unit
+        unit = (terms or _terms_of_step(step)).unit
         if unit != "person":
             raise ValueError(step_message(step.title, GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit)))
     for step in private:
@@ -393,13 +393,21 @@ def _check_groups(steps, ids, n_rows, terms):
     ids = receivers[0].groups if ids is None else ids
     n_rows = n_rows_of(ids) if n_rows is None else n_rows
     for step in receivers:
-        missing_ids = (terms or terms_of(step.estimator.accountant)).missing_ids
+        missing_ids = (terms or _terms_of_step(step)).missing_ids
         if not _are_same_persons(ids, step.groups, n_rows, missing_ids):
             raise ValueError(
                 f"{first} and step {step.title!r} receive different groups, so they would protect "
                 "different persons, and their costs would not add up: pass the same ids to both"
             )
     return ids
+
+
+def _terms_of_step(step):
+    """Return the configuration of a step's accountant; the error of another value names it."""
+    try:
+        return terms_of(step.estimator.accountant)
+    except ValueError as error:
+        raise ValueError(step_message(step.title, error)) from error
 
 
 def _are_same_persons(ids, others, n_rows, missing_ids):

@@ -196,7 +196,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     ]
     examples = {}
     if all(form.kinds is not None for form in forms):
-        kinds = [kind for form in forms for kind in form.kinds]
+        # The type of a column of strings is lost in an array.
+        kinds = [kind for form in forms for kind in (form.kinds if library else _with_text(form))]
         is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
         if set(kinds) - {"number"} and not is_of_times:
             kinds = None if library else _kinds_in_array(kinds)
@@ -248,6 +249,14 @@ def _partial_names(container, parts, forms):
     )
     prefixes = tuple(name.partition(mark)[0] for name in names)
     return known_names, prefixes if prefixes and all(prefixes) else None
+
+
+def _with_text(form):
+    """Return the kinds of a form; columns of labels whose type says strings are "text"."""
+    return [
+        "text" if kind == "label" and form.examples.get(j) == ["a"] else kind
+        for j, kind in enumerate(form.kinds)
+    ]
 
 
 def _kinds_in_array(kinds):

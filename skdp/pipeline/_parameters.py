@@ -385,7 +385,9 @@ def _check_columns(step):
             continue
         if kind in TIME_KINDS:
             raise times_error(column_name(j, step.form.names), kind)
-        values = step.form.examples.get(j, []) if kind == "mixed" else ["a"] * (kind == "text")
+        # The examples of a column of labels are strings, if its type says that they are.
+        known = kind in ("mixed", "label")
+        values = step.form.examples.get(j, []) if known else ["a"] * (kind == "text")
         if not all(isinstance(value, Real) for value in values):
             raise non_numeric_error(column_name(j, step.form.names))
 

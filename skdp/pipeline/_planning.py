@@ -265,10 +265,14 @@ class PipelinePlan(FrozenValue):
 
 def _releases(step):
     """Return True if a fit of a step releases anything; it does not without columns."""
-    may = may_release_nothing(step.estimator)
-    return step.n_features != 0 and not (
-        may and planned_charge(step.estimator).event == EMPTY_EVENT
-    )
+    if step.n_features == 0:
+        return False
+    if not may_release_nothing(step.estimator):
+        return True
+    try:
+        return planned_charge(step.estimator).event != EMPTY_EVENT
+    except ValueError as error:
+        raise ValueError(step_message(step.title, error)) from error
 
 
 def plan_pipeline(

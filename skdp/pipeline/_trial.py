@@ -6,6 +6,7 @@ their cells, before the first step of the fit is charged.
 
 import sys
 from contextlib import contextmanager
+from numbers import Real
 from warnings import catch_warnings
 
 import numpy as np
@@ -29,6 +30,11 @@ from skdp.pipeline._instances import (
 )
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
+
+# Parameters with several values that do not belong to columns.
+NOT_BY_COLUMN = frozenset(
+    "classes class_weight target_bounds feature_range quantile_range priors".split()
+)
 
 
 def verbose_params(model):
@@ -163,8 +169,14 @@ def _has_values_by_column(estimator):
     """Return True if a parameter may have one value per column."""
     return any(
         isinstance(value, list | tuple | dict | np.ndarray)
-        for value in estimator.get_params().values()
+        for name, value in estimator.get_params().items()
+        if not (name in NOT_BY_COLUMN or (name == "bounds" and _is_pair(value)))
     )
+
+
+def _is_pair(bounds):
+    """Return True for bounds (low, high) that hold for all columns."""
+    return isinstance(bounds, tuple) and all(isinstance(bound, Real) for bound in bounds)
 
 
 def _passes_cells_on(estimator):
