@@ -20,7 +20,7 @@ from skdp.model_selection._evaluation_task import (
     check_row_wise,
     make_task,
 )
-from skdp.model_selection._scored_tables import check_scored_table
+from skdp.model_selection._scored_tables import check_scored_table, is_read_before_charge
 from skdp.utils._types import TableLike
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
@@ -88,7 +88,8 @@ def dp_evaluate(
     ------
     ValueError
         If a parameter or the data are invalid, or the model cannot be evaluated; nothing was
-        charged.
+        charged. Errors of `predict` of a model that is neither of skdp nor of scikit-learn are
+        raised after the charge.
     BudgetExceededError
         If the accountant refuses the charge; nothing was computed.
 
@@ -129,10 +130,13 @@ def dp_evaluate(
 
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
         plan.check_size(plan.size)
-        # The model may refuse a cell. So it predicts before the charge, unless the budget does not
-        # cover it; nothing of the rows is combined or released before.
-        rows = task.rows(model, table, targets) if fit.can_charge(plan) else None
+        # The model may refuse a cell. Nothing is combined over rows or released before the charge.
+        rows = None
+        if is_read_before_charge(model) and fit.can_charge(plan):
+            rows = task.rows(model, table, targets)
         source = fit.charge(plan, size=plan.size)
+        if rows is None:
+            rows = task.rows(model, table, targets)
         known = "target_bounds" if isinstance(task, NumbersTask) else "the label set"
         publish_evaluation(
             fit,

@@ -8,6 +8,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,6 +19,7 @@ from skdp.ledger._state import NotCopied
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._forms import form_of_table, refuses_sparse
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name
+from skdp.pipeline._known import accepted_entry
 
 
 def check_scored_table(estimator, X):
@@ -44,11 +46,29 @@ def check_scored_table(estimator, X):
             _check_reader(reader, X, form)
 
 
-class PredictedModel(NotCopied):
-    """A model whose answers for one table were computed before, for a score of that table.
+def is_read_before_charge(model):
+    """Return True for a model that reads the rows that it scores before they are charged.
 
-    A model may refuse a cell of the rows that it scores. So it answers before the charge, and the
-    score is computed from these answers after the charge.
+    Whether a model refuses a cell is known only from its answer. Models of skdp and scikit-learn
+    answer for each row and do nothing else, so their answers are the check of the cells. The code
+    of others runs after the charge, and so do reports that are charged themselves.
+    """
+    if not is_estimator(model):
+        return False
+    parts = [part for part in (model, *model.get_params().values()) if is_estimator(part)]
+    return all(map(_is_known, parts))
+
+
+def _is_known(part):
+    if of_skdp(part):
+        return not get_tags(part).non_deterministic
+    # Functions of the user are in no table of accepted steps.
+    is_function = isinstance(part, FunctionTransformer) and accepted_entry(part) is None
+    return bool(sklearn_name(part)) and not is_function
+
+
+class PredictedModel(NotCopied):
+    """A model with its answers for one table, from which a score of that table is computed.
 
     Parameters
     ----------

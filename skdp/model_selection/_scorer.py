@@ -23,9 +23,11 @@ from skdp.model_selection._scored_tables import (
     PredictedModel,
     check_scored_labels,
     check_scored_table,
+    is_read_before_charge,
 )
 from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
 from skdp.model_selection._validation_checks import check_searches, check_validation
+from skdp.pipeline._instances import of_skdp
 from skdp.utils._validation import check_privacy_parameters
 
 # Private fits check the validations around them, but may not import this package.
@@ -107,7 +109,8 @@ class DPScorer:
         ValueError
             If the estimator is not fitted or does not suit the score, X has other columns than in
             `fit`, a container or a cell that the estimator refuses, or y has no valid labels or
-            numbers; nothing was charged.
+            numbers; nothing was charged. Errors of `predict` of a model that is neither of skdp
+            nor of scikit-learn are raised after the charge.
         BudgetExceededError
             If the accountant has too little left; nothing was scored.
 
@@ -161,7 +164,9 @@ class DPScorer:
 
             plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
             model = estimator
-            if release.can_charge(plan):
+            is_read_first = of_skdp(self.score) and is_read_before_charge(estimator)
+            if is_read_first and release.can_charge(plan):
+                # The model may refuse a cell. No score is computed before the charge.
                 model = PredictedModel(estimator, X, self.score.methods)
             return plan.run((model, X, y), release.charge(plan), **release.run_params)
 
@@ -176,8 +181,12 @@ class DPScorer:
             partial(task.plan, n_units), release.make_guarantee(self.epsilon, self.delta)
         )
         plan.check_size(plan.size)
-        rows = task.rows(estimator, X, y) if release.can_charge(plan) else None
+        rows = None
+        if is_read_before_charge(estimator) and release.can_charge(plan):
+            rows = task.rows(estimator, X, y)
         source = release.charge(plan, size=plan.size)
+        if rows is None:
+            rows = task.rows(estimator, X, y)
         released = plan.run(rows, source, **release.run_params)
         return float(task.evaluate(released).scores[self.score.name])
 

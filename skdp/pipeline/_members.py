@@ -158,9 +158,9 @@ def _check_steps(container, table, name):
 
 
 def _check_of_sklearn(estimator, name):
-    """Raise `ValueError` if an estimator of scikit-learn would refuse a parameter when it is fitted.
+    """Raise `ValueError` for a parameter that a fit of scikit-learn's estimator refuses.
 
-    A fit of scikit-learn begins with the same check.
+    A fit begins with the same check.
     """
     is_skipped = get_config()["skip_parameter_validation"]
     if is_skipped or not (sklearn_name(estimator) and hasattr(estimator, "_parameter_constraints")):
