@@ -27,7 +27,6 @@ from skdp.model_selection._scored_tables import (
 )
 from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
 from skdp.model_selection._validation_checks import check_searches, check_validation
-from skdp.pipeline._instances import of_skdp
 from skdp.utils._validation import check_privacy_parameters
 
 # Private fits check the validations around them, but may not import this package.
@@ -164,8 +163,9 @@ class DPScorer:
 
             plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
             model = estimator
-            is_read_first = of_skdp(self.score) and is_read_before_charge(estimator)
-            if is_read_first and release.can_charge(plan):
+            # A score of the user may read more of a model than its answers.
+            is_known = type(self.score).__module__.partition(".")[0] == "skdp"
+            if is_known and is_read_before_charge(estimator) and release.can_charge(plan):
                 # The model may refuse a cell. No score is computed before the charge.
                 model = PredictedModel(estimator, X, self.score.methods)
             return plan.run((model, X, y), release.charge(plan), **release.run_params)

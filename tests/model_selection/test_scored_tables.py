@@ -4,11 +4,26 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline, make_union
 
-from skdp import DPGridSearchCV, DPLogisticRegression, DPRidge, DPStandardScaler, PrivacyAccountant
+from skdp import (
+    BudgetExceededError,
+    ChunkedArray,
+    DPAdditiveClassifier,
+    DPGaussianNB,
+    DPGridSearchCV,
+    DPHistogramNB,
+    DPLogisticRegression,
+    DPRandomForestClassifier,
+    DPRidge,
+    DPSGDClassifier,
+    DPStandardScaler,
+    PrivacyAccountant,
+    dp_evaluate,
+)
 from skdp.model_selection import make_dp_scorer
 
 N = 80
@@ -80,3 +95,95 @@ def test_scores_and_labels_that_do_not_fit_the_model_are_not_charged():
     error = "neg_mean_squared_error"
     assert spent(FITTED["model"], FRAME, FRAME.p, error, **bounds) == 0.0
     assert spent(regressor, FRAME, FRAME.p, error, is_refused=False, **bounds) == 1.0
+
+
+def with_cell(value, dtype=object):
+    table = FRAME.astype({"q": dtype})
+    table.loc[N - 1, "q"] = value
+    return table
+
+
+# Tables that models of numbers refuse, some by the type of a column and some by one cell.
+BAD_TABLES = {
+    "infinite": lambda: with_cell(np.inf, float),
+    "infinite, in partitions": lambda: ChunkedArray([FRAME[:40], with_cell(np.inf, float)[40:]]),
+    "a string": lambda: with_cell("a"),
+    "a list": lambda: with_cell([1]),
+    "bytes": lambda: FRAME.to_numpy().astype("S5"),
+    "complex": lambda: FRAME.to_numpy() + 1j,
+    "dates": lambda: FRAME.assign(q=pd.date_range("2020-01-01", periods=N)),
+    "durations": lambda: FRAME.assign(q=pd.to_timedelta(np.arange(N), "s")),
+    "periods": lambda: FRAME.assign(q=pd.period_range("2020-01-01", periods=N, freq="D")),
+    "intervals": lambda: FRAME.assign(q=pd.interval_range(0, N)),
+    "categories": lambda: FRAME.assign(q=pd.Categorical(["a", "b"] * (N // 2))),
+}
+BOUNDED = {"bounds": (0, 1)}
+READERS = {
+    "linear": FITTED["model"],
+    "pipeline": FITTED["pipeline"],
+    "columns": FITTED["columns"],
+    "search": FITTED["search"],
+    "noisy gradients": DPSGDClassifier(data_norm=2.0).fit(FRAME, Y),
+    "additive": DPAdditiveClassifier(**BOUNDED).fit(FRAME, Y),
+    "gaussian": DPGaussianNB(**BOUNDED).fit(FRAME, Y),
+    "histograms": DPHistogramNB(**BOUNDED).fit(FRAME, Y),
+    "forest": DPRandomForestClassifier(**BOUNDED).fit(FRAME, Y),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(BAD_TABLES))
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_rows_that_a_model_refuses_cost_nothing(name, kind):
+    fitted = READERS[name]
+    X = BAD_TABLES[kind]()
+    try:
+        fitted.predict(X)
+    except (TypeError, ValueError):
+        pass
+    else:
+        # A model that does not read this column, or reads it as a label.
+        return
+    accountant = PrivacyAccountant(100.0, 1e-2, ledger="memory://")
+    for score in ("accuracy", "roc_auc", "neg_brier_score"):
+        scorer = make_dp_scorer(score, accountant=accountant)
+        with pytest.raises((TypeError, ValueError)):
+            scorer(fitted, X, Y)
+    with pytest.raises((TypeError, ValueError)):
+        dp_evaluate(fitted, X, Y, accountant=accountant)
+    assert accountant.charges == []
+
+
+def test_a_model_is_asked_once_and_not_without_a_budget(monkeypatch):
+    accountant = PrivacyAccountant(0.5, 0.0, ledger="memory://")
+    fitted = DPLogisticRegression(data_norm=2.0).fit(FRAME, Y)
+    spent_before = []
+    predict = DPLogisticRegression.predict
+
+    def noted(self, X):
+        spent_before.append(accountant.epsilon_spent)
+        return predict(self, X)
+
+    monkeypatch.setattr(DPLogisticRegression, "predict", noted)
+    scorer = make_dp_scorer("accuracy", epsilon=0.5, accountant=accountant)
+    scorer(fitted, FRAME, Y)
+    with pytest.raises(BudgetExceededError):
+        scorer(fitted, FRAME, Y)
+    assert spent_before == [0.0]
+
+
+def test_a_model_of_another_library_answers_after_the_charge():
+    accountant = PrivacyAccountant(1.0, 0.0, ledger="memory://")
+    spent_before = []
+
+    class Model(ClassifierMixin, BaseEstimator):
+        classes_ = np.array([0, 1])
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+        def predict_proba(self, X):
+            spent_before.append(accountant.epsilon_spent)
+            return np.full((len(X), 2), 0.5)
+
+    dp_evaluate(Model(), FRAME, Y, epsilon=0.5, metrics=["accuracy"], accountant=accountant)
+    assert spent_before == [0.5]
