@@ -12,9 +12,10 @@ from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
+# Added to the composition of a total that may contain charges of other fits.
 COUNTED_BY_LABEL = (
-    "; the ledger does not say which fits a search or an ensemble made, so all charges with the "
-    "labels of its models are counted, and the total may be more than it cost"
+    "; the ledger does not say which fits a search or an ensemble made, so all charges that may be "
+    "its own are counted, and the total may be more than it cost"
 )
 
 

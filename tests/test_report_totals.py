@@ -23,6 +23,7 @@ from skdp import (
     DPLogisticRegression,
     DPStandardScaler,
     PrivacyAccountant,
+    RandomizedResponseTransformer,
     privacy_report,
 )
 from skdp.exceptions import RawDataWarning
@@ -249,3 +250,47 @@ def test_scores_of_another_search_in_the_ledger_are_at_most_too_many():
     scorer(search, X, Y)
     (total,) = privacy_report(search).totals
     assert total.epsilon == pytest.approx(spent) and accountant.epsilon_spent > spent
+
+
+def test_a_headline_has_one_subject():
+    """Each total is of one model, or of the combination of several."""
+    first, second = ledger(), ledger(relation="replace_one")
+    sources = [scaler(first).fit(X), model(first).fit(X, Y), model(second).fit(X, Y)]
+    report = privacy_report(*sources)
+    starts = [total.of.partition(" alone ")[0] for total in report.totals]
+    both = "the combination of DPStandardScaler and DPLogisticRegression"
+    assert starts == [both, "DPLogisticRegression"]
+    sentences = [text for text in report.summary.conclusion if " is (" in text]
+    assert sentences[0].startswith(f"T{both[1:]} alone (no single total")
+    # Releases of unknown cost are named beside the models, not as one of them.
+    search = GridSearchCV(model(None), {"epsilon": [0.1, 0.25]}, cv=KFold(3)).fit(X, Y)
+    (total,) = privacy_report(scaler(ledger()).fit(X), search).totals
+    assert total.of.startswith(f"{both}, without the other fits of GridSearchCV")
+
+
+def test_a_total_that_may_count_charges_of_others_says_so():
+    accountant = ledger()
+    pipe = make_pipeline(scaler(accountant), model(accountant)).fit(X, Y)
+    (total,) = privacy_report(pipe).totals
+    assert "may be more" not in total.composition
+    search = GridSearchCV(model(accountant), {"C": [0.1, 1.0]}, cv=KFold(3)).fit(X, Y)
+    (total,) = privacy_report(search).totals
+    # The search made 7 fits; the pipeline's model has the same label.
+    assert total.n_charges == N_FITS + 1
+    assert "may be more than it cost" in total.composition
+
+
+@pytest.mark.parametrize("config", [{}, {"unit": "group", "max_rows": 2}, None])
+def test_releases_that_are_charged_later_are_in_no_total(config):
+    accountant = None if config is None else ledger(**config)
+    rows = X.round()
+    reports = RandomizedResponseTransformer(0.5, categories=[[0.0, 1.0]] * 2, accountant=accountant)
+    reports.fit(rows).transform(rows)
+    (sentence,) = privacy_report(reports).summary.conclusion
+    assert "charged nothing. Each of its later releases is (0.5, 0)" in sentence
+    assert ("charged when it is made" in sentence) == (accountant is not None)
+    pipe = make_pipeline(reports, model(accountant)).fit(rows, Y)
+    report = privacy_report(pipe)
+    (total,) = report.totals
+    assert total.epsilon == MODEL[0]
+    assert "is in no total of the model" in report.summary.conclusion[-1]

@@ -87,12 +87,16 @@ def output_form(estimator, form):
         return form
     # A step may rename columns of which only a part of the name is known.
     form = replace(form, name_prefixes=None, known_names=())
-    if not is_estimator(estimator):
+    if isinstance(estimator, str):
+        # The step is "drop".
         return replace(form.with_columns(0, names=(), kinds=()), is_sparse=False)
     if form.n_columns == 0:
         # Without columns a step is not fitted and has no output.
         return form
     unknown = TableForm(n_rows=form.n_rows, classes=form.classes)
+    if not is_estimator(estimator):
+        # An object with `transform` that has no parameters.
+        return unknown
     if step_kind(estimator) == "frozen":
         return _form_of_frozen(estimator.estimator, unknown)
     if step_kind(estimator) not in ("private", "stateless", "declared"):

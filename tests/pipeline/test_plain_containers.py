@@ -10,6 +10,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.feature_selection import RFECV, SequentialFeatureSelector
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -137,6 +138,20 @@ def test_what_the_columns_of_a_later_step_allow_is_fitted():
     assert len(accountant.charges) == 4
 
 
+def test_a_step_without_parameters_returns_an_unknown_table():
+    class Doubled:
+        def fit(self, X, y=None):
+            return self
+
+        def transform(self, X):
+            return np.hstack([X, X])
+
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    last = scaler(accountant, bounds={5: (0, 1), **dict.fromkeys(range(5), (0, 2))})
+    Pipeline([("first", scaler(accountant)), ("own", Doubled()), ("last", last)]).fit(TABLE)
+    assert len(accountant.charges) == 2
+
+
 @pytest.mark.parametrize("cls", [DPStandardScaler, skdp.DPPCA, skdp.DPKBinsDiscretizer])
 def test_a_part_that_receives_columns_of_strings_costs_nothing(cls):
     accountant = PrivacyAccountant(100.0, 1e-2)
@@ -223,3 +238,31 @@ def test_a_search_that_goes_on_after_errors_warns_before_its_charges():
     assert before == 0.0
     assert re.search("GridSearchCV: .*step 'estimator': C must be", text)
     assert accountant.epsilon_spent > 0.0
+
+
+@pytest.mark.parametrize("routes", [False, True])
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("kind", [RFECV, SequentialFeatureSelector])
+def test_a_selector_that_scores_protects_persons_or_is_refused(kind, unit, routes):
+    accountant = PrivacyAccountant(100.0, 1e-2, unit=unit)
+    score = make_dp_scorer("accuracy", epsilon=0.1, accountant=accountant)
+    persons = np.arange(N) // 3
+    with config_context(enable_metadata_routing=routes):
+        selector = kind(model(accountant), scoring=score, cv=KFold(2))
+        if kind is RFECV and unit == "row" and not routes:
+            # Without metadata routing these groups are for the folds alone.
+            selector.fit(TABLE, LABELS, groups=persons)
+            assert selector.estimator_.privacy_.unit == "row"
+            return
+        if not (routes and unit == "person"):
+            with pytest.raises((TypeError, ValueError)):
+                selector.fit(TABLE, LABELS, groups=persons)
+            assert accountant.charges == []
+            return
+        selector.fit(TABLE, LABELS, groups=persons)
+        assert {charge.label for charge in accountant.charges} == {
+            "DPLogisticRegression",
+            "DPScorer",
+        }
+        if kind is RFECV:
+            assert selector.estimator_.privacy_.unit.startswith("person")
