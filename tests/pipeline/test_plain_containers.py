@@ -138,6 +138,13 @@ def test_what_the_columns_of_a_later_step_allow_is_fitted():
     assert len(accountant.charges) == 4
 
 
+def test_a_part_that_receives_one_column_as_a_vector_costs_nothing():
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    columns = ColumnTransformer([("part", scaler(accountant), "p")])
+    pipe = Pipeline([("first", scaler(accountant).set_output(transform="pandas")), ("c", columns)])
+    assert "write [column] instead" in refusal_of(pipe, accountant=accountant)
+
+
 def test_a_step_without_parameters_returns_an_unknown_table():
     class Doubled:
         def fit(self, X, y=None):
