@@ -553,3 +553,51 @@ def test_quantiles_that_tell_values_apart_are_not_reported(kind):
             assert transformed.sum(axis=0).max() < 0.6 * len(values)
         else:
             assert 1.0 < np.quantile(transformed, 0.99) - np.quantile(transformed, 0.01) < 5.0
+
+
+ONE_LABEL = "are one category"
+LABEL_FITS = {
+    "additive": lambda: DPAdditiveClassifier(2.0, delta=1e-6),
+    "naive Bayes": lambda: DPHistogramNB(2.0, delta=1e-6),
+    "tree": lambda: skdp.DPDecisionTreeClassifier(2.0, delta=1e-6),
+    "forest": lambda: skdp.DPRandomForestClassifier(2.0, delta=1e-6, n_estimators=2),
+    "vectorizer": lambda: DPTableVectorizer(2.0, delta=1e-6),
+    "encoder": lambda: DPOneHotEncoder(2.0, delta=1e-6, categories="auto"),
+    "declared": lambda: DPOneHotEncoder(2.0, categories=["a", "b"], min_frequency=2),
+    "mixed": lambda: DPOneHotEncoder(2.0, delta=1e-6, categories={"c": "auto", "d": ["a", "b"]}),
+    "target": lambda: DPTargetEncoder(2.0, delta=1e-6, categories="auto"),
+    "bins": lambda: skdp.DPHistogramTransformer(2.0, categories={"c": ["a"], "d": ["a", "b"]}),
+}
+
+
+@pytest.mark.parametrize("name", LABEL_FITS)
+def test_a_column_with_one_category_is_reported(name):
+    X = pd.DataFrame({"c": ["a"] * 4000, "d": ["a", "b"] * 2000})
+    (message,) = said(lambda: LABEL_FITS[name]().fit(X, X["d"] == "b"))
+    assert f"column 'c' {ONE_LABEL}" in message and "'d'" not in message
+
+
+@pytest.mark.parametrize("name", sorted(LABEL_FITS.keys() - {"bins"}))
+def test_a_column_with_a_rare_category_is_not_reported(name):
+    X = pd.DataFrame({"c": ["a"] * 19 + ["b"], "d": ["a", "b"] * 10})
+    X = pd.concat([X] * 1000, ignore_index=True)
+    assert said(lambda: LABEL_FITS[name]().fit(X, X["d"] == "b")) == []
+
+
+def test_the_most_frequent_value_of_a_constant_column_is_no_finding():
+    X = pd.DataFrame({"c": ["a"] * 4000})
+    model = DPSimpleImputer(2.0, delta=1e-6, strategy="most_frequent")
+    assert said(lambda: model.fit(X)) == []
+
+
+@pytest.mark.parametrize("name", ["Unnamed: 0", "index", "idx", "row_number", "userid", "Index"])
+def test_columns_that_number_the_rows_are_reported(name):
+    X = pd.DataFrame({name: np.arange(N_ROWS), "x": RNG.random(N_ROWS)})
+    (message,) = said(lambda: DPAdditiveClassifier(20.0).fit(X, Y))
+    assert f"By the name, column {name!r}" in message
+
+
+@pytest.mark.parametrize("name", ["price_index", "indexed", "paid", "unnamed", "grid", "rows"])
+def test_similar_names_are_not_reported(name):
+    X = pd.DataFrame({name: RNG.random(N_ROWS), "x": RNG.random(N_ROWS)})
+    assert said(lambda: DPAdditiveClassifier(20.0).fit(X, Y)) == []

@@ -839,6 +839,7 @@ def declared_bounds(bounds, shape, columns=None):
     columns = np.arange(shape.n_columns) if columns is None else columns
     if is_auto(bounds):
         return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
+    _check_word(bounds, "bounds")
     if not isinstance(bounds, Mapping):
         check_no_times(shape, columns, "bounds", bounds)
         ends = broadcast_bounds(bounds, shape.n_columns)
@@ -849,6 +850,7 @@ def declared_bounds(bounds, shape, columns=None):
         if is_auto(entry):
             continue
         try:
+            _check_word(entry, f"{column_name(columns[i], shape.names)}: bounds")
             check_no_times(shape, [columns[i]], "bounds", entry)
         except ValueError as error:
             messages.append(str(error))
@@ -860,6 +862,12 @@ def declared_bounds(bounds, shape, columns=None):
     if messages:
         raise ValueError(join_messages(messages))
     return low, high
+
+
+def _check_word(bounds, name):
+    """Raise `ValueError` for bounds that are a word; the only one is "auto"."""
+    if isinstance(bounds, str):
+        raise ValueError(f'{name} must be (low, high) or "auto", got {bounds!r}')
 
 
 def check_no_times(shape, columns, parameter, declared):

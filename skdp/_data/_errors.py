@@ -28,13 +28,14 @@ NUMERAL_HINT = (
 # Hints for values that are neither text nor numbers. Python's dates and durations are stored in
 # columns of objects, whose dtype does not show that they are dates.
 DATE_HINT = (
-    "to use it as a date, give the column a type of dates: pd.to_datetime(X[column]) in pandas, "
+    "DPTableVectorizer and the models of raw tables, such as DPAdditiveClassifier, read a column "
+    "as dates if it has a type of dates: pd.to_datetime(X[column]) in pandas, "
     "pl.Series(values, dtype=pl.Datetime) in polars, values.astype('datetime64[us]') in NumPy"
 )
 DURATION_HINT = (
-    "to use it as a duration, give the column a type of durations: pd.to_timedelta(X[column]) in "
-    "pandas, pl.Series(values, dtype=pl.Duration) in polars, values.astype('timedelta64[us]') in "
-    "NumPy"
+    "DPTableVectorizer and the models of raw tables, such as DPAdditiveClassifier, read a column "
+    "as durations if it has a type of durations: pd.to_timedelta(X[column]) in pandas, "
+    "pl.Series(values, dtype=pl.Duration) in polars, values.astype('timedelta64[us]') in NumPy"
 )
 # Expressions that return dates and durations in days.
 DAYS_OF = {

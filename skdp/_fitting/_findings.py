@@ -21,6 +21,7 @@ NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
 MANY_LABELS = "many labels"
 ONE_BIN = "bin"
+ONE_LABEL = "label"
 UNFILLED = "unfilled"
 NO_NORM = "norm"
 NO_VALUES = "values"
@@ -62,6 +63,10 @@ MESSAGES = {
         "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
         "the bounds are much wider than the values can be, declare narrower ones."
     ),
+    ONE_LABEL: (
+        "Nearly all values of {columns} are one category, from which a model learns hardly "
+        "anything: leave such columns out, unless their rare values matter."
+    ),
     UNFILLED: (
         "As far as the noise shows, nearly all values of {columns} are at one end of the bounds, "
         "to which values beyond are clipped, or fill a small part of the bounds: declare bounds, "
@@ -73,7 +78,10 @@ MESSAGES = {
     ),
 }
 # Words that mark a column as an identifier.
-IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email"}
+IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email", "userid", "rowid"}
+# Whole names of columns that number the rows. pandas reads an index that was written to a file as
+# "Unnamed: 0".
+ROW_NUMBER = re.compile(r"unnamed: \d+|index|idx|row[ _]?(no|number|num|names?)|rownames", re.I)
 # Found categories are taken for identifiers if there are at least MIN_IDENTIFIERS of them, with at
 # most ROWS_PER_IDENTIFIER rows each on average. Declared categories are taken for identifiers if
 # there are as many as rows.
@@ -269,6 +277,36 @@ def report_unmatched(matched, deviations, n_units):
         if deviation <= max_matched and n_matched <= max_matched + deviation:
             unmatched.append(j)
     report_finding(NO_MATCH, unmatched)
+
+
+def report_one_label(counts, noise_std, n_units):
+    """Report columns of which one category has nearly all rows, beyond the noise.
+
+    Flags of rare events have one value in most rows, so the limit of columns with several categories
+    is that of typical values. The noise must be as small as that limit, or a flag would be reported
+    because noise hides its rare value. Limits of columns with a single category are those of bins.
+
+    Parameters
+    ----------
+    counts : dict of int to ndarray
+        Noisy counts of each column's categories, without the category of other values.
+    noise_std : float
+        Standard deviation of the noise of a count.
+    n_units : int
+        Public number of rows, or of persons.
+    """
+    reported = []
+    for j, values in counts.items():
+        if len(values) == 1:
+            max_others, max_noise = MAX_OTHER_BINS, MAX_NOISE_OF_ONE_BIN
+        else:
+            max_others = max_noise = MAX_OTHERS_OF_TYPICAL_VALUE
+        if not len(values) or noise_std > max_noise * n_units:
+            continue
+        # The number of rows is public, so only the largest count has noise.
+        if n_units - values.max() <= max_others * n_units:
+            reported.append(j)
+    report_finding(ONE_LABEL, reported)
 
 
 def report_no_values(n_values, noise_std, n_units):
@@ -487,8 +525,12 @@ def _is_list(value):
 
 def is_identifier(name):
     """Return True for a name of identifiers, such as customer_id or customerID."""
-    words = WORD.findall(name) if isinstance(name, str) else []
-    return any(word.lower() in IDENTIFYING_WORDS for word in words)
+    if not isinstance(name, str):
+        return False
+    words = WORD.findall(name)
+    return ROW_NUMBER.fullmatch(name.strip()) is not None or any(
+        word.lower() in IDENTIFYING_WORDS for word in words
+    )
 
 
 def warn_of_findings(label, findings, names=None):

@@ -15,6 +15,7 @@ from skdp._fitting._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_one_label,
     report_resolved_bins,
     report_unmatched,
 )
@@ -461,6 +462,8 @@ class ColumnsPlan(PlanValue):
         labels = {t.features[0]: t for t in terms if "label" in t.kinds and len(t.edges[0])}
         matched = {j: self.n_rows - t.counts[len(t.edges[0]) :].sum() for j, t in labels.items()}
         report_unmatched(matched, dict.fromkeys(matched, scale), self.n_rows)
+        label_counts = {j: t.counts[: len(t.edges[0])] for j, t in labels.items()}
+        report_one_label(label_counts, scale, self.n_rows)
 
     def _is_in_one_bin(self, term, scale):
         """Return True if the noisy counts show that one bin contains nearly all rows of a column.

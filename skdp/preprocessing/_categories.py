@@ -29,6 +29,7 @@ from skdp._fitting._findings import (
     report_finding,
     report_identifiers,
     report_many_labels,
+    report_one_label,
     report_unmatched,
 )
 from skdp.accounting import ApproximateDP
@@ -98,6 +99,11 @@ def category_lists(categories, shape):
     """
     if finds_all(categories):
         return [None] * shape.n_columns
+    if isinstance(categories, str):
+        raise ValueError(
+            f'categories must be "auto", one list per column or a dict of columns, got '
+            f"{categories!r}"
+        )
     if not (isinstance(categories, Mapping) or is_per_column(categories)):
         return check_categories(categories, shape)
     entries = all_declared(categories, shape, "categories", range(shape.n_columns))
@@ -185,6 +191,13 @@ def report_no_match(counts, others, mechanism, n_units):
     noise = mechanism.deviation(size)
     deviations = {j: noise * math.sqrt(mask.sum()) for j, mask in masks.items()}
     report_unmatched(matched, deviations, n_units)
+
+
+def report_constant(counts, others, mechanism, n_units):
+    """Report columns in which nearly all values are one category; see `report_no_match`."""
+    labels = {j: np.delete(c, others[j]) if others[j] >= 0 else c for j, c in counts.items()}
+    size = max(1, sum(map(len, counts.values())))
+    report_one_label(labels, mechanism.deviation(size), n_units)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

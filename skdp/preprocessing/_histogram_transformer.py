@@ -29,7 +29,7 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, join_plans, plan_release
 from skdp.preprocessing import _binning
-from skdp.preprocessing._categories import first_labels, report_no_match
+from skdp.preprocessing._categories import first_labels, report_constant, report_no_match
 from skdp.preprocessing._kbins_discretizer import ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Bounds, Categories
@@ -64,12 +64,10 @@ class BinsAndCounts(FrozenValue):
             total = n_units(table, persons)
             noisy = self.noisy_counts(table, bins, source, row_weights_of(persons))
             labels = {j: column for j, column in enumerate(bins) if not column.is_numeric}
-            report_no_match(
-                {j: noisy[j] for j in labels},
-                {j: column.other for j, column in labels.items()},
-                self.counts,
-                total,
-            )
+            label_counts = {j: noisy[j] for j in labels}
+            others = {j: column.other for j, column in labels.items()}
+            report_no_match(label_counts, others, self.counts, total)
+            report_constant(label_counts, others, self.counts, total)
             self._report_one_bin(bins, noisy, total)
             column_counts = []
             for column, noisy_column in zip(bins, noisy, strict=True):

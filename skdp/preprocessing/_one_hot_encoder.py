@@ -1,5 +1,6 @@
 """One-hot encoding of declared or privately discovered categories."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import read_columns
 from skdp._data._labels import category_codes
+from skdp._data._persons import n_units
 from skdp.base import (
     plans_for_groups,
     private_answer,
@@ -29,6 +31,7 @@ from skdp.preprocessing._categories import (
     plan_counts,
     plan_discovery,
     position_of,
+    report_constant,
 )
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Categories
@@ -232,7 +235,8 @@ class DPOneHotEncoder(PlannedTransformer):
             mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
             mechanism = Declared(categories)
-        return plan_release(mechanism, mechanism.run, sparse_output=bool(self.sparse_output))
+        run = partial(_release_categories, mechanism)
+        return plan_release(mechanism, run, sparse_output=bool(self.sparse_output))
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)
@@ -330,6 +334,28 @@ def _check_other(other):
         usable = False
     if not usable:
         raise ValueError(f"other must be one label or None, got {other!r}")
+
+
+def _release_categories(plan, table, source, persons=None):
+    """Return the categories of each column, and their noisy counts or None.
+
+    Parameters
+    ----------
+    plan : DeclaredCounts, MixedCategories, StabilityThreshold or Declared
+    table : ColumnTable
+    source : RandomSource
+    persons : Persons, default=None
+        Persons of the rows.
+    """
+    categories, counts = plan.run(table, source, persons=persons)
+    if counts is not None:
+        # The noise of a threshold is that of its mechanism.
+        noise = getattr(plan.mechanism, "mechanism", plan.mechanism)
+        counted = {j: values for j, values in enumerate(counts) if values is not None}
+        other = getattr(plan, "other", None)
+        others = {j: position_of(other, categories[j]) for j in counted}
+        report_constant(counted, others, noise, n_units(table, persons))
+    return categories, counts
 
 
 def _min_count(min_frequency, n_rows):

@@ -26,6 +26,7 @@ from skdp.preprocessing._categories import (
     encoded_categories,
     first_labels,
     plan_discovery,
+    report_constant,
     report_no_match,
 )
 from skdp.preprocessing._planned import PlannedTransformer
@@ -410,6 +411,7 @@ class OutcomeSums(FrozenValue):
         counts = dict(enumerate(split_by_column(sums.sum(axis=1), categories)))
         others = dict.fromkeys(counts, UNDECLARED)
         report_no_match(counts, others, self.noise, n_units(table.X, persons))
+        report_constant(counts, others, self.noise, n_units(table.X, persons))
         variance = self.noise.deviation(max(1, sums.size)) ** 2
         means, prior = _shrunk_means(sums, variance, self.smooth)
         outcome_indices = outcomes.encoded
