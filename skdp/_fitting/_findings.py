@@ -282,9 +282,10 @@ def report_unmatched(matched, deviations, n_units):
 def report_one_label(counts, noise_std, n_units):
     """Report columns of which one category has nearly all rows, beyond the noise.
 
-    Flags of rare events have one value in most rows, so the limit of columns with several categories
-    is that of typical values. The noise must be as small as that limit, or a flag would be reported
-    because noise hides its rare value. Limits of columns with a single category are those of bins.
+    Flags of rare events have one value in most rows, so the limit of columns with several
+    categories is that of typical values. The noise must be as small as that limit, or a flag would
+    be reported because noise hides its rare value. Limits of columns with a single category are
+    those of bins.
 
     Parameters
     ----------
