@@ -229,3 +229,28 @@ def test_errors_name_all_columns_at_once(name):
 def test_discovery_of_one_column_needs_delta(name):
     with pytest.raises(ValueError, match="needs delta > 0"):
         make(name, {}, categories=CATEGORIES, delta=0.0).fit(WORDS, Y)
+
+
+@pytest.mark.parametrize("word", ["Auto", "AUTO", "found", ""])
+def test_another_word_is_refused_with_the_word_that_is_meant(word):
+    accountant = PrivacyAccountant(9.0, 0.1)
+    X = pd.DataFrame({"c": ["a", "b"] * 50, "x": np.linspace(0.0, 1.0, 100)})
+    for model, columns in (
+        (skdp.DPStandardScaler(bounds=word), ["x"]),
+        (skdp.DPStandardScaler(bounds={"x": word}), ["x"]),
+        (skdp.DPOneHotEncoder(delta=1e-6, categories=word), ["c"]),
+    ):
+        with pytest.raises(ValueError, match='"auto"'):
+            model.set_params(accountant=accountant).fit(X[columns])
+    assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_encoders_say_what_reads_dates(unit):
+    X = pd.DataFrame({"day": np.datetime64("2024-01-01") + np.arange(100) % 3})
+    X = X.astype(f"datetime64[{unit}]")
+    accountant = PrivacyAccountant(9.0, 0.1)
+    encoder = skdp.DPOneHotEncoder(delta=1e-6, categories="auto", accountant=accountant)
+    with pytest.raises(ValueError, match="DPTableVectorizer and the models of raw tables"):
+        encoder.fit(X)
+    assert accountant.epsilon_spent == 0.0
