@@ -1,0 +1,236 @@
+"""Scores of pairs of columns: how far two columns are from independent, one number per pair.
+
+The score of a pair is the L1 distance between its table of counts and the table that independent
+columns would have, which is computed from released counts of the single columns. All scores are
+sums of whole numbers, so a row changes each by exactly 1 at most. Noise that hides one number per
+pair is much smaller than noise that hides the tables. A caller
+
+1. counts the tables of all pairs in one pass over the rows (`pair_tables`),
+2. computes the tables of independent columns from released counts (`independent_tables`),
+3. computes the exact scores (`pair_scores`), and adds noise for the sensitivity
+   (`score_sensitivity`),
+4. compares the noisy scores with those of independent columns (`chance_scores`,
+   `max_scores`), which is post-processing.
+
+The exact tables and scores are private: no attribute, cache or pickle may hold them.
+The proof of the sensitivity is in ``docs/theory/describe.md``.
+"""
+
+import math
+from itertools import combinations
+
+import numpy as np
+
+from skdp._data._parts import block_size, sum_over
+from skdp._data._persons import STEP, weighted_bincount, zero_counts
+
+# Row weights are whole multiples of this step, so that 1 / STEP times a weighted count is a whole
+# number of steps.
+STEPS_PER_ROW = round(1.0 / STEP)
+# Mean of the magnitude of a standard normal variable.
+MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
+
+
+def all_pairs(n_columns):
+    """Return the pairs (j, k) of columns with j < k, in lexicographic order."""
+    return list(combinations(range(n_columns), 2))
+
+
+def pair_tables(cells, groups, sizes, pairs, row_weights=None):
+    """Return the exact table of counts of each pair of columns, from one pass over the rows.
+
+    Parameters
+    ----------
+    cells : Rows
+        Cells of the rows; a block has shape (n_columns, n_rows) and integers as entries.
+    groups : list of (ndarray of int or None), of length n_columns
+        Group of each cell of a column; None if each cell is a group.
+    sizes : list of int
+        Number of groups of each column.
+    pairs : list of (int, int)
+        Pairs of columns.
+    row_weights : ndarray of shape (n_rows,), default=None
+        Row weights of persons; None for ones.
+
+    Returns
+    -------
+    list of ndarray of shape (sizes[j], sizes[k])
+        Counts of int64; with row weights multiples of 2**-26, of float64. They are private.
+    """
+    lengths = [sizes[j] * sizes[k] for j, k in pairs]
+    ends = np.cumsum(lengths, dtype=np.int64)
+    total = zero_counts(sum(lengths), row_weights)
+    # A sum of a few blocks is as long as all tables, so that blocks of few rows would be slow.
+    n_rows = max(block_size(cells.shape[1]) // 8, len(total) // max(cells.shape[1], 1))
+    counts = sum_over(
+        cells.with_block_size(n_rows),
+        _add_pair_counts,
+        total,
+        groups,
+        sizes,
+        pairs,
+        ends,
+        row_args=(row_weights,),
+    )
+    tables = np.split(counts, ends[:-1])
+    return [table.reshape(sizes[j], sizes[k]) for table, (j, k) in zip(tables, pairs, strict=True)]
+
+
+def _add_pair_counts(counts, cells, row_weights, groups, sizes, pairs, ends):
+    """Add the counts of one block of rows to the tables of all pairs, one table after another."""
+    used = sorted({j for pair in pairs for j in pair})
+    codes = {j: cells[j] if groups[j] is None else groups[j][cells[j]] for j in used}
+    start = 0
+    for (j, k), end in zip(pairs, ends, strict=True):
+        joint_codes = codes[j] * sizes[k] + codes[k]
+        counts[start:end] += weighted_bincount(joint_codes, row_weights, end - start)
+        start = end
+
+
+def independent_tables(counts, pairs, n_units):
+    """Return the table of each pair if its columns were independent, in whole numbers.
+
+    Parameters
+    ----------
+    counts : list of ndarray of shape (n_groups,)
+        Released counts of the groups of each column. Negative ones are read as 0.
+    pairs : list of (int, int)
+    n_units : int
+        Public number of rows, or of persons.
+
+    Returns
+    -------
+    list of ndarray of int64, of shape (n_groups of j, n_groups of k)
+        Entries are rounded to whole numbers. A score is then a sum of whole numbers, and its
+        sensitivity is exactly 1, without an error of rounding.
+    """
+    frequencies = _frequencies(counts)
+    tables = []
+    for j, k in pairs:
+        expected = n_units * np.outer(frequencies[j], frequencies[k])
+        tables.append(np.rint(expected).astype(np.int64))
+    return tables
+
+
+def _frequencies(counts):
+    """Return the counts of each column as frequencies; equal ones if no count is positive."""
+    frequencies = []
+    for column_counts in counts:
+        positive = np.maximum(np.asarray(column_counts, dtype=np.float64), 0.0)
+        if not positive.sum() > 0.0:
+            positive = np.ones(len(positive))
+        frequencies.append(positive / positive.sum())
+    return frequencies
+
+
+def pair_scores(tables, expected, n_units):
+    """Return the exact score of each pair: the L1 distance between two tables, at most 2 n.
+
+    Parameters
+    ----------
+    tables : list of ndarray
+        Result of `pair_tables`, which is private, and so are the scores.
+    expected : list of ndarray of int64
+        Result of `independent_tables`.
+    n_units : int
+        Public number of rows, or of persons.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,), dtype float64
+        Whole numbers, or multiples of 2**-26 by persons, without rounding errors.
+    """
+    scores = []
+    for table, independent in zip(tables, expected, strict=True):
+        if table.dtype.kind == "f":
+            # Sums of doubles would be rounded above 2**27 persons; sums of integers are exact.
+            steps = np.rint(table * STEPS_PER_ROW).astype(np.int64)
+            distance = int(np.abs(steps - independent * STEPS_PER_ROW).sum()) / STEPS_PER_ROW
+        else:
+            distance = int(np.abs(table - independent).sum())
+        # Clipping does not increase the sensitivity. Integers up to 2 n steps are exact in float64.
+        scores.append(min(distance, 2 * n_units))
+    return np.array(scores, dtype=np.float64)
+
+
+def score_sensitivity(n_pairs, sensitivity_factor):
+    """Return the L1 and L2 sensitivity of the scores of pairs, taken together.
+
+    A row, or all rows of a person with their weights, change the entries of a table by at most 1 in
+    sum, so each score changes by at most 1. Under replace-one two entries of each table change, and
+    a score changes by at most 2.
+
+    Parameters
+    ----------
+    n_pairs : int
+    sensitivity_factor : {1, 2}
+        1 under add/remove, 2 under replace-one; `Neighbors.sensitivity_factor`.
+
+    Returns
+    -------
+    l1, l2 : float
+        The L2 sensitivity is rounded up.
+    """
+    l2 = sensitivity_factor * math.nextafter(math.sqrt(n_pairs), math.inf)
+    return float(sensitivity_factor * n_pairs), l2
+
+
+def chance_scores(counts, pairs, n_units, count_stds=None):
+    """Return the expected score of each pair if its columns are independent.
+
+    The rows are a sample, and the released counts have noise, so that the score of independent
+    columns is not 0. Given the counts of the columns p and q, an entry of their table has the
+    variance n p q (1 - p) (1 - q). The noise of a count moves an expected entry by its product with
+    the other column's frequency.
+
+    Parameters
+    ----------
+    counts, pairs, n_units
+        As in `independent_tables`.
+    count_stds : list of (float or ndarray of shape (n_groups,)), default=None
+        Standard deviations of the noise of each column's counts; None for 0.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+    """
+    frequencies = _frequencies(counts)
+    if count_stds is not None:
+        squared_stds = [
+            np.broadcast_to(np.square(std), len(f))
+            for std, f in zip(count_stds, frequencies, strict=True)
+        ]
+    scores = []
+    for j, k in pairs:
+        expected = n_units * np.outer(frequencies[j], frequencies[k])
+        # The mean absolute deviation of a Poisson variable with a mean below 1 is below twice its
+        # mean, which is less than that of a normal variable of this variance.
+        sampling = np.minimum(MEAN_ABS_NORMAL * np.sqrt(expected), 2.0 * expected)
+        variance = sampling**2 * np.outer(1.0 - frequencies[j], 1.0 - frequencies[k])
+        if count_stds is not None:
+            noise_variances = np.outer(squared_stds[j], frequencies[k] ** 2)
+            noise_variances += np.outer(frequencies[j] ** 2, squared_stds[k])
+            variance = variance + MEAN_ABS_NORMAL**2 * noise_variances
+        scores.append(np.sqrt(variance).sum())
+    return np.array(scores)
+
+
+def max_scores(counts, pairs, n_units):
+    """Return the largest score of each pair that frequencies of its columns allow.
+
+    It is reached if the value of one column determines that of the other.
+
+    Parameters
+    ----------
+    counts, pairs, n_units
+        As in `independent_tables`.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        A score divided by it is a number between 0, for independent columns, and 1, up to noise.
+    """
+    concentrations = [float((f**2).sum()) for f in _frequencies(counts)]
+    return np.array(
+        [2.0 * n_units * (1.0 - max(concentrations[j], concentrations[k])) for j, k in pairs]
+    )
