@@ -9,6 +9,7 @@ from skdp._data._chunked import as_chunked
 from skdp._data._classes import check_classes
 from skdp._data._columns import ColumnTable, read_columns, read_numeric_columns
 from skdp._data._dask import Run
+from skdp._data._dyadic import CELLS as DYADIC_CELLS
 from skdp._data._frames import column_values, in_memory, take_rows
 from skdp._data._kinds import read_kinds
 from skdp._data._labels import category_codes, id_codes
@@ -43,8 +44,9 @@ from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
 from skdp.gam._blocks import append_pairs, joint_design, main_design
-from skdp.gam._columns import Term, cell_reader, cells_of, declared_columns
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
+from skdp.gam._joint_codes import one_hot_csr
+from skdp.gam._shapes import edge_names
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
@@ -53,9 +55,18 @@ from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
-from skdp.preprocessing._categories import _value_counts
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins, plan_search, spaced_bins
+from skdp.stats._categories import StabilityThreshold, _value_counts
+from skdp.stats._column_cells import (
+    Term,
+    cell_reader,
+    cells_of,
+    declared_columns,
+    exact_counts,
+    finest_edges,
+)
+from skdp.stats._column_plan import BOUNDS_FRACTION, Budget, GaussianThreshold
 from skdp.stats._moments import _centered_sums
 from skdp.stats._quantiles import QuantileTree, plan_quantiles
 from skdp.stats._ranks import CELLS, CODE_BITS
@@ -67,8 +78,10 @@ from skdp.utils._rounding import format_rounded_up
 
 __all__ = [
     "BAND_WIDTH",
+    "BOUNDS_FRACTION",
     "CELLS",
     "CODE_BITS",
+    "DYADIC_CELLS",
     "MEAN_WEIGHT",
     "NO_BOUNDS",
     "REFINEMENT_FRACTION",
@@ -78,6 +91,7 @@ __all__ = [
     "BinaryTask",
     "BoundedRows",
     "BoundsPlan",
+    "Budget",
     "Case",
     "Cells",
     "ClassWeightedLoss",
@@ -87,6 +101,7 @@ __all__ = [
     "Decoded",
     "FitProgress",
     "GaussianNoise",
+    "GaussianThreshold",
     "HuberLoss",
     "LaplaceNoise",
     "LinearObjective",
@@ -106,6 +121,7 @@ __all__ = [
     "ShrinkageRule",
     "Splits",
     "SquaredHingeLoss",
+    "StabilityThreshold",
     "Term",
     "TreePlan",
     "_accelerated_descent",
@@ -126,8 +142,11 @@ __all__ = [
     "column_values",
     "declared_columns",
     "describe_part",
+    "edge_names",
+    "exact_counts",
     "find_class",
     "find_raw_steps",
+    "finest_edges",
     "format_rounded_up",
     "gradient_rounding",
     "grow_tree",
@@ -142,6 +161,7 @@ __all__ = [
     "max_additions",
     "max_bounded_additions",
     "minimize",
+    "one_hot_csr",
     "pack_symmetric",
     "plan_cell_weights",
     "plan_output_perturbation",

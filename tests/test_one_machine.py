@@ -68,7 +68,7 @@ def short_sums(monkeypatch):
     monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
     monkeypatch.setattr("skdp._data._parts.BLOCK_BYTES", 1)
     monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
-    monkeypatch.setattr("skdp.gam._columns.STEP_ROWS", 64)
+    monkeypatch.setattr("skdp.gam._joint_codes.STEP_ROWS", 64)
     monkeypatch.setattr("skdp._data._batch_rows.TILE_BYTES", 1)
     monkeypatch.setattr("skdp._data._workers.call", watched)
     THREADS.clear()

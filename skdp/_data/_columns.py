@@ -959,3 +959,30 @@ def column_entries(value, names, n_features, parameter):
             raise ValueError(f"{parameter} names column {j} twice")
         entries[j] = entry
     return entries
+
+
+def category_entries(categories, names, n_features):
+    """Return one list of categories per column, with None for numeric columns."""
+    if isinstance(categories, str | bytes) or not (categories is None or has_length(categories)):
+        raise ValueError(
+            "categories must be a dict of columns, one list a column (None for a numeric one) or "
+            f"one flat list for every column, got {categories!r}"
+        )
+    return flat_or_column_entries(categories, type(None), names, n_features, "categories")
+
+
+def has_length(value):
+    """Return True for a sequence, an array or a mapping, False for a single value."""
+    return hasattr(value, "__len__") and getattr(value, "shape", None) != ()
+
+
+def flat_or_column_entries(value, entry_types, names, n_features, description):
+    """Return a parameter's entry for each column; a flat list is the entry of every column.
+
+    A list with an entry of the types `entry_types` is not flat.
+    """
+    if isinstance(value, Mapping | None) or not len(value):
+        return column_entries(value, names, n_features, description)
+    if all(np.ndim(item) == 0 and not isinstance(item, entry_types) for item in value):
+        return [value] * n_features
+    return column_entries(value, names, n_features, description)

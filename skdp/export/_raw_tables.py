@@ -19,7 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, OrdinalEncoder, StandardScaler
 
 from skdp._data._frames import objects
-from skdp.gam._columns import Column
+from skdp.stats._column_cells import Column
 from skdp.utils._values import FrozenValue
 
 # Number that represents a missing value: the largest of single precision.

@@ -15,12 +15,17 @@ from skdp._data._tables import RowsAndTarget
 from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
-from skdp.gam._columns import cell_reader, check_labels_served, declared_columns, served_blocks
 from skdp.gam._explanation import Explanation
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
-from skdp.preprocessing._categories import first_labels
+from skdp.stats._categories import first_labels
+from skdp.stats._column_cells import (
+    cell_reader,
+    check_labels_served,
+    declared_columns,
+    served_blocks,
+)
 from skdp.utils._validation import as_doubles, check_choice, check_integer, check_verbose, is_auto
 from skdp.utils._values import FrozenValue
 

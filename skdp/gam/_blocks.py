@@ -9,10 +9,11 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtri
 
+from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
-from skdp.gam._bins import merge_cells
-from skdp.gam._columns import JointCodes, Term, one_hot_csr
+from skdp.gam._joint_codes import JointCodes, one_hot_csr
 from skdp.preprocessing._binning import column_pairs
+from skdp.stats._column_cells import Term
 from skdp.utils._validation import check_integer, is_auto
 from skdp.utils._values import FrozenValue
 

@@ -19,9 +19,10 @@ from skdp._data._parts import max_additions, sum_over
 from skdp._data._sums import sum_grid
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._columns import BLOCK_ROWS, max_joint_codes
+from skdp.gam._joint_codes import max_joint_codes
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
+from skdp.stats._column_cells import BLOCK_ROWS
 from skdp.utils._values import FrozenValue
 
 # Gradient descent. Minimum and maximum number of steps; the maximum follows from the constants

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from skdp._data._dyadic import LEVELS
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
 from skdp._fitting._fit_progress import progress_callback
@@ -15,13 +16,13 @@ from skdp._optim._default_settings import MAX_NULL_FRACTION
 from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.gam import _blocks, _descent
-from skdp.gam._bins import LEVELS
-from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import JointCodes, Term, cells_of
 from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
+from skdp.gam._joint_codes import JointCodes
 from skdp.gam._standard_errors import IterateDrift, standard_errors
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
+from skdp.stats._column_cells import Term, cells_of
+from skdp.stats._column_plan import ColumnsPlan
 from skdp.utils._units import ALL_ONCE, UnitText
 
 # Budget fractions. A stage whose value a row changes by 1 has the smallest fraction with which the

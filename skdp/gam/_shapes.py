@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from skdp._data._columns import column_entries
-from skdp.gam._columns import TermCells
+from skdp.stats._column_cells import TermCells
 from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
 
 

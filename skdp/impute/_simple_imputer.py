@@ -21,8 +21,8 @@ from skdp._fitting._findings import report_no_values, report_unfilled_means
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_cell_weights, plan_release
-from skdp.preprocessing._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._categories import Declared, category_lists, check_declared, plan_counts
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds, Categories

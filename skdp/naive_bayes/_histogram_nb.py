@@ -8,19 +8,19 @@ from typing import Literal
 import numpy as np
 from scipy.special import logit, softmax
 
+from skdp._data._dyadic import CELLS, consistent_counts, nonnegative_counts
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of, weighted_bincount, zero_counts
 from skdp._data._row_wise import row_softmax, row_sums
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.gam import DPAdditiveClassifier
 from skdp.gam._additive import FittedTerms, TermsModel
-from skdp.gam._bins import CELLS, consistent_counts, nonnegative_counts
-from skdp.gam._column_plan import ColumnsPlan
-from skdp.gam._columns import cells_of, exact_counts
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateClassifierMixin
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
+from skdp.stats._column_cells import cells_of, exact_counts
+from skdp.stats._column_plan import ColumnsPlan
 from skdp.utils._types import Bounds, Categories, Classes
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two

@@ -48,7 +48,7 @@ from skdp.pipeline._templates import (
     check_on_templates,
     made_up_rows,
 )
-from skdp.preprocessing._categories import declared_labels
+from skdp.stats._categories import declared_labels
 from skdp.utils._values import FrozenValue
 
 

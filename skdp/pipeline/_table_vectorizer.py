@@ -21,8 +21,13 @@ from skdp._data._tables import target_array
 from skdp.base import ReadTable, plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
-from skdp.gam._column_plan import Budget, ColumnsPlan
-from skdp.gam._columns import (
+from skdp.ledger import PrivacyAccountant
+from skdp.mechanisms import NoRelease
+from skdp.mechanisms._plan import MechanismPlan, Plan
+from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
+from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._categories import finds_all, first_labels, is_per_column
+from skdp.stats._column_cells import (
     Column,
     Term,
     cell_reader,
@@ -31,12 +36,7 @@ from skdp.gam._columns import (
     n_cells,
     served_blocks,
 )
-from skdp.ledger import PrivacyAccountant
-from skdp.mechanisms import NoRelease
-from skdp.mechanisms._plan import MechanismPlan, Plan
-from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
-from skdp.preprocessing._categories import finds_all, first_labels, is_per_column
-from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._column_plan import Budget, ColumnsPlan
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue

@@ -1,6 +1,5 @@
 """Bins of columns: declared, or found privately."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -8,15 +7,22 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import OneToOneFeatureMixin
 
-from skdp._data._columns import check_no_times, column_entries, declared_bounds
+from skdp._data._columns import (
+    category_entries,
+    check_no_times,
+    column_entries,
+    declared_bounds,
+    flat_or_column_entries,
+    has_length,
+)
 from skdp._data._histogram import bin_numbers, check_edges, count_bins, uniform_edges
 from skdp._data._labels import UNDECLARED
 from skdp._data._sums import split_guarantee
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._categories import position_of
 from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.stats._categories import position_of
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._ranks import CELLS
 from skdp.utils._validation import check_bounds, check_integer, is_auto
@@ -305,16 +311,6 @@ def columns_of(bins, kinds):
     return np.array(positions, dtype=np.intp)
 
 
-def category_entries(categories, names, n_features):
-    """Return one list of categories per column, with None for numeric columns."""
-    if isinstance(categories, str | bytes) or not (categories is None or _has_length(categories)):
-        raise ValueError(
-            "categories must be a dict of columns, one list a column (None for a numeric one) or "
-            f"one flat list for every column, got {categories!r}"
-        )
-    return _entries(categories, type(None), names, n_features, "categories")
-
-
 def column_pairs(interactions, names, n_features):
     """Return declared pairs of columns by their positions.
 
@@ -373,25 +369,9 @@ def _edge_entries(edges, names, n_features):
     """Return "uniform", "quantile" or an array of edges for each column."""
     if isinstance(edges, str):
         return [edges] * n_features
-    if not _has_length(edges):
+    if not has_length(edges):
         raise ValueError(f"edges must be 'uniform', 'quantile' or edges, got {edges!r}")
-    return _entries(edges, str | None, names, n_features, "edges")
-
-
-def _has_length(value):
-    return hasattr(value, "__len__") and getattr(value, "shape", None) != ()
-
-
-def _entries(value, entry_types, names, n_features, description):
-    """Return a parameter's entry for each column; a flat list is the entry of every column.
-
-    A list with an entry of the types `entry_types` is not flat.
-    """
-    if isinstance(value, Mapping | None) or not len(value):
-        return column_entries(value, names, n_features, description)
-    if all(np.ndim(item) == 0 and not isinstance(item, entry_types) for item in value):
-        return [value] * n_features
-    return column_entries(value, names, n_features, description)
+    return flat_or_column_entries(edges, str | None, names, n_features, "edges")
 
 
 def one_hot(codes, n_bins, value, sparse):

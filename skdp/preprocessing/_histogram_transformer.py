@@ -29,9 +29,9 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import counting_mechanism, join_plans, plan_release
 from skdp.preprocessing import _binning
-from skdp.preprocessing._categories import first_labels, report_constant, report_no_match
 from skdp.preprocessing._kbins_discretizer import ReleasedBins
 from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._categories import first_labels, report_constant, report_no_match
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 from skdp.utils._values import FrozenValue

@@ -21,7 +21,8 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._randomized_response import labels_array
 from skdp.preprocessing._binning import ColumnBins, bin_codes, one_hot
-from skdp.preprocessing._categories import (
+from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._categories import (
     Declared,
     category_lists,
     check_declared,
@@ -33,7 +34,6 @@ from skdp.preprocessing._categories import (
     position_of,
     report_constant,
 )
-from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Categories
 from skdp.utils._validation import check_boolean, check_real
 

@@ -22,7 +22,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
 from skdp.mechanisms._plan import MechanismPlan
 from skdp.mechanisms._stages import one_stage
-from skdp.preprocessing._categories import check_categories
+from skdp.stats._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._types import Categories
 from skdp.utils._units import UnitText

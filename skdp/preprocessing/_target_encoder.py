@@ -16,7 +16,8 @@ from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wis
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.mechanisms._plan import join_plans, plan_cell_weights, plan_release
-from skdp.preprocessing._categories import (
+from skdp.preprocessing._planned import PlannedTransformer
+from skdp.stats._categories import (
     Declared,
     MixedCategories,
     StabilityThreshold,
@@ -29,7 +30,6 @@ from skdp.preprocessing._categories import (
     report_constant,
     report_no_match,
 )
-from skdp.preprocessing._planned import PlannedTransformer
 from skdp.utils._types import Categories, Classes
 from skdp.utils._validation import check_target_bounds, check_within
 from skdp.utils._values import FrozenValue

@@ -18,10 +18,9 @@ from sklearn.metrics import roc_auc_score
 
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
-from skdp.gam._columns import cell_reader
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask
-from tests._private import read_kinds
+from tests._private import cell_reader, read_kinds
 
 BOUNDS, CATEGORIES = {0: (-1, 1), 1: (-1, 1)}, {2: [0, 1, 2]}
 

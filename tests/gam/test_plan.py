@@ -25,7 +25,6 @@ from skdp import (
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.gam import _plan as module
-from skdp.gam._bins import CELLS
 from skdp.gam._blocks import (
     WEIGHT_STEP,
     BlockDesign,
@@ -36,16 +35,29 @@ from skdp.gam._blocks import (
     pair_sums,
     trend_block,
 )
-from skdp.gam._column_plan import BOUNDS_FRACTION, Budget, GaussianThreshold
-from skdp.gam._columns import JointCodes, Term, declared_columns, exact_counts, finest_edges
 from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, Scores, residual_grid, residual_sums
+from skdp.gam._joint_codes import JointCodes
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
-from tests._private import REFINEMENT_FRACTION, GaussianNoise, Rows, read_kinds, read_persons
+from tests._private import (
+    BOUNDS_FRACTION,
+    REFINEMENT_FRACTION,
+    Budget,
+    GaussianNoise,
+    GaussianThreshold,
+    Rows,
+    Term,
+    declared_columns,
+    exact_counts,
+    finest_edges,
+    read_kinds,
+    read_persons,
+)
+from tests._private import DYADIC_CELLS as CELLS
 
 COLORS = ["red", "green", "blue"]
 CATEGORIES = {2: COLORS}
@@ -765,7 +777,7 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
         scales.append(scale)
         return np.zeros(size, dtype=np.int64)
 
-    monkeypatch.setattr("skdp.gam._column_plan.discrete_gaussian", drawn)
+    monkeypatch.setattr("skdp.stats._column_plan.discrete_gaussian", drawn)
     for size in (3, 50):
         counts = np.arange(float(size))
         # Whole numbers are on the grid: nothing is rounded.

@@ -472,7 +472,7 @@ MUTATIONS = [
     ),
     Mutation(
         "steps-at-the-price-of-one",
-        "gam._column_plan",
+        "stats._column_plan",
         "Budget.noise",
         rules.put_for("math.sqrt(n_steps / budget_fraction)", "math.sqrt(1.0 / budget_fraction)"),
         ("gam/test_plan.py::test_all_noise_together_is_the_event",),
@@ -548,13 +548,10 @@ MUTATIONS = [
     ),
     Mutation(
         "threshold-lowered",
-        "preprocessing._categories",
+        "stats._categories",
         "StabilityThreshold.threshold",
         rules.result_times(0.5),
-        (
-            "preprocessing/test_categories.py"
-            "::test_the_threshold_is_the_least_that_hides_single_rows",
-        ),
+        ("stats/test_categories.py::test_the_threshold_is_the_least_that_hides_single_rows",),
         "values of single rows are published",
     ),
     Mutation(

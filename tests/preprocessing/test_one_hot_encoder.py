@@ -102,7 +102,7 @@ def test_nothing_discovered_gives_no_columns():
 
 @pytest.mark.thorough
 def test_categories_are_not_read_off_the_data(monkeypatch):
-    from skdp.preprocessing import _categories
+    from tests._private import StabilityThreshold
 
     def found(n_fits=400):
         """How often the value of a single row gets a column, with and without that row."""
@@ -114,7 +114,7 @@ def test_categories_are_not_read_off_the_data(monkeypatch):
 
     assert attack_choices(*found(), delta=1e-3, confidence=1 - 1e-6) <= 1.0
     threshold = property(lambda self: -100)
-    monkeypatch.setattr(_categories.StabilityThreshold, "threshold", threshold)
+    monkeypatch.setattr(StabilityThreshold, "threshold", threshold)
     assert attack_choices(*found(), delta=1e-3) > 1.0
 
 

@@ -1,33 +1,29 @@
-"""Numeric and categorical columns, their cells, exact counts of cells, and joint codes.
+"""Numeric and categorical columns, their cells, and exact counts of cells.
 
 A cell is a bin of a numeric column, a category, or one of two further cells: other values
 (categorical columns only), and missing values (always last).
 """
 
 import datetime
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial, reduce
+from functools import partial
 from itertools import chain
 
 import numpy as np
-from scipy.sparse import csr_array
 
-from skdp._data._chunked import ChunkedArray
-from skdp._data._columns import column_entries, names_for_keys
+from skdp._data._columns import category_entries, column_entries, names_for_keys
 from skdp._data._containers import as_numbers
+from skdp._data._dyadic import level_counts
 from skdp._data._errors import HINTS, check_finite, column_name, join_messages
 from skdp._data._histogram import Bins, find_bins
 from skdp._data._labels import category_codes, is_missing, kind_without_form
-from skdp._data._parts import Rows, block_size, map_over, row_blocks, slice_row_args, sum_over
-from skdp._data._persons import times_row_weights, weighted_bincount, zero_counts
+from skdp._data._parts import block_size, row_blocks, sum_over
+from skdp._data._persons import weighted_bincount, zero_counts
 from skdp._data._sources import rows_within
-from skdp.gam._bins import level_counts
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.preprocessing._binning import category_entries
-from skdp.preprocessing._categories import check_served, declared_places, is_per_column
+from skdp.stats._categories import check_served, declared_places, is_per_column
 from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
@@ -50,14 +46,6 @@ WARP = 4.0
 BLOCK_ROWS = 1 << 15
 # Memory in bytes for the cells of a block of samples in `predict`.
 PREDICT_BYTES = 1 << 25
-# Number of rows of a block in a step of an exact gradient, and number of blocks per task.
-STEP_ROWS = 1 << 17
-STEP_BLOCKS = 2
-# Maximum number of joint codes of a group of columns: MAX_JOINT_CODES, or with many rows one code
-# per ROWS_PER_CODE rows, up to the range of a code of two bytes.
-MAX_JOINT_CODES = 1 << 12
-ROWS_PER_CODE = 64
-MAX_TWO_BYTE_CODES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -602,197 +590,3 @@ def _add_counts(counts, cells, row_weights, codes, ends, n_classes):
 def _at_levels(counts, coarsest):
     """Return the counts of all levels, then the count of missing values."""
     return np.append(level_counts(counts[:-1], coarsest), counts[-1])
-
-
-class JointCodes(Rows):
-    """The cells of rows, with the cells of several columns in one mixed-radix code.
-
-    The codes are stored where the rows are. Indexing with a slice returns the codes of a block.
-
-    Parameters
-    ----------
-    rows : Rows
-        Rows whose cells are encoded.
-    cells : callable
-        Function of a block of rows and `args` that returns the cells of each column. It must be
-        picklable.
-    *args : objects
-    sizes : list of int
-        Number of cells of each column.
-    n_units : int
-        Public number of rows, or of persons. It determines how columns are grouped, which affects
-        the rounding of all scores, so it must be public.
-    targets : ndarray of shape (n_rows,)
-    row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
-
-    Attributes
-    ----------
-    codes : ndarray of shape (n_rows, n_groups)
-        Joint codes of the groups of columns.
-    one_hot : csr_array of shape (n_rows, n_joint_codes)
-        For a block: one-hot encoding of the codes, one group after another.
-    ends : ndarray of shape (n_groups,)
-        Index after the last code of each group, if codes are numbered one group after another.
-    """
-
-    reads_chunks = False
-
-    def __init__(self, rows, cells, *args, sizes, n_units, targets, row_weights=None):
-        super().__init__(rows.X)
-        self.n_units = n_units
-        max_codes = max_joint_codes(n_units)
-        groups = [[]]
-        for j, size in enumerate(sizes):
-            if groups[-1] and size * math.prod(sizes[k] for k in groups[-1]) > max_codes:
-                groups.append([])
-            groups[-1].append(j)
-        self.sizes = sizes
-        self._groups = groups
-        self._size = _block_rows(len(groups), BLOCK_ROWS)
-        self._shapes = [tuple(sizes[j] for j in group) for group in groups]
-        lengths = [math.prod(shape) for shape in self._shapes]
-        self.ends = np.cumsum(lengths)
-        codes = map_over(
-            rows,
-            _joint_codes,
-            groups,
-            self._shapes,
-            cells,
-            *args,
-            shape=(len(groups),),
-            dtype=np.min_scalar_type(max(lengths) - 1),
-            persist=True,
-        )
-        self.row_args = codes, targets, row_weights
-        if isinstance(rows.X, ChunkedArray):
-            # The codes replace the rows, which are not read again.
-            rows.X.forget()
-
-    @property
-    def targets(self):
-        return self.row_args[1]
-
-    @property
-    def row_weights(self):
-        return self.row_args[2]
-
-    @property
-    def codes(self):
-        return self.row_args[0]
-
-    def __getitem__(self, rows):
-        block = self.attach(None, slice_row_args(self.row_args, rows))
-        block.one_hot = one_hot_csr(block.codes, self.ends)
-        return block
-
-    def attach(self, X, row_args):
-        """Return the codes of a partition or a block, from its arrays with one entry per row."""
-        return self._changed(
-            X=None, row_args=row_args, offsets=(0, len(row_args[0]) if row_args else 0)
-        )
-
-    def with_step_blocks(self, n_outputs):
-        """Return the codes in fewer, longer blocks: in short blocks threads wait for each other."""
-        rows = _block_rows(max(len(self.ends), 8 * n_outputs), STEP_ROWS)
-        return self.with_block_size(rows, STEP_BLOCKS)
-
-    def column_cells(self):
-        """Return the cells of all columns, decoded from the codes."""
-        cells = [
-            np.unravel_index(codes, shape)
-            for codes, shape in zip(self.codes.T, self._shapes, strict=True)
-        ]
-        return np.concatenate(cells)
-
-    def code_values(self, bin_values):
-        """Return the value of each joint code: the sum of the values of its columns' cells.
-
-        Parameters
-        ----------
-        bin_values : dict of column to ndarray of shape (n_cells, n_outputs)
-
-        Returns
-        -------
-        ndarray of shape (n_joint_codes, n_outputs)
-        """
-        result = []
-        for group in self._groups:
-            output_sums = []
-            for column_values in zip(*(bin_values[j].T for j in group), strict=True):
-                output_sums.append(reduce(np.add.outer, column_values).ravel())
-            result.append(np.stack(output_sums, axis=1))
-        return np.concatenate(result)
-
-    def round_to_grid(self, residuals, step):
-        """Return residuals in multiples of `step`, rounded towards zero.
-
-        Rounding towards zero does not increase the norm of a row. It does not increase that of a
-        person either: row weights leave room for the rounding error of each product.
-        """
-        steps = np.trunc(residuals / step)
-        if self.row_weights is None:
-            return steps
-        return np.trunc(times_row_weights(steps, self.row_weights))
-
-    def column_sums(self, totals):
-        """Return the sums of each column's cells, concatenated, from the sums of joint codes."""
-        sums = []
-        group_totals = np.split(totals, self.ends[:-1])
-        for total, shape in zip(group_totals, self._shapes, strict=True):
-            cube = total.reshape(*shape, -1)
-            for axis in range(len(shape)):
-                sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
-        return np.concatenate(sums)
-
-
-def _block_rows(n_groups, max_rows):
-    """Return the number of rows of a block: `max_rows` for up to eight groups, fewer for more."""
-    return max(8 * max_rows // max(n_groups, 8), 1)
-
-
-def max_joint_codes(n_units):
-    """Return the maximum number of codes of a group, so that sums over codes are cheap."""
-    code_limit = max(MAX_JOINT_CODES, min(n_units // ROWS_PER_CODE, MAX_TWO_BYTE_CODES))
-    return min(max(n_units // 4, 64), code_limit)
-
-
-def one_hot_csr(cells, ends):
-    """Return the one-hot encoding of cells; its products with vectors are sums over cells.
-
-    Threads can compute these products in parallel, which is not true of `numpy.bincount`.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_rows, n_tables)
-    ends : ndarray of shape (n_tables,)
-        Index after the last cell of each table, if cells are numbered one table after another.
-
-    Returns
-    -------
-    csr_array of shape (n_rows, n_cells)
-    """
-    n, k = cells.shape
-    ones, offsets, indptr = _one_hot_arrays(1 << (n - 1).bit_length(), (0, *ends[:-1]))
-    indices = np.add(cells.ravel(), offsets[: n * k], dtype=np.int32, casting="same_kind")
-    return csr_array((ones[: n * k], indices, indptr[: n + 1]), shape=(n, ends[-1]))
-
-
-@lru_cache(maxsize=2)
-def _one_hot_arrays(n_rows, starts):
-    """Return the arrays that all one-hot matrices of at most `n_rows` rows have in common."""
-    size = n_rows * len(starts)
-    ones = np.ones(size)
-    offsets = np.tile(np.array(starts, dtype=np.int32), n_rows)
-    indptr = np.arange(0, size + 1, len(starts), dtype=np.int32)
-    for array in (ones, offsets, indptr):
-        array.setflags(write=False)
-    return ones, offsets, indptr
-
-
-def _joint_codes(block, groups, shapes, cells, *args):
-    column_cells = cells(block, *args)
-    codes = []
-    for group, shape in zip(groups, shapes, strict=True):
-        codes.append(np.ravel_multi_index([column_cells[j] for j in group], shape))
-    return np.stack(codes, axis=1)

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from skdp._data._dyadic import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
 from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
 from skdp._fitting._findings import (
@@ -21,14 +22,13 @@ from skdp._fitting._findings import (
 )
 from skdp._optim._gradient_noise import SLACK, GaussianNoise
 from skdp.accounting import ApproximateDP, Gaussian, Guarantee, PureDP, gaussian_noise_multiplier
-from skdp.gam._bins import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
-from skdp.gam._columns import MAX_CATEGORIES, Term, exact_counts, finest_edges
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
-from skdp.preprocessing._categories import StabilityThreshold
 from skdp.stats._bounds import BoundsPlan
+from skdp.stats._categories import StabilityThreshold
+from skdp.stats._column_cells import MAX_CATEGORIES, Term, exact_counts, finest_edges
 
 # Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
 # The search for bounds, the selection of categories, and the counts of cells.

@@ -13,13 +13,8 @@ from sklearn.base import BaseEstimator
 from skdp import ChunkedArray
 from skdp.accounting import Guarantee, Neighbors
 from skdp.noise import RandomSource
-from skdp.preprocessing import _categories
-from skdp.preprocessing._categories import (
-    StabilityThreshold,
-    _all_counts,
-    _value_counts,
-    canonical_label,
-)
+from skdp.stats import _categories
+from skdp.stats._categories import StabilityThreshold, _all_counts, _value_counts, canonical_label
 from tests._guarantees import meet
 from tests._private import ColumnTable, as_chunked, plan_cell_weights, read_columns, read_persons
 

@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from skdp import ChunkedArray, DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.gam._columns import Term, cell_reader, cells_of, one_hot_csr
-from skdp.gam._shapes import edge_names
-from tests._private import read_kinds
+from skdp.stats._column_cells import Term, cell_reader, cells_of
+from tests._private import edge_names, one_hot_csr, read_kinds
 
 N = 3000
 START = datetime.datetime(2020, 1, 1)

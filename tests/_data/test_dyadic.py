@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from skdp.gam import _bins as module
-from skdp.gam._bins import CELLS, consistent_counts, level_counts, merge_cells, nonnegative_counts
+from skdp._data import _dyadic as module
+from skdp._data._dyadic import (
+    CELLS,
+    consistent_counts,
+    level_counts,
+    merge_cells,
+    nonnegative_counts,
+)
 
 
 @pytest.mark.parametrize("coarsest", [1, 2, 4])
