@@ -46,7 +46,7 @@ RANGES = {"bounds", "target_bounds", "feature_range", "quantile_range", "range"}
 OTHERS = {
     *("accountant", "callbacks", "estimator", "public_steps", "scoring", "cv", "random_state"),
     *("param_grid", "param_distributions", "n_jobs", "verbose", "a", "x", "y", "axis", "index"),
-    "columns",
+    *("columns", "table"),
 }
 FIRST = list({type(estimator): estimator for estimator in reversed(ESTIMATORS)}.values())[::-1]
 STATISTICS = [
@@ -111,7 +111,7 @@ def check_statistic(name, **params):
     names = inspect.signature(function).parameters
     arguments = {key: value for key, value in needed.items() if key in names} | params
     rows = (X[:, 0], X[:, 1]) if {"y", "index"} & {*names} else (X,)
-    if "categories" in names:
+    if "categories" in names and name != "dp_describe":
         rows = [each.round().reshape(len(X), -1)[:, 0] for each in rows]
         arguments["categories"] = ([0.0, 1.0], [0.0]) if len(rows) == 2 else [0.0, 1.0]
     try:
@@ -119,6 +119,11 @@ def check_statistic(name, **params):
     except ValueError:
         assert accountant.epsilon_spent == 0.0, params
         return
+    if name == "dp_describe":
+        released = [
+            *(released.to_pandas(table).select_dtypes("number") for table in ("columns", "cells")),
+            [association.chance for association in released.associations],
+        ]
     assert is_finite(released), params
 
 

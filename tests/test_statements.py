@@ -826,6 +826,7 @@ STATISTICS = {
     "dp_correlation": lambda **t: stats.dp_correlation(X, bounds=(0, 1), **t),
     "dp_crosstab": lambda **t: stats.dp_crosstab(Y, Y, categories=([0, 1], [0, 1]), **t),
     "dp_mode": lambda **t: stats.dp_mode(WORDS[:N, 0], categories=["a", "b", "c"], **t),
+    "dp_describe": lambda **t: stats.dp_describe(X, bounds=(0, 1), **t),
 }
 
 

@@ -394,6 +394,11 @@ class ColumnTable:
         array = self._columns[column] if self.matrix is None else self.matrix
         return array.dtype.kind in f"{TIMES}O"
 
+    def has_integers(self, column):
+        """Return True if the column's type is a type of integers."""
+        number_type = self._number_types[column]
+        return number_type is not None and number_type.kind in "iu"
+
     def kind_is_public(self, column):
         """Return True if the column's type determines the kind of its values as labels."""
         return self._label_kinds[column] is not None

@@ -75,6 +75,34 @@ class Schema(dict):
         Path(path).write_text(f"{self}\n", "utf-8")
 
     @property
+    def bounds(self):
+        """The declared bounds, a dict from columns to (low, high) or None."""
+        return self["bounds"]
+
+    @property
+    def categories(self):
+        """The declared categories, a dict from columns to lists or None."""
+        return self["categories"]
+
+    def drop(self, columns):
+        """Return the schema without some columns, such as the target.
+
+        Parameters
+        ----------
+        columns : str or list of str
+            Names of the columns; those that need no declaration are not in the schema.
+
+        Returns
+        -------
+        Schema
+        """
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        halves = {}
+        for half, declared in self.items():
+            halves[half] = {name: value for name, value in declared.items() if name not in columns}
+        return type(self)(halves)
+
+    @property
     def blanks(self):
         """Names of the columns without a declaration, as a list."""
         return [name for declared in self.values() for name in declared if declared[name] is None]
@@ -103,7 +131,10 @@ class Schema(dict):
 
 def _json_value(value):
     """Return a value of NumPy, pandas or datetime as a type that JSON has."""
-    return value.tolist() if hasattr(value, "tolist") else value.isoformat()
+    if hasattr(value, "tolist") and value.dtype.kind not in "mM":
+        return value.tolist()
+    # A duration has no form in JSON; its text is for readers.
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def schema_from(frame: TableLike) -> Schema:

@@ -5,6 +5,7 @@ from skdp.display._budget import BudgetDisplay, CompositionDisplay
 from skdp.display._evaluation import EvaluationDisplay
 from skdp.display._membership import EpsilonAuditDisplay, MembershipInferenceDisplay
 from skdp.display._privacy_utility import PrivacyUtilityDisplay
+from skdp.stats._profile_display import ProfileDisplay
 
 __all__ = [
     "AdditiveDisplay",
@@ -14,4 +15,5 @@ __all__ = [
     "EvaluationDisplay",
     "MembershipInferenceDisplay",
     "PrivacyUtilityDisplay",
+    "ProfileDisplay",
 ]

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdp.display._display import Display
 from skdp.gam import _shapes
 from skdp.gam._shapes import ShapeFunction
+from skdp.utils._display import Display
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 

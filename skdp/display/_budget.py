@@ -5,7 +5,7 @@ from textwrap import fill
 import numpy as np
 
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
-from skdp.display._display import Display
+from skdp.utils._display import Display
 
 # Label of the bar of all releases, and number of characters per line of a label.
 TOTAL = "all together"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.display._display import Display
+from skdp.utils._display import Display
 
 
 class EvaluationDisplay(Display):

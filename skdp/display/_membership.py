@@ -15,7 +15,7 @@ from skdp.audit import (
     success_bound,
 )
 from skdp.audit._outputs import relation_in
-from skdp.display._display import Display
+from skdp.utils._display import Display
 from skdp.utils._types import Relation
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from skdp.display._display import Display
+from skdp.utils._display import Display
 
 
 class PrivacyUtilityDisplay(Display):

@@ -1,5 +1,6 @@
 """Differentially private statistics with the shapes of numpy's."""
 
+from skdp.stats._describe import dp_describe
 from skdp.stats._errors import expected_error
 from skdp.stats._functions import (
     dp_count,
@@ -13,13 +14,16 @@ from skdp.stats._functions import (
     dp_var,
     estimate_bounds,
 )
+from skdp.stats._profile import TableProfile
 from skdp.stats._tables import dp_correlation, dp_covariance, dp_crosstab, dp_mode
 
 __all__ = [
+    "TableProfile",
     "dp_correlation",
     "dp_count",
     "dp_covariance",
     "dp_crosstab",
+    "dp_describe",
     "dp_histogram",
     "dp_histogram2d",
     "dp_histogramdd",

@@ -5,6 +5,7 @@ A cell is a bin of a numeric column, a category, or one of two further cells: ot
 """
 
 import datetime
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -42,6 +43,12 @@ MAX_CATEGORIES = 1000
 # The inner finest cells are about sinh(WARP) / WARP times as wide as the outermost ones, if widths
 # are not equal.
 WARP = 4.0
+# Integers up to this magnitude have edges midway between them that are exact doubles.
+MAX_CELL_INTEGER = 1 << 50
+# The cells of a bin around 0 are narrower near 0 by this factor from cell to cell, if the bin has
+# at least this number of cells. With 32 cells the narrowest is 2,500 times narrower than the bin.
+CELL_RATIO_AT_ZERO = 1.3
+MIN_CELLS_AT_ZERO = 8
 # Number of rows of a block while cells are counted.
 BLOCK_ROWS = 1 << 15
 # Memory in bytes for the cells of a block of samples in `predict`.
@@ -455,6 +462,109 @@ def finest_edges(column, n_cells, *, equal_width):
     return low * (0.5 - 0.5 * grid) + high * (0.5 + 0.5 * grid)
 
 
+def integer_edges(domain, max_cells):
+    """Return the edges of the finest cells of a column of integers, midway between integers.
+
+    Parameters
+    ----------
+    domain : tuple of (low, high)
+    max_cells : int
+        Maximum number of cells, a power of two.
+
+    Returns
+    -------
+    ndarray or None
+        As many cells as a power of two, each with one integer or with 2, 4, 8, ... of them. The
+        last cells may be beyond the domain. None if the integers are too large to be distinguished
+        as doubles.
+    """
+    low = math.floor(domain[0])
+    n_integers = math.ceil(domain[1]) - low + 1
+    if max(abs(low), n_integers) >= MAX_CELL_INTEGER:
+        return None
+    width = 1
+    while -(-n_integers // width) > max_cells:
+        width *= 2
+    n_cells = 1 << max(1, (-(-n_integers // width) - 1).bit_length())
+    return low - 0.5 + width * np.arange(n_cells + 1.0)
+
+
+def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
+    """Return the edges of as many cells, of which those of the bin around 0 are narrower near 0.
+
+    Values of skewed columns, such as amounts of money, are mostly near 0. The edges of the bins do
+    not change, so that counts of bins of equal width remain sums of cells.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_cells + 1,)
+        Edges of cells of equal width.
+    n_bins : int
+        Number of bins of equal width, a divisor of the number of cells.
+    is_integer : bool, default=False
+        True for edges midway between integers. Their bin is changed only if it begins at 0.
+    """
+    step = (len(edges) - 1) // n_bins
+    if step < MIN_CELLS_AT_ZERO:
+        return edges
+    start = step * int(np.searchsorted(edges[:-1:step], 0.0, side="right") - 1)
+    if start < 0 or edges[start + step] <= 0.0:
+        return edges
+    low, high = edges[start], edges[start + step]
+    new_edges = edges.copy()
+    if is_integer:
+        if low == -0.5:
+            new_edges[start : start + step + 1] = low + _growing_cells(high - low, step, 1.0)
+        return new_edges
+    n_below = int(round(step * -low / (high - low)))
+    below = -_growing_cells(-low, n_below, 0.0)[::-1]
+    new_edges[start : start + step + 1] = np.append(
+        below, _growing_cells(high, step - n_below, 0.0)[1:]
+    )
+    return new_edges
+
+
+def _growing_cells(width, n_cells, unit):
+    """Return the edges of cells from 0 to `width`, each wider than the one before.
+
+    Edges are multiples of `unit`, which is 0 for any numbers.
+    """
+    edges = width * CELL_RATIO_AT_ZERO ** (np.arange(n_cells + 1.0) - n_cells)
+    edges[0] = 0.0
+    if unit:
+        edges = np.rint(edges / unit)
+        for i in range(1, n_cells):
+            edges[i] = max(edges[i], edges[i - 1] + 1.0)
+        edges *= unit
+    return edges
+
+
+def with_atoms(edges, atoms, half_width):
+    """Return the edges of as many cells, some of which contain a single value.
+
+    The cell of each atom shrinks to it, and its neighbors take the rest. So a value that is
+    frequent in many tables, such as 0 or a bound, is not mixed with others.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_cells + 1,)
+        Increasing.
+    atoms : sequence of float
+        Values within the edges.
+    half_width : float
+        Half the width of the cell of an atom, less than a quarter of each cell.
+    """
+    new_edges = edges.copy()
+    for atom in atoms:
+        cell = int(np.clip(np.searchsorted(edges, atom, side="right") - 1, 0, len(edges) - 2))
+        if cell > 0:
+            new_edges[cell] = atom - half_width
+        if cell < len(edges) - 2:
+            new_edges[cell + 1] = atom + half_width
+    # Atoms of neighboring cells may be too close to each other to be divided.
+    return new_edges if (np.diff(new_edges) > 0.0).all() else edges
+
+
 def cells_of(table, terms):
     """Return the cells of terms, as `Rows` whose blocks have shape (n_terms, n_rows)."""
     rows = min(BLOCK_ROWS // 4, block_size(len(terms)))
@@ -543,7 +653,7 @@ def _numeric_cells(values, bins):
     return np.where(np.isnan(values), bins.sizes - 2, find_bins(values, bins))
 
 
-def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarsest=1):
+def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarsest=1, cells=None):
     """Return the exact counts of each column's cells, per class.
 
     Parameters
@@ -558,6 +668,8 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     n_classes : int, default=1
     coarsest : int, default=1
         Coarsest level of numeric columns, see `level_counts`.
+    cells : Rows, default=None
+        Cells of the table, if they were found before; None finds them.
 
     Returns
     -------
@@ -568,9 +680,8 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
     counts = zero_counts(sum(sizes), row_weights)
-    sum_over(
-        cells_of(table, terms), _add_counts, counts, ends, n_classes, row_args=(row_weights, codes)
-    )
+    cells = cells_of(table, terms) if cells is None else cells
+    sum_over(cells, _add_counts, counts, ends, n_classes, row_args=(row_weights, codes))
     result = []
     for term, term_counts in zip(terms, np.split(counts, ends[:-1]), strict=True):
         class_counts = term_counts.reshape(n_classes, -1)

@@ -1,0 +1,306 @@
+"""Profiles of the columns of a described table: estimates with their standard errors."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from skdp.stats._describe_plan import MAX_BIN_LEVEL
+from skdp.utils._values import FrozenValue
+
+# Quantiles of a numeric column.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+# Probability that an interval, or a band of all cells of a column, does not contain the truth.
+ALPHA = 0.05
+# A histogram has as many bins of equal width as leave the average count this number of standard
+# deviations of its noise, from 8 bins to 2**MAX_BIN_LEVEL.
+MIN_BIN_STDS = 8.0
+MIN_BIN_LEVEL = 3
+# Number of microseconds of a day, in which dates and durations are stored.
+DAY = 86_400e6
+
+
+def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
+    """Return the number of standard deviations that the errors of all values exceed seldom.
+
+    Parameters
+    ----------
+    n_values : int
+        Number of values, of which none is to be outside the band.
+    is_gaussian : bool
+        False for sums of Laplace variables, whose tails are at most those of a single one.
+    alpha : float, default=0.05
+        Probability that some value is outside.
+
+    Returns
+    -------
+    float
+        For normal errors by Sidak's inequality, which needs no independence; else by the union
+        bound.
+    """
+    if is_gaussian:
+        return float(-ndtri(-math.expm1(math.log1p(-alpha) / n_values) / 2.0))
+    return math.log(n_values / alpha) / math.sqrt(2.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyHistogram(FrozenValue):
+    """Released histogram of a column.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        Edges of the bins, dates as `numpy.datetime64` and durations as `numpy.timedelta64`. The
+        outermost bins have the values beyond them.
+    counts : ndarray of shape (n_bins,)
+        Noisy numbers of rows, or of persons.
+    stds : ndarray of shape (n_bins,)
+        Standard deviations of the noise.
+    band : ndarray of shape (2, n_bins)
+        Lower and upper ends of a simultaneous 95 % band: with this probability it contains the
+        counts of the raw rows in all bins.
+    """
+
+    edges: np.ndarray
+    counts: np.ndarray
+    stds: np.ndarray
+    band: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NumericProfile(FrozenValue):
+    """Released description of a column of numbers, dates or durations.
+
+    Values are those of the raw rows within the bounds, with noise. A standard error is that of the
+    noise.
+
+    Parameters
+    ----------
+    name : str or int
+        Name of the column, or its position in a table without names.
+    kind : {"number", "date", "duration"}
+    bounds : tuple of (low, high)
+        Declared or found bounds.
+    is_declared : bool
+        True if the bounds were declared.
+    missing : float
+        Fraction of missing values.
+    missing_std : float
+        Its standard error.
+    mean : float, numpy.datetime64 or numpy.timedelta64
+    mean_std : float or numpy.timedelta64
+        Standard error of the mean.
+    std : float or numpy.timedelta64
+        Standard deviation of the values.
+    quantiles : dict of float to value
+        The quantiles .05, .25, .5, .75 and .95.
+    quantile_intervals : dict of float to (low, high)
+        Their 95 % intervals. They are at least a cell wide, within which values are not known.
+    histogram : NoisyHistogram
+    """
+
+    name: object
+    kind: str
+    bounds: tuple
+    is_declared: bool
+    missing: float
+    missing_std: float
+    mean: object
+    mean_std: object
+    std: object
+    quantiles: dict
+    quantile_intervals: dict
+    histogram: NoisyHistogram
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CategoricalProfile(FrozenValue):
+    """Released description of a categorical column.
+
+    Parameters
+    ----------
+    name : str or int
+        Name of the column, or its position in a table without names.
+    categories : list
+        Declared or found categories, the most frequent first.
+    is_declared : bool
+        True if the categories were declared.
+    missing : float
+        Fraction of missing values.
+    missing_std : float
+        Its standard error.
+    counts : ndarray of shape (n_categories,)
+        Noisy numbers of rows, or of persons.
+    frequencies : ndarray of shape (n_categories,)
+        The counts, divided by the number of rows or persons.
+    other : float
+        Fraction of the rows with another value.
+    count_std : float
+        Standard error of each count.
+    band : ndarray of shape (2, n_categories)
+        Simultaneous 95 % band of the counts.
+    """
+
+    name: object
+    categories: list
+    is_declared: bool
+    missing: float
+    missing_std: float
+    counts: np.ndarray
+    frequencies: np.ndarray
+    other: float
+    count_std: float
+    band: np.ndarray
+
+    kind = "label"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Association(FrozenValue):
+    """Released association of two columns.
+
+    Parameters
+    ----------
+    columns : tuple of (name, name)
+    value : float
+        Total variation distance between the table of the two columns and that of independent ones,
+        divided by its maximum: 0 for independent columns, and 1 if one determines the other. Values
+        are in at most eight groups per column. NaN if one of the columns has nearly one value.
+    std : float
+        Standard error of the noise.
+    chance : float
+        Expected value for independent columns.
+    is_visible : bool
+        True if the value is above that of independent columns, beyond the noise of all pairs: with
+        a probability of 95 % no pair of independent columns is.
+    """
+
+    columns: tuple
+    value: float
+    std: float
+    chance: float
+    is_visible: bool
+
+
+def profile_column(name, released, n_units, *, is_gaussian):
+    """Return the profile of a column from its released counts.
+
+    Parameters
+    ----------
+    name : str or int
+    released : ColumnCounts
+    n_units : int
+        Public number of rows, or of persons.
+    is_gaussian : bool
+        False for Laplace noise.
+
+    Returns
+    -------
+    NumericProfile or CategoricalProfile
+    """
+    if released.tree is None:
+        return _categorical_profile(name, released, n_units, is_gaussian)
+    return _numeric_profile(name, released, n_units, is_gaussian)
+
+
+def _categorical_profile(name, released, n_units, is_gaussian):
+    counts = released.counts[:-2]
+    order = np.argsort(-counts, kind="stable")
+    counts = counts[order]
+    std = released.count_std
+    margin = critical_value(max(len(counts), 1), is_gaussian=is_gaussian) * std
+    return CategoricalProfile(
+        name=name,
+        categories=[released.column.domain[i : i + 1].tolist()[0] for i in order],
+        is_declared=released.is_declared,
+        missing=float(released.counts[-1]) / n_units,
+        missing_std=std / n_units,
+        counts=counts,
+        frequencies=counts / n_units,
+        other=float(released.counts[-2]) / n_units,
+        count_std=std,
+        band=np.clip([counts - margin, counts + margin], 0.0, n_units),
+    )
+
+
+def _numeric_profile(name, released, n_units, is_gaussian):
+    tree = released.tree
+    kind = released.column.kind
+    low, high = released.column.domain
+    starts, ends = released.cell_ends()
+    centers = 0.5 * (starts + ends)
+    total = max(float(tree.counts.sum()), 1.0)
+    mean = float(centers.dot(tree.counts)) / total
+    variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
+    # Values of a cell may all be at one end: their mean is off by up to half the cell's width.
+    resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
+    noise = (released.edges[-1] - released.edges[0]) * tree.mean_std()
+    z = critical_value(1, is_gaussian=is_gaussian)
+    quantiles = {}
+    intervals = {}
+    for fraction in QUANTILES:
+        value, start, end = tree.quantile(fraction, z, starts, ends)
+        value = round(value) if released.is_integer else value
+        quantiles[fraction] = _value(value, kind)
+        intervals[fraction] = (_value(min(start, value), kind), _value(max(end, value), kind))
+    return NumericProfile(
+        name=name,
+        kind=kind,
+        bounds=(_value(low, kind), _value(high, kind)),
+        is_declared=released.is_declared,
+        missing=tree.n_missing / n_units,
+        missing_std=tree.total_std / n_units,
+        mean=_value(mean, kind),
+        mean_std=_length(math.hypot(noise, resolution), kind),
+        std=_length(math.sqrt(variance), kind),
+        quantiles=quantiles,
+        quantile_intervals=intervals,
+        histogram=_histogram(released, n_units, is_gaussian),
+    )
+
+
+def _histogram(released, n_units, is_gaussian):
+    """Return the histogram in bins of equal width whose noise leaves them visible."""
+    tree = released.tree
+    edges = released.edges
+    level = min(MAX_BIN_LEVEL, tree.n_levels)
+    while level > min(MIN_BIN_LEVEL, tree.n_levels):
+        _, stds = tree.bin_counts(level)
+        if tree.total / 2**level >= MIN_BIN_STDS * stds[0]:
+            break
+        level -= 1
+    step = tree.n_cells >> level
+    # Cells beyond the bounds, which complete a power of two, belong to the last bin.
+    n_bins = int(np.searchsorted(edges[:-1:step], released.column.domain[1], side="right"))
+    n_bins = min(max(n_bins, 1), 2**level)
+    counts, stds = tree.bin_counts(level, n_bins)
+    margin = critical_value(len(counts), is_gaussian=is_gaussian) * stds
+    shown = edges[::step][: len(counts) + 1]
+    return NoisyHistogram(
+        edges=_values(shown, released.column.kind),
+        counts=counts,
+        stds=stds,
+        band=np.clip([counts - margin, counts + margin], 0.0, n_units),
+    )
+
+
+def _values(numbers, kind):
+    """Return numbers in the type of a column of this kind."""
+    if kind == "number":
+        return np.asarray(numbers, dtype=np.float64)
+    unit = "M8[us]" if kind == "date" else "m8[us]"
+    return np.rint(np.asarray(numbers) * DAY).astype(np.int64).astype(unit)
+
+
+def _value(number, kind):
+    """Return a number in the type of a column of this kind; whole numbers are integers."""
+    if kind == "number":
+        number = float(number)
+        return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+    return _values([number], kind)[0]
+
+
+def _length(number, kind):
+    """Return a difference of values: a number, or a duration for dates and durations."""
+    return float(number) if kind == "number" else _values([number], "duration")[0]
