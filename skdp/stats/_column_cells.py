@@ -489,6 +489,30 @@ def integer_edges(domain, max_cells):
     return low - 0.5 + width * np.arange(n_cells + 1.0)
 
 
+def binary_edges(domain, n_cells):
+    """Return the edges of cells from the lower bound on, whose width is a power of two.
+
+    So bins of 2, 4, 8, ... cells have round edges, and of whole numbers equally many. The last
+    cells may be beyond the domain.
+
+    Parameters
+    ----------
+    domain : tuple of (low, high)
+    n_cells : int
+
+    Returns
+    -------
+    ndarray of shape (n_cells + 1,) or None
+        None if the bounds are too close, or too far from each other, for such cells.
+    """
+    low, high = domain
+    with np.errstate(all="ignore"):
+        width = 2.0 ** np.ceil(np.log2((high - low) / n_cells))
+        edges = low + width * np.arange(n_cells + 1.0)
+        is_valid = np.isfinite(edges).all() and (np.diff(edges) == width).all()
+    return edges if is_valid and edges[-1] >= high else None
+
+
 def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
     """Return the edges of as many cells, of which those of the bin around 0 are narrower near 0.
 

@@ -161,12 +161,21 @@ class CountTree(FrozenValue):
             variance = variance + weights**2 * differences
         return np.sqrt(variance)
 
-    def mean_std(self):
-        """Return the standard deviation of the mean of the cells, in units of the range."""
+    def mean_std(self, centers):
+        """Return the standard deviation of the noise of the mean of the cells.
+
+        Parameters
+        ----------
+        centers : ndarray of shape (n_cells,)
+            Value of each cell.
+        """
         variance = 0.0
-        for level, differences in enumerate(self._difference_variances):
-            # A row that moves from one child to the other moves by half a node's width.
-            variance += 2**level * (0.25 * 2.0**-level) ** 2 * differences
+        means = centers
+        for differences in reversed(self._difference_variances):
+            # A row that moves from one child to the other moves by the distance of their means.
+            left, right = means.reshape(-1, 2).T
+            variance += float((0.25 * (left - right) ** 2).sum()) * differences
+            means = 0.5 * (left + right)
         return float(np.sqrt(variance)) / max(self.total, 1.0)
 
     def quantile(self, fraction, z, starts, ends):

@@ -22,6 +22,7 @@ from skdp._data._parts import Rows, map_over
 from skdp._data._persons import row_weights_of
 from skdp.mechanisms._stages import stages_of
 from skdp.stats._column_cells import (
+    binary_edges,
     cells_of,
     exact_counts,
     integer_edges,
@@ -149,8 +150,14 @@ class ColumnCounts(FrozenValue):
         starts = merge_cells(tree.counts, N_GROUPS, MIN_GROUP_STDS * self.noise_std)
         groups = np.searchsorted(starts, np.arange(tree.n_cells), side="right") - 1
         counts = np.append(np.add.reduceat(tree.counts, starts), tree.n_missing)
-        _, bin_stds = tree.bin_counts(min(tree.n_levels, 3))
-        stds = np.append(np.full(len(starts), bin_stds[0]), tree.total_std)
+        # The count of a group is the difference of two ranks, whose errors are nearly independent.
+        ends = np.append(starts[1:], tree.n_cells)
+        middle = 0.5 * (starts + ends) / tree.n_cells
+        stds = [
+            math.hypot(*tree.rank_stds(fraction)[[start, end]])
+            for fraction, start, end in zip(middle, starts, ends, strict=True)
+        ]
+        stds = np.append(stds, tree.total_std)
         return np.append(groups, len(starts)), counts, stds
 
 
@@ -354,6 +361,8 @@ class DescriptionPlan(ColumnsPlan):
             return edges
         has_integers = edges is not None
         if not has_integers:
+            edges = binary_edges(column.domain, n_cells)
+        if edges is None:
             edges = self._edges(column)
         if n_cells < 2 << MAX_BIN_LEVEL:
             # Cells may be bins, whose widths must be equal.

@@ -235,7 +235,7 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
     # Values of a cell may all be at one end: their mean is off by up to half the cell's width.
     resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
-    noise = (released.edges[-1] - released.edges[0]) * tree.mean_std()
+    noise = tree.mean_std(centers)
     z = critical_value(1, is_gaussian=is_gaussian)
     quantiles = {}
     intervals = {}
@@ -272,11 +272,14 @@ def _histogram(released, n_units, is_gaussian):
         level -= 1
     step = tree.n_cells >> level
     # Cells beyond the bounds, which complete a power of two, belong to the last bin.
-    n_bins = int(np.searchsorted(edges[:-1:step], released.column.domain[1], side="right"))
+    high = released.column.domain[1]
+    n_bins = int(np.searchsorted(edges[:-1:step], high, side="left"))
     n_bins = min(max(n_bins, 1), 2**level)
     counts, stds = tree.bin_counts(level, n_bins)
     margin = critical_value(len(counts), is_gaussian=is_gaussian) * stds
-    shown = edges[::step][: len(counts) + 1]
+    shown = edges[::step][: len(counts) + 1].copy()
+    if not released.is_integer:
+        shown[-1] = high
     return NoisyHistogram(
         edges=_values(shown, released.column.kind),
         counts=counts,

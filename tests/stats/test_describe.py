@@ -293,6 +293,26 @@ def test_numbers_are_within_three_standard_errors(relation, delta):
     assert np.mean(beyond) < (0.02 if delta else 0.04)
 
 
+def test_independent_columns_have_no_visible_association():
+    rng = np.random.default_rng(0)
+    n = 6000
+    frame = pd.DataFrame(
+        {
+            "skewed": rng.gamma(0.5, 2.0, size=n),
+            "zeros": np.where(rng.uniform(size=n) < 0.05, rng.exponential(size=n), 0.0),
+            "label": rng.choice(list("abcdef"), p=[0.4, 0.3, 0.15, 0.1, 0.04, 0.01], size=n),
+            "flag": rng.uniform(size=n) < 0.5,
+        }
+    )
+    n_visible = 0
+    for seed in range(15):
+        profile = describe(frame, epsilon=1.0, bounds="auto", categories="auto", random_state=seed)
+        assert len(profile.associations) == 6
+        n_visible += sum(a.is_visible for a in profile.associations)
+    # The probability of one in a table is at most 5 %.
+    assert n_visible <= 3
+
+
 def test_bands_contain_all_bins_at_once():
     """Of 200 tables, about 5 % have a bin outside its band."""
     rng = np.random.default_rng(0)
