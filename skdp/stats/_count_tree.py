@@ -161,13 +161,15 @@ class CountTree(FrozenValue):
             variance = variance + weights**2 * differences
         return np.sqrt(variance)
 
-    def mean_std(self, centers):
+    def mean_std(self, centers, mean):
         """Return the standard deviation of the noise of the mean of the cells.
 
         Parameters
         ----------
         centers : ndarray of shape (n_cells,)
             Value of each cell.
+        mean : float
+            The mean itself.
         """
         variance = 0.0
         means = centers
@@ -176,6 +178,8 @@ class CountTree(FrozenValue):
             left, right = means.reshape(-1, 2).T
             variance += float((0.25 * (left - right) ** 2).sum()) * differences
             means = 0.5 * (left + right)
+        # An error of the total is spread over all cells.
+        variance += float(means[0] - mean) ** 2 * self._total[1]
         return float(np.sqrt(variance)) / max(self.total, 1.0)
 
     def quantile(self, fraction, z, starts, ends):

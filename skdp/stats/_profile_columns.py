@@ -235,7 +235,7 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
     # Values of a cell may all be at one end: their mean is off by up to half the cell's width.
     resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
-    noise = tree.mean_std(centers)
+    noise = tree.mean_std(centers, mean)
     z = critical_value(1, is_gaussian=is_gaussian)
     quantiles = {}
     intervals = {}

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pytest
 
 from skdp import ChunkedArray, DPAdditiveClassifier, DPAdditiveRegressor
-from skdp.stats._column_cells import Term, cell_reader, cells_of
+from skdp.stats._column_cells import (
+    Term,
+    binary_edges,
+    cell_reader,
+    cells_of,
+    integer_edges,
+    with_atoms,
+    with_finer_bin_at_zero,
+)
 from tests._private import edge_names, one_hot_csr, read_kinds
 
 N = 3000
@@ -267,3 +275,53 @@ def test_blocks_of_cells_are_short_and_what_they_share_is_not_written_to():
 )
 def test_edges_are_as_short_as_they_can_be_told_apart(kind, edges, words):
     assert list(edge_names(kind, np.array(edges))) == words
+
+
+DOMAINS = [
+    *[(0.0, 1.0), (18.0, 100.0), (-1000.0, 9000.0), (0.0, 1e6), (-9.0, -3.0), (-1.0, 0.0)],
+    *[(1.6e9, 1.6e9 + 86_400.0), (0.0, 1e-12), (-5.0, 5.0)],
+]
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("n_cells", [64, 256, 1024])
+def test_finer_cells_keep_the_edges_of_bins(domain, n_cells):
+    edges = np.linspace(*domain, n_cells + 1)
+    finer = with_finer_bin_at_zero(edges, 32)
+    assert (np.diff(finer) > 0.0).all()
+    np.testing.assert_array_equal(finer[:: n_cells // 32], edges[:: n_cells // 32])
+    half_width = 2.0**-10 * np.diff(finer).min()
+    atoms = with_atoms(finer, domain, half_width)
+    assert (np.diff(atoms) > 0.0).all()
+    for atom in domain:
+        cell = min(np.searchsorted(atoms, atom, side="right") - 1, n_cells - 1)
+        assert atoms[cell] <= atom <= atoms[cell + 1]
+        assert atoms[cell + 1] - atoms[cell] <= 2.001 * half_width
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_binary_edges_have_round_widths(domain):
+    edges = binary_edges(domain, 256)
+    assert edges is not None
+    assert edges[0] == domain[0]
+    assert edges[-1] >= domain[1] > edges[len(edges) // 2 - 1]
+    (width,) = set(np.diff(edges))
+    assert np.log2(width) == round(np.log2(width))
+
+
+def test_binary_edges_of_other_bounds_are_refused():
+    assert binary_edges((1.0, 1.0 + 2.0**-50), 256) is None
+    assert binary_edges((-1.7e308, 1.7e308), 256) is None
+
+
+@pytest.mark.parametrize("domain", [(0, 1), (0, 40), (1, 16), (-3, 3), (0, 16_384), (17, 90)])
+def test_integers_are_inside_their_cells(domain):
+    edges = integer_edges(domain, 1024)
+    assert (edges % 1.0 == 0.5).all()
+    assert edges[0] < domain[0] < domain[1] < edges[-1]
+    assert (len(edges) - 1) & (len(edges) - 2) == 0
+    if len(edges) == 1025:
+        finer = with_finer_bin_at_zero(edges, 32, is_integer=True)
+        assert (finer % 1.0 == 0.5).all()
+        assert (np.diff(finer) > 0.0).all()
+    assert integer_edges((0, 2.0**60), 1024) is None

@@ -333,7 +333,8 @@ def test_standard_deviations_of_trees_are_those_of_simulations():
     for coarsest in (1, 3, 5):
         levels = [exact.reshape(-1, 2**k).sum(1) for k in range(6 - coarsest)]
         counts = np.append(np.concatenate(levels), 200.0)
-        totals, bins, last, ranks = [], [], [], []
+        totals, bins, last, ranks, means = [], [], [], [], []
+        centers = np.linspace(0.0, 3.0, 32) ** 2
         for _ in range(1000):
             tree = CountTree(counts + rng.normal(0.0, 5.0, len(counts)), 5.0, 5200, coarsest)
             totals.append(tree.total)
@@ -341,10 +342,12 @@ def test_standard_deviations_of_trees_are_those_of_simulations():
             last.append(bins[-1][5:].sum())
             below = np.append(0.0, np.cumsum(tree.linear_counts))
             ranks.append(below - 0.3 * tree._total[0])
+            means.append(centers.dot(tree.linear_counts) / tree.linear_counts.sum())
         assert np.std(totals) == pytest.approx(tree.total_std, rel=0.1)
         _, stds = tree.bin_counts(3, 6)
         assert np.std(bins, axis=0).mean() == pytest.approx(stds[0], rel=0.1)
         assert np.std(last) == pytest.approx(stds[-1], rel=0.1)
+        assert np.std(means) == pytest.approx(tree.mean_std(centers, np.mean(means)), rel=0.07)
         np.testing.assert_allclose(np.std(ranks, axis=0), tree.rank_stds(0.3), rtol=0.12, atol=0.1)
 
 
