@@ -171,7 +171,8 @@ def test_a_score_at_the_threshold_is_negative_as_in_predict():
 
 def test_the_grid_follows_from_public_numbers():
     guarantee = Guarantee(epsilon=0.5)
-    assert 32 <= number_of_cells(5000, guarantee) <= 64
+    # Where few rows are in a cell, noise outweighs the error from the width of cells.
+    assert 16 <= number_of_cells(5000, guarantee) <= 64
     sizes = [number_of_cells(n, guarantee) for n in (1, 100, 10**4, 10**6, 10**9)]
     assert sizes == sorted(sizes)
     for size in (*sizes, 16, 512):

@@ -1,0 +1,193 @@
+"""Constants of private metrics, compared on training rows.
+
+Usage: SKDP_DATA=folder nice python docs/benchmarks/metric_constants.py [grid | factors] [draws]
+
+`grid` compares the weight of probabilities and the factor of the number of cells in
+`skdp.metrics._grid`, and `factors` those of the sums of a regression in `skdp.metrics._plans`.
+
+A logistic or linear regression is fitted to one half of a table's training rows, and its metrics
+are released for random subsamples of the other half: no row on which the documentation reports an
+error is read here. Simulated tables have other seeds than those in ``metrics.py``. All settings are
+applied to the same subsamples. The score of a setting is the geometric mean, over tables and
+metrics, of its mean absolute error divided by the smallest error of any setting.
+"""
+
+import sys
+import warnings
+from collections import defaultdict
+from itertools import product
+
+import numpy as np
+from _tables import load, read_rows
+from metrics import N_BINS, TARGET_BOUNDS, raw_calibration, simulated_scores
+from sklearn import metrics as sk
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdp.accounting import Guarantee, Neighbors
+from skdp.metrics import _grid
+from skdp.metrics._binary import average_precision, brier_score, roc_auc
+from skdp.metrics._plans import REGRESSION_FACTORS
+from skdp.metrics._releases import BinaryPlan, NumbersPlan
+from skdp.noise import RandomSource
+
+N_ROWS = (2_000, 5_000, 15_000)
+EPSILONS = (0.2, 0.5, 2.0)
+PROBABILITY_WEIGHTS = (0.7, 0.8, 0.9, 0.95, 1.0)
+CELLS_FACTORS = (0.5, 0.7, 0.9, 1.25, 1.75)
+# Factors of the absolute error, y and y^2 that are compared; that of the squared error is 1. The
+# other three, of which only standard errors depend, keep their ratio to each other.
+ABSOLUTE = (0.3, 0.45, 0.6)
+FIRST = (0.1, 0.15, 0.25)
+SECOND = (0.15, 0.25, 0.4)
+FOURTH = (1.0,)
+
+
+def scored_tables():
+    """Return labels and probabilities of rows that are training rows, but not the model's own."""
+    tables = {}
+    for name in ("adult", "bank_marketing", "credit_default"):
+        X, y, _, _ = load(name, bins=True)
+        half = len(y) // 2
+        model = LogisticRegression(C=100, max_iter=500).fit(X[:half], y[:half])
+        tables[name] = y[half:], model.predict_proba(X[half:])[:, 1]
+    rng = np.random.default_rng(7)
+    for rate in (0.5, 0.1, 0.03, 0.01):
+        tables[f"simulated {rate}"] = simulated_scores(rate, 60_000, rng)
+    return tables
+
+
+def errors_of_grid(labels, probabilities, guarantee, source):
+    """Return the absolute error of each metric that depends on the grid, or NaN."""
+    plan = BinaryPlan.on_grid(len(labels), guarantee, np.array([0, 1]), (0.0, 1.0))
+    counts = plan.statistics((labels, probabilities))
+    noisy = plan.mechanism.release(counts, random_state=source).astype(float).reshape(2, -1)
+    middles = _grid.cell_probabilities(plan.edges)
+    bins = np.searchsorted(plan.edges, np.arange(1, N_BINS) / N_BINS) + 1
+    binned = np.maximum(np.add.reduceat(noisy, np.concatenate([[0], bins]), axis=1), 0.0)
+    curve = binned[1] / np.maximum(binned.sum(axis=0), 1.0)
+    raw = raw_calibration(labels, probabilities)
+    weights = np.histogram(probabilities, np.linspace(0, 1, N_BINS + 1))[0] / len(labels)
+    return {
+        "AUC": abs(np.clip(roc_auc(noisy), 0, 1) - sk.roc_auc_score(labels, probabilities)),
+        "average precision": abs(
+            np.clip(average_precision(noisy), 0, 1)
+            - sk.average_precision_score(labels, probabilities)
+        ),
+        "Brier": abs(brier_score(noisy, middles) - sk.brier_score_loss(labels, probabilities)),
+        "calibration": np.nansum(weights * np.abs(curve - raw)),
+    }
+
+
+def compare_grids(n_draws):
+    """Print the score of each weight of probabilities and factor of the number of cells."""
+    errors = defaultdict(list)
+    tables = scored_tables()
+    settings = list(product(PROBABILITY_WEIGHTS, CELLS_FACTORS))
+    for name, n_rows, epsilon in product(tables, N_ROWS, EPSILONS):
+        labels, probabilities = tables[name]
+        if n_rows > len(labels):
+            continue
+        guarantee = Guarantee(epsilon=epsilon, neighbors=Neighbors(relation="add_remove"))
+        rng = np.random.default_rng(1)
+        for draw in range(n_draws):
+            rows = rng.choice(len(labels), n_rows, replace=False)
+            if labels[rows].min() == labels[rows].max():
+                continue
+            for setting in settings:
+                _grid.PROBABILITY_WEIGHT, _grid.CELLS_FACTOR = setting
+                found = errors_of_grid(
+                    labels[rows], probabilities[rows], guarantee, RandomSource(draw)
+                )
+                for metric, error in found.items():
+                    errors[(name, n_rows, epsilon, metric), setting].append(error)
+    print_scores(errors, settings)
+
+
+def compare_factors(n_draws):
+    """Print the score of factors of the sums of a regression."""
+    records = [row for row in read_rows("california_housing")]
+    names = [name for name in records[0] if name not in ("target", "ocean_proximity")]
+    X = np.array([[float(row[name] or 0.0) for name in names] for row in records])
+    y = np.array([float(row["target"]) for row in records])
+    # The same order as in metrics.py, whose scored rows begin at 8,000.
+    order = np.random.default_rng(0).permutation(len(y))[:8_000]
+    X, y = X[order], y[order]
+    model = LinearRegression().fit(X[:2_500], y[:2_500])
+    rng = np.random.default_rng(8)
+    linear = rng.normal(size=(6_000, 5))
+    amounts = rng.gamma(1.0, 20_000.0, 6_000)
+    tables = {
+        "california_housing": (y[2_500:], model.predict(X[2_500:])),
+        "simulated": (
+            250_000 + 50_000 * linear.sum(axis=1),
+            250_000 + 50_000 * linear[:, :4].sum(axis=1),
+        ),
+        "simulated, skewed": (amounts, amounts * rng.uniform(0.3, 1.5, 6_000)),
+    }
+    settings = [
+        (1.0, a, f, s, 0.05 * k, 0.03 * k, 0.03 * k)
+        for a, f, s, k in product(ABSOLUTE, FIRST, SECOND, FOURTH)
+    ]
+    assert REGRESSION_FACTORS in settings
+    errors = defaultdict(list)
+    for (name, (targets, predictions)), n_rows, epsilon in product(
+        tables.items(), (1_000, 5_000), EPSILONS
+    ):
+        guarantee = Guarantee(epsilon=epsilon, neighbors=Neighbors(relation="add_remove"))
+        rng = np.random.default_rng(2)
+        for draw in range(n_draws):
+            rows = rng.choice(len(targets), n_rows, replace=False)
+            actual = np.clip(targets[rows], *TARGET_BOUNDS)
+            predicted = np.clip(predictions[rows], *TARGET_BOUNDS)
+            for setting in settings:
+                found = errors_of_sums(actual, predicted, guarantee, setting, RandomSource(draw))
+                for metric, error in found.items():
+                    errors[(name, n_rows, epsilon, metric), setting].append(error)
+    print_scores(errors, settings)
+
+
+def errors_of_sums(actual, predicted, guarantee, factors, source):
+    """Return the absolute error of each metric of a regression, relative where it has a unit."""
+
+    class Plan(NumbersPlan):
+        pass
+
+    Plan.factors = factors
+    plan = Plan(n_units=len(actual), guarantee=guarantee, target_bounds=TARGET_BOUNDS)
+    noisy = plan.mechanism.release(plan.statistics((actual, predicted)), random_state=source)
+    squared, absolute, first, second, *_ = plan.uncentered(noisy) / len(actual)
+    width = TARGET_BOUNDS[1] - TARGET_BOUNDS[0]
+    # The error is in units of the width, and the target in units of half of it.
+    r2 = 1.0 - 4.0 * squared / max(second - first**2, 1e-3)
+    mean_squared = sk.mean_squared_error(actual, predicted) / width**2
+    mean_absolute = sk.mean_absolute_error(actual, predicted) / width
+    return {
+        "R2": abs(np.clip(r2, -1, 1) - np.clip(sk.r2_score(actual, predicted), -1, 1)),
+        "MSE": abs(squared - mean_squared) / mean_squared,
+        "MAE": abs(absolute - mean_absolute) / mean_absolute,
+    }
+
+
+def print_scores(errors, settings):
+    """Print the mean error of each setting relative to the smallest, by metric and over all."""
+    cells = sorted({cell for cell, _ in errors}, key=str)
+    means = np.array([[np.mean(errors[cell, s]) for s in settings] for cell in cells])
+    ratios = np.log(means / means.min(axis=1, keepdims=True))
+    metrics = list(dict.fromkeys(cell[-1] for cell in cells))
+    print("| setting |", " | ".join([*metrics, "all"]), "|")
+    print("|---|" + "---|" * (len(metrics) + 1))
+    for i, setting in sorted(enumerate(settings), key=lambda pair: ratios[:, pair[0]].mean()):
+        by_metric = [
+            np.exp(np.mean([ratios[j, i] for j, cell in enumerate(cells) if cell[-1] == metric]))
+            for metric in metrics
+        ]
+        figures = " | ".join(f"{value:.3f}" for value in (*by_metric, np.exp(ratios[:, i].mean())))
+        print(f"| {setting} | {figures} |")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    subject = sys.argv[1] if len(sys.argv) > 1 else "grid"
+    draws = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    compare = {"grid": compare_grids, "factors": compare_factors}[subject]
+    compare(draws)
