@@ -109,5 +109,7 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
 
 def _output_of_block(block, bare, name, dtype, empty_output=None):
     """Return the dense output of a method; `empty_output` for a block without rows."""
-    output = getattr(bare, name)(np.asarray(block, dtype)) if len(block) else empty_output
+    output = empty_output
+    if len(block):
+        output = getattr(bare, name)(np.asarray(block, dtype))
     return np.asarray(output.toarray() if issparse(output) else output)

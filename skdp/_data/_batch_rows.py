@@ -37,20 +37,26 @@ def open_rows(X):
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
         A table without workers. Sparse entries of a row that share a column are added up.
     """
-    return _SparseRows(X) if issparse(X) else _DenseRows(X)
+    if issparse(X):
+        return _SparseRows(X)
+    return _DenseRows(X)
 
 
 class _DenseRows:
     def __init__(self, X):
         # A subclass of ndarray may index differently.
-        X = np.asarray(X) if isinstance(X, np.ndarray) else X
+        if isinstance(X, np.ndarray):
+            X = np.asarray(X)
         self._X = X
         self._offsets = Rows(X).offsets
         self._tile = tile_rows(X.shape[1])
         self._block = np.empty((self._tile, X.shape[1]))
         # The functions must not refer to this object: a reference cycle would keep an opened
         # partition in memory.
-        self._partitions = X.partitions() if isinstance(X, ChunkedArray) else None
+        if isinstance(X, ChunkedArray):
+            self._partitions = X.partitions()
+        else:
+            self._partitions = None
         self._number = self._gather = None
 
     def read(self, rows):
@@ -63,7 +69,10 @@ class _DenseRows:
         number = bisect_right(self._offsets, rows[0]) - 1
         if number != self._number:
             # Only one partition is open: the pages of an open file stay in memory.
-            partition = self._X if self._partitions is None else self._partitions[number]()
+            if self._partitions is None:
+                partition = self._X
+            else:
+                partition = self._partitions[number]()
             self._number, self._gather = number, _gatherer(partition)
         gather = self._gather or partial(self._read_partition, number)
         gather(rows - self._offsets[number] if number else rows, block)

@@ -144,7 +144,10 @@ class _Block:
         if self._factor is None:
             self._factor = _row_factors(block, table.data_norm, table.unit)
         zeroed = self._factor == 0.0
-        self._values = np.where(zeroed[:, None], 0.0, block) if zeroed.any() else block
+        if zeroed.any():
+            self._values = np.where(zeroed[:, None], 0.0, block)
+        else:
+            self._values = block
 
     @property
     def equation_factors(self):
@@ -173,7 +176,10 @@ class _Block:
     def weighted_sum(self, coefficients):
         """Return the weighted sum of the rows times coefficients of shape (n, ...)."""
         coefficients = self.weighted(coefficients)
-        factor = self._factor if coefficients.ndim == 1 else self._factor[:, None]
+        if coefficients.ndim == 1:
+            factor = self._factor
+        else:
+            factor = self._factor[:, None]
         scaled = coefficients * factor
         total = np.empty((*coefficients.shape[1:], self._table.n_features))
         if self._table._blocks:

@@ -99,12 +99,18 @@ class ChunkedArray:
     ndim = 2
 
     def __init__(self, chunks: Sequence | TableLike):
-        paths = chunks if isinstance(chunks, list | tuple) else [chunks]
+        if isinstance(chunks, list | tuple):
+            paths = chunks
+        else:
+            paths = [chunks]
         if all(map(_is_path, paths)):
             parts = path_parts(chunks)
         else:
             table = as_chunked(chunks)
-            parts = None if table is None else table._parts
+            if table is None:
+                parts = None
+            else:
+                parts = table._parts
         if parts is None and (_is_path(chunks) or is_frame(chunks)):
             raise ValueError("chunks must be a sequence of arrays, frames and paths, got one")
         self._set(parts or _all_parts(chunks))
@@ -188,7 +194,9 @@ class ChunkedArray:
             arrays.append(self._open(number)[max(start - first, 0) : stop - first])
         if len(arrays) == 1:
             return arrays[0]
-        return np.concatenate(arrays) if arrays else np.empty((0, self.shape[1]), self.dtype)
+        if arrays:
+            return np.concatenate(arrays)
+        return np.empty((0, self.shape[1]), self.dtype)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
@@ -201,7 +209,9 @@ class ChunkedArray:
         Other functions of NumPy receive the table in memory.
         """
         joins_columns = {np.hstack: {}, np.concatenate: {"axis": 1}}.get(function) == kwargs
-        tables = [as_chunked(table) for table in args[0]] if joins_columns else []
+        tables = []
+        if joins_columns:
+            tables = [as_chunked(table) for table in args[0]]
         if len({getattr(table, "offsets", None) for table in tables}) != 1:
             return function(*map(_in_memory, args), **kwargs)
         if all(table._parts.table is not None for table in tables):
@@ -272,7 +282,9 @@ class ChunkedArray:
         A dask array of objects would be refused as input, since its objects could be anything.
         """
         is_wrapped = meta is not None or array.dtype.kind == "O"
-        return self._of(_sources.dask_parts(array, meta)) if is_wrapped else array
+        if is_wrapped:
+            return self._of(_sources.dask_parts(array, meta))
+        return array
 
     def _viewed(self, tables, read, n_columns, dtype, workers=None, meta=None):
         """Return the lazy table of a function of the chunks of tables with equal offsets."""
@@ -336,7 +348,9 @@ def _is_all(key):
 def _in_memory(value):
     if isinstance(value, list | tuple):
         return [_in_memory(item) for item in value]
-    return np.asarray(value) if isinstance(value, ChunkedArray) else value
+    if isinstance(value, ChunkedArray):
+        return np.asarray(value)
+    return value
 
 
 def _mapped_file(path, written):
@@ -403,7 +417,9 @@ def _all_parts(chunks):
     metas = [parts.meta for parts in all_parts]
     names = []
     for chunk, meta in zip(chunks, metas, strict=True):
-        table = chunk if meta is None else meta
+        table = meta
+        if meta is None:
+            table = chunk
         if is_frame(table) and all(isinstance(name, str) for name in names_of(table)):
             names.append(names_of(table))
     for others in names[1:]:
@@ -415,7 +431,9 @@ def _all_parts(chunks):
                 )
     # The table has column names and types if all items declare the same.
     typed = [meta is not None and _sources.typed_columns(meta) for meta in metas]
-    meta = metas[0] if any(typed) and typed.count(typed[0]) == len(typed) else None
+    meta = None
+    if any(typed) and typed.count(typed[0]) == len(typed):
+        meta = metas[0]
     sources = chain.from_iterable(parts.sources for parts in all_parts)
     order_problem = "".join(parts.order_problem for parts in all_parts)
     return Parts(sources=tuple(sources), meta=meta, order_problem=order_problem)
@@ -444,13 +462,19 @@ def _take_rows(indices, rows, array):
     for group in np.split(indices, np.flatnonzero(np.diff(indices // step)) + 1):
         if len(group):
             pieces.append(array[group[0] : group[-1] + 1][group - group[0]])
-    return pieces[1] if len(pieces) == 2 else np.concatenate(pieces)
+    if len(pieces) == 2:
+        return pieces[1]
+    return np.concatenate(pieces)
 
 
 def meta_of(X):
     """Return a frame without rows that has a table's column names and types, or the table."""
-    meta = X._parts.meta if isinstance(X, ChunkedArray) else None
-    return X if meta is None else meta
+    meta = None
+    if isinstance(X, ChunkedArray):
+        meta = X._parts.meta
+    if meta is None:
+        return X
+    return meta
 
 
 def as_chunked(X):
@@ -481,7 +505,12 @@ def as_chunked(X):
             f"Expected 2D array, got the string {X[:200]!r} instead: pass the path of Parquet "
             "files as pathlib.Path(...)"
         )
-    parts = path_parts(X) if isinstance(X, os.PathLike) else parts_of(X)
+    if isinstance(X, os.PathLike):
+        parts = path_parts(X)
+    else:
+        parts = parts_of(X)
     if parts is None and isinstance(X, os.PathLike):
         raise ValueError(f"{os.fspath(X)} is neither a Parquet file nor a folder of such files")
-    return ChunkedArray._of(parts) if parts else None
+    if parts:
+        return ChunkedArray._of(parts)
+    return None

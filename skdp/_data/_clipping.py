@@ -62,7 +62,10 @@ def clip_rows(X: ArrayLike, norm: float) -> np.ndarray:
     # Bound on the relative rounding errors of a sum of d squares in any order, the square root,
     # the division and the product.
     margin = (d + 8) * 2.0**-53
-    unit_roundoff = 2.0**-24 if X.dtype == np.float32 else 2.0**-53
+    if X.dtype == np.float32:
+        unit_roundoff = 2.0**-24
+    else:
+        unit_roundoff = 2.0**-53
     # Products that underflow are rounded by at most half a subnormal number each.
     underflow = math.sqrt(d) * float(np.finfo(X.dtype).smallest_subnormal)
     # Rows with a computed norm up to this value are not changed.
@@ -128,7 +131,10 @@ def clip_features(X: ArrayLike, bounds: tuple[ArrayLike, ArrayLike]) -> np.ndarr
 def _rounded_inwards(bound, direction):
     """Return the nearest float32 that is not outside of a bound; `direction` is inf or -inf."""
     rounded = bound.astype(np.float32)
-    is_outside = rounded < bound if direction > 0 else rounded > bound
+    if direction > 0:
+        is_outside = rounded < bound
+    else:
+        is_outside = rounded > bound
     return np.where(is_outside, np.nextafter(rounded, direction), rounded)
 
 

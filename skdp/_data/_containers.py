@@ -200,7 +200,9 @@ def canonical_rows(block):
 def doubles_at_most(values):
     """Return long doubles as doubles, and any other array unchanged."""
     is_longer = values.dtype.kind == "f" and values.dtype.itemsize > 8
-    return as_numbers(values) if is_longer else values
+    if is_longer:
+        return as_numbers(values)
+    return values
 
 
 def _holds_times(row):

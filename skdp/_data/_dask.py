@@ -30,7 +30,9 @@ def _client():
     from dask.base import get_scheduler
 
     client = getattr(get_scheduler(), "__self__", None)
-    return client if hasattr(client, "persist") else None
+    if hasattr(client, "persist"):
+        return client
+    return None
 
 
 class Run:
@@ -53,7 +55,10 @@ class Run:
         outer = outer or RUN.get()
         # A list that nested runs share. It is empty before the first sum and then contains the
         # client or None.
-        self._client = outer._client if outer else []
+        if outer:
+            self._client = outer._client
+        else:
+            self._client = []
         self._memo = {}
         self._temporary = []
 
@@ -232,7 +237,10 @@ class DaskWorkers:
         if row_args is None or isinstance(row_args, tuple):
             return row_args and tuple(self._part(at, values, number) for values in row_args)
         run, *of = at
-        make = self._keep if isinstance(row_args, PersistedRef) else self._send
+        if isinstance(row_args, PersistedRef):
+            make = self._keep
+        else:
+            make = self._send
         return run.memoize(partial(make, at, row_args), *of, row_args)[number]
 
     def _keep(self, at, reference):

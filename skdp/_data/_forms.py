@@ -67,7 +67,9 @@ class TableForm(TableShape):
     @property
     def is_frame(self):
         """True if the table is a data frame; None if unknown."""
-        return None if self.library is None else self.library != ""
+        if self.library is None:
+            return None
+        return self.library != ""
 
     @property
     def has_known_cells(self):

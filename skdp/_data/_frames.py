@@ -43,7 +43,10 @@ def kind_of(dtype):
     dtype = getattr(dtype, "subtype", dtype)
     if hasattr(dtype, "categories"):
         return "label"
-    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    if isinstance(dtype, np.dtype):
+        name = dtype.name
+    else:
+        name = str(dtype)
     for kind, prefixes in TYPE_PREFIXES.items():
         if name.lower().startswith(prefixes):
             return kind
@@ -61,7 +64,9 @@ def label_kind_of(dtype):
     kind = kind_of(dtype)
     if kind in ("number", "boolean"):
         # Intervals have the subtype of their ends.
-        return None if hasattr(dtype, "closed") else "numbers"
+        if hasattr(dtype, "closed"):
+            return None
+        return "numbers"
     arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
     if hasattr(arrow_type, "value_type") and kind == "label":
         # The type of Arrow's dictionaries names the type of their labels.
@@ -71,11 +76,16 @@ def label_kind_of(dtype):
         return {"label": "text"}.get(kind, "bytes" if str(dtype) == "Binary" else None)
     if hasattr(dtype, "categories"):
         return _kind_of_listed_labels(dtype.categories)
-    name = dtype.name if isinstance(dtype, np.dtype) else str(dtype)
+    if isinstance(dtype, np.dtype):
+        name = dtype.name
+    else:
+        name = str(dtype)
     if name.lower().startswith(("binary", "large_binary", "fixed_size_binary")):
         return "bytes"
     is_text = name.lower().startswith(("str", "large_str", "utf8"))
-    return "text" if is_text and kind == "label" else None
+    if is_text and kind == "label":
+        return "text"
+    return None
 
 
 def _kind_of_listed_labels(labels):
@@ -90,7 +100,9 @@ def _kind_of_listed_labels(labels):
     texts = [isinstance(label, str) for label in labels]
     # Dask lists one placeholder if it does not know the labels.
     is_known = texts and list(labels) != ["__UNKNOWN_CATEGORIES__"]
-    return "text" if is_known and all(texts) else None
+    if is_known and all(texts):
+        return "text"
+    return None
 
 
 def number_type_of(dtype):
@@ -101,12 +113,16 @@ def number_type_of(dtype):
     """
     dtype = getattr(dtype, "subtype", dtype)
     if isinstance(dtype, np.dtype):
-        return dtype if dtype.kind in "iuf" else None
+        if dtype.kind in "iuf":
+            return dtype
+        return None
     name = str(dtype).lower().partition("[")[0]
     name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
     if name.endswith("128"):
         return None
-    return np.dtype(name) if name.rstrip("0123456789") in ("int", "uint", "float") else None
+    if name.rstrip("0123456789") in ("int", "uint", "float"):
+        return np.dtype(name)
+    return None
 
 
 def has_time_zone(dtype):
@@ -130,9 +146,14 @@ def float_type_of(dtype):
         dtype = arrow_type.value_type
     elif hasattr(dtype, "categories") and not hasattr(dtype, "is_temporal"):
         dtype = getattr(dtype.categories, "dtype", None)
-    number_type = None if dtype is None else number_type_of(dtype)
+    if dtype is None:
+        number_type = None
+    else:
+        number_type = number_type_of(dtype)
     is_coarse = number_type is not None and number_type.kind == "f" and number_type.itemsize < 8
-    return number_type if is_coarse else None
+    if is_coarse:
+        return number_type
+    return None
 
 
 def time_type_of(dtype):
@@ -170,7 +191,9 @@ def in_memory(table):
         return _table_of_batch(table)
     if hasattr(kind, "collect_schema") and hasattr(kind, "collect"):
         frame = table.collect()
-        return frame.to_series() if frame.width == 1 else frame
+        if frame.width == 1:
+            return frame.to_series()
+        return frame
     if not hasattr(kind, "compute"):
         return table
     if hasattr(kind, "map_blocks"):
@@ -250,8 +273,12 @@ def types_of(X):
         # Attributes of the class are used, because attributes of a pandas frame include its
         # columns.
         is_arrow = hasattr(type(X), "schema") and hasattr(type(X), "column_names")
-        return X.schema.types if is_arrow else X.dtypes
-    return [X.dtype] if hasattr(X, "dtype") else []
+        if is_arrow:
+            return X.schema.types
+        return X.dtypes
+    if hasattr(X, "dtype"):
+        return [X.dtype]
+    return []
 
 
 def frame_columns(frame):
@@ -307,7 +334,9 @@ def frame_blocks(frame):
     list of FrameBlock
     """
     frame = in_memory(frame)
-    blocks = _pandas_blocks(frame) if _is_short_pandas_frame(frame) else []
+    blocks = []
+    if _is_short_pandas_frame(frame):
+        blocks = _pandas_blocks(frame)
     is_read = np.zeros(frame.shape[1], dtype=bool)
     for block in blocks:
         is_read[block.columns] = True
@@ -343,7 +372,10 @@ def _pandas_blocks(frame):
             of_types.setdefault(dtype, []).append(j)
     blocks = []
     for dtype, columns in of_types.items():
-        selected = frame if len(columns) == frame.shape[1] else frame.iloc[:, columns]
+        if len(columns) == frame.shape[1]:
+            selected = frame
+        else:
+            selected = frame.iloc[:, columns]
         if isinstance(dtype, np.dtype):
             values = selected.to_numpy()
         else:
@@ -429,16 +461,21 @@ def check_labels_match(estimator, X):
 
 def _shown_labels(labels):
     shown = ", ".join(map(repr, labels[:5]))
-    return f"[{shown}, ...]" if len(labels) > 5 else f"[{shown}]"
+    if len(labels) > 5:
+        return f"[{shown}, ...]"
+    return f"[{shown}]"
 
 
 def columns_of(frame, indices=None):
     """Return columns of a frame as objects of its library; all of them if `indices` is None."""
     frame = in_memory(frame)
-    indices = range(frame.shape[1]) if indices is None else indices
+    if indices is None:
+        indices = range(frame.shape[1])
     if hasattr(type(frame), "column_names"):
         return [frame.columns[j] for j in indices]
-    indexer = frame.iloc if hasattr(type(frame), "iloc") else frame
+    indexer = frame
+    if hasattr(type(frame), "iloc"):
+        indexer = frame.iloc
     return [indexer[:, j] for j in indices]
 
 
@@ -480,12 +517,15 @@ def map_types(function, types):
 
 def take_rows(table, rows):
     """Return rows of a table, or items of a list, by their indices or by a mask."""
-    rows = np.flatnonzero(rows) if np.asarray(rows).dtype == bool else rows
+    if np.asarray(rows).dtype == bool:
+        rows = np.flatnonzero(rows)
     if hasattr(table, "iloc"):
         return table.iloc[rows]
     if hasattr(type(table), "to_pylist"):
         return table.take(rows)
-    return table[rows] if hasattr(table, "shape") else [table[row] for row in rows]
+    if hasattr(table, "shape"):
+        return table[rows]
+    return [table[row] for row in rows]
 
 
 def objects(values):

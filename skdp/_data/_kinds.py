@@ -32,7 +32,9 @@ def container_kinds(X):
 
 def known_kinds(X):
     """Return `container_kinds` of a table, or None for a list of rows, which has no types."""
-    return container_kinds(X) if hasattr(X, "shape") else None
+    if hasattr(X, "shape"):
+        return container_kinds(X)
+    return None
 
 
 def types_of(X):

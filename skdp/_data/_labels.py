@@ -77,7 +77,9 @@ def label_key(value):
     if value is None:
         return MISSING_KEY
     if kind is float:
-        return value if value == value else None
+        if value == value:
+            return value
+        return None
     try:
         if isinstance(value, str):
             # A member of an enum of strings is its value.
@@ -116,7 +118,9 @@ def canonical_label(value):
     number = float(key)
     if number != key:
         return None
-    return int(number) if number.is_integer() else number
+    if number.is_integer():
+        return int(number)
+    return number
 
 
 def kind_without_form(values):
@@ -141,11 +145,15 @@ def kind_without_form(values):
         with np.errstate(all="ignore"):
             # Comparisons with NaN, which is missing, are False.
             is_large = (values >= MAX_EXACT_INTEGER) | (values <= -MAX_EXACT_INTEGER)
-        return LARGE_NUMBERS if is_large.any() else None
+        if is_large.any():
+            return LARGE_NUMBERS
+        return None
     if values.dtype.kind in "UT":
         return None
     if values.dtype.kind in "mM":
-        return None if np.isnat(values).all() else ARRAY_KINDS[values.dtype.kind]
+        if np.isnat(values).all():
+            return None
+        return ARRAY_KINDS[values.dtype.kind]
     for cell in values.ravel().tolist():
         kind = type(cell)
         if kind is str or cell is None or kind is bool:
@@ -163,7 +171,9 @@ def _kind_of_cell(cell):
         return f"values of type {type(cell).__name__}"
     if isinstance(key, Number):
         is_large = not isinstance(key, Real) or not -MAX_EXACT_INTEGER < key < MAX_EXACT_INTEGER
-        return LARGE_NUMBERS if is_large else "numbers that no float represents exactly"
+        if is_large:
+            return LARGE_NUMBERS
+        return "numbers that no float represents exactly"
     return _kind_of_key(key)
 
 
@@ -376,8 +386,13 @@ def kind_of_others(values, kinds):
         kind = ARRAY_KINDS.get(values.dtype.kind)
         if kind is None or kind in kinds:
             return None
-        is_present = True if values.dtype.kind not in "fcmM" else values == values
-        return kind if np.any(np.broadcast_to(is_present, values.shape)) else None
+        if values.dtype.kind not in "fcmM":
+            is_present = True
+        else:
+            is_present = values == values
+        if np.any(np.broadcast_to(is_present, values.shape)):
+            return kind
+        return None
     cells = values.ravel().tolist()
     # Usually the cells have few types, all of allowed kinds, and need no further check.
     doubtful = {cls for cls in set(map(type, cells)) if TYPE_KINDS.get(cls) not in kinds}
@@ -386,7 +401,10 @@ def kind_of_others(values, kinds):
         for cell in cells:
             if type(cell) in doubtful and not is_missing(cell):
                 key = label_key(cell)
-                kind = _kind_of_cell(cell) if key is None else _kind_of_key(key)
+                if key is None:
+                    kind = _kind_of_cell(cell)
+                else:
+                    kind = _kind_of_key(key)
                 if kind is not None and kind not in kinds:
                     return kind
     return None
@@ -422,7 +440,9 @@ def _kind_of_key(key):
 def _without_nuls(key):
     if isinstance(key, str):
         return key.rstrip("\0")
-    return key.rstrip(b"\0") if isinstance(key, bytes) else key
+    if isinstance(key, bytes):
+        return key.rstrip(b"\0")
+    return key
 
 
 def _hashed_bytes(key):
@@ -494,10 +514,14 @@ def _key_of_scalar(value):
         # `item` would drop NUL characters at the end.
         return bytes(value)
     if isinstance(value, np.complexfloating):
-        return _key_of_scalar(value.real) if value.imag == 0 else None
+        if value.imag == 0:
+            return _key_of_scalar(value.real)
+        return None
     if isinstance(value, np.floating):
         number = float(value)
-        return number if number == value else None
+        if number == value:
+            return number
+        return None
     return label_key(value.item())
 
 
@@ -505,14 +529,18 @@ def _key_of_numpy_time(value):
     if np.isnat(value):
         return None
     unit, count = np.datetime_data(value.dtype)
-    kind = "instant" if isinstance(value, np.datetime64) else "duration"
+    kind = "duration"
+    if isinstance(value, np.datetime64):
+        kind = "instant"
     if kind == "instant" and unit in ("Y", "M"):
         value = value.astype("M8[D]")
         unit = "D"
         count = 1
     units = int(value.astype(np.int64)) * count
     # A duration may have no unit, or be in months, which have no fixed length.
-    return (kind, units * ATTOSECONDS[unit]) if unit in ATTOSECONDS else (kind, unit, units)
+    if unit in ATTOSECONDS:
+        return (kind, units * ATTOSECONDS[unit])
+    return (kind, unit, units)
 
 
 def _key_of_date(value):
@@ -520,7 +548,9 @@ def _key_of_date(value):
         value = datetime.datetime.combine(value, datetime.time())
     key = _attoseconds(value.replace(tzinfo=None) - EPOCH)
     offset = value.utcoffset()
-    return ("instant", key) if offset is None else ("instant in UTC", key - _attoseconds(offset))
+    if offset is None:
+        return ("instant", key)
+    return ("instant in UTC", key - _attoseconds(offset))
 
 
 def _attoseconds(duration):
@@ -539,7 +569,9 @@ def _key_of_object(value):
         if isinstance(value, built_in):
             return built_in(value)
     if isinstance(value, complex):
-        return _key_of_object(value.real) if value.imag == 0 else None
+        if value.imag == 0:
+            return _key_of_object(value.real)
+        return None
     for exact in (Decimal, Fraction):
         if isinstance(value, exact):
             number = exact(value)

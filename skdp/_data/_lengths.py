@@ -36,12 +36,16 @@ def opened_table(X):
     if hasattr(type(X), "map_blocks") or _n_rows_of_shape(X) is not None:
         return X
     chunked = as_chunked(X)
-    return in_memory(X) if chunked is None else chunked
+    if chunked is None:
+        return in_memory(X)
+    return chunked
 
 
 def computed_column(values):
     """Return y or groups in memory: a lazy column is computed once, so that its length is known."""
-    return values if isinstance(values, ChunkedArray) else in_memory(values)
+    if isinstance(values, ChunkedArray):
+        return values
+    return in_memory(values)
 
 
 def shape_of(X):
@@ -50,7 +54,9 @@ def shape_of(X):
     A step refuses such a table when it reads it, which is before its charge.
     """
     if hasattr(X, "shape"):
-        return X.shape if isinstance(X.shape, tuple) else ()
+        if isinstance(X.shape, tuple):
+            return X.shape
+        return ()
     try:
         return np.shape(X)
     except ValueError:
@@ -69,7 +75,10 @@ def n_rows_of(values):
     n_rows = _n_rows_of_shape(values)
     if n_rows is None and hasattr(type(values), "__len__"):
         # Strings and dicts have a length that is not a number of rows.
-        n_rows = None if isinstance(values, str | bytes | Mapping) else len(values)
+        if isinstance(values, str | bytes | Mapping):
+            n_rows = None
+        else:
+            n_rows = len(values)
     return n_rows
 
 
@@ -98,4 +107,6 @@ def _n_rows_of_shape(values):
     shape = getattr(values, "shape", None)
     # Lazy collections have NaN or a task in place of a number.
     is_known = isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)
-    return int(shape[0]) if is_known else None
+    if is_known:
+        return int(shape[0])
+    return None

@@ -14,7 +14,9 @@ class _Probe(TransformerMixin, BaseEstimator):
         self._sparse = sparse
 
     def transform(self, X):
-        return csr_array(X) if self._sparse else X
+        if self._sparse:
+            return csr_array(X)
+        return X
 
     def get_feature_names_out(self, input_features=None):
         return np.array(["x0"], dtype=object)

@@ -74,7 +74,9 @@ def read_block(X, rows):
 
 def as_dense(block):
     """Return a block as a dense array."""
-    return block.toarray() if issparse(block) else block
+    if issparse(block):
+        return block.toarray()
+    return block
 
 
 class Rows:
@@ -119,7 +121,9 @@ class Rows:
     @classmethod
     def wrap(cls, X):
         """Return X if it is a `Rows` already, and the rows of the table X otherwise."""
-        return X if isinstance(X, cls) else cls(X)
+        if isinstance(X, cls):
+            return X
+        return cls(X)
 
     def blocks(self):
         """Yield the slice of rows of each block."""
@@ -252,7 +256,9 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
     if workers is None:
         return _map_blocks(table, table.blocks(), function, np.empty(out_shape, dtype), args)
     # Threads write into the array of all rows. Other workers return their values.
-    shared_out = np.empty(out_shape, dtype) if getattr(workers, "threads", False) else None
+    shared_out = None
+    if getattr(workers, "threads", False):
+        shared_out = np.empty(out_shape, dtype)
     on_worker = partial(_map_on_worker, function, shape, dtype, args)
     calls = list(chain.from_iterable(_calls(workers, table, _runs(table), on_worker, shared_out)))
     if persist and workers.persist:
@@ -318,15 +324,16 @@ def _workers(table):
     workers = getattr(X, "workers", None)
     if workers is not None or not isinstance(table, Rows):
         return workers
-    n_jobs = (
-        effective_n_jobs(None)
-        if table.offsets[-1] * table.shape[1] >= MIN_VALUES_FOR_THREADS
-        else 1
-    )
+    n_jobs = 1
+    if table.offsets[-1] * table.shape[1] >= MIN_VALUES_FOR_THREADS:
+        n_jobs = effective_n_jobs(None)
     if n_jobs == 1:
         return None
     chunked = isinstance(X, ChunkedArray)
-    partitions = X.partitions() if chunked else [partial(_identity, X)]
+    if chunked:
+        partitions = X.partitions()
+    else:
+        partitions = [partial(_identity, X)]
     # The `row_args` are in memory: without chunks to read there is nothing to open elsewhere.
     in_memory = not (table.reads_chunks and chunked and X.opens_itself)
     return JoblibWorkers(partitions, _offsets(X), n_jobs, in_memory)
@@ -381,7 +388,9 @@ def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, ou
     first = 0
     blocks = list(chain.from_iterable(_runs(table)[0][slice(*span)]))
     if out is None:
-        first = blocks[0].start if blocks else 0
+        first = 0
+        if blocks:
+            first = blocks[0].start
         n_rows = sum(b.stop - b.start for b in blocks)
         out = np.empty((n_rows, *shape), dtype)
     return _map_blocks(table, blocks, function, out, args, first)
@@ -407,4 +416,6 @@ def max_additions(size):
 
 def _offsets(table):
     """Return the first row of each partition, and the number of rows."""
-    return table.offsets if hasattr(table, "offsets") else (0, table.shape[0])
+    if hasattr(table, "offsets"):
+        return table.offsets
+    return (0, table.shape[0])

@@ -90,12 +90,16 @@ def read_persons(groups, n_rows, missing="error"):
 
 def row_weights_of(persons):
     """Return the row weights of persons; None, which means ones, if `persons` is None."""
-    return None if persons is None else persons.row_weights
+    if persons is None:
+        return None
+    return persons.row_weights
 
 
 def n_units(table, persons):
     """Return the public number of privacy units of a table: of its rows, or of persons."""
-    return table.shape[0] if persons is None else persons.n_persons
+    if persons is None:
+        return table.shape[0]
+    return persons.n_persons
 
 
 def zero_counts(size, row_weights):
@@ -142,7 +146,10 @@ def units_of_labels(codes, size, persons):
     if persons is not None:
         # With row weights above 2**-15 a person has fewer than 2**15 rows, which fit into int16:
         # a table of small integers is counted faster.
-        dtype = np.int16 if persons.row_weights.min() > 2.0**-15 else np.int64
+        if persons.row_weights.min() > 2.0**-15:
+            dtype = np.int16
+        else:
+            dtype = np.int64
         ones = np.ones(len(labels), dtype)
         pairs = persons.codes[has_label], labels
         counts = coo_array((ones, pairs), shape=(persons.n_persons, size))

@@ -106,14 +106,18 @@ def parts_of(X):
     if library == "pyspark":
         from skdp._data._spark import spark_parts
 
-        return spark_parts(X) if hasattr(kind, "mapInArrow") else None
+        if hasattr(kind, "mapInArrow"):
+            return spark_parts(X)
+        return None
     if library == "polars" and hasattr(kind, "collect"):
         return _polars_parts(X)
     if library != "dask":
         return None
     if hasattr(kind, "blocks"):
         return _array_parts(X)
-    return _frame_parts(X) if _frames.is_frame(X) else None
+    if _frames.is_frame(X):
+        return _frame_parts(X)
+    return None
 
 
 def path_parts(paths):
@@ -124,7 +128,8 @@ def path_parts(paths):
     paths : path, or sequence of paths
     """
     is_one_path = isinstance(paths, str | bytes | os.PathLike)
-    paths = [paths] if is_one_path else paths
+    if is_one_path:
+        paths = [paths]
     paths = [os.path.abspath(os.fsdecode(path)) for path in paths]
     are_files = paths and all(path.endswith((".parquet", ".pq")) for path in paths)
     if not are_files and not (is_one_path and os.path.isdir(paths[0])):
@@ -220,7 +225,10 @@ def read_as(names, types):
         if kind in ("number", "boolean"):
             number_types.add(str(dtype).lower())
     # Integers become floats, as values may be missing.
-    number_dtype = np.float32 if number_types <= {"float", "float32"} else np.float64
+    if number_types <= {"float", "float32"}:
+        number_dtype = np.float32
+    else:
+        number_dtype = np.float64
     dtypes = []
     for kind, time_type in zip(kinds, time_types, strict=True):
         other = np.dtype(object if kind == "label" else number_dtype)
@@ -238,7 +246,9 @@ def common_type(dtypes):
     """Return the type of an array of columns with these types."""
     # Dates are objects: as numbers they would lose nanoseconds, and that they are dates.
     are_numbers = all(dtype.kind in _frames.NUMBERS for dtype in dtypes)
-    return np.result_type(np.float32, *dtypes) if are_numbers else np.dtype(object)
+    if are_numbers:
+        return np.result_type(np.float32, *dtypes)
+    return np.dtype(object)
 
 
 def meta_of_columns(meta, columns):
@@ -254,7 +264,9 @@ def meta_of_columns(meta, columns):
 
 def _matrix(columns, n_rows, dtypes, out=None):
     """Return columns as one array; missing numbers are NaN, labels None, and dates NaT."""
-    matrix = np.empty((n_rows, len(columns)), common_type(dtypes)) if out is None else out
+    matrix = out
+    if out is None:
+        matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
             is_number = dtype.kind in _frames.NUMBERS
@@ -322,7 +334,10 @@ def _dataset_parts(dataset, key=None, temporary=None):
             order_problem = "some row groups of a file are left out, maybe by their values"
         written = _written(fragment)
         # The folder of a temporary file does not mean that the table is partitioned by values.
-        folders = frozenset() if temporary else folders_of([fragment.path])
+        if temporary:
+            folders = frozenset()
+        else:
+            folders = folders_of([fragment.path])
         for group in fragment.row_groups:
             shape = group.num_rows, len(names)
             batches = partial(_batches, fragment, written, group.id, names)
@@ -396,7 +411,9 @@ class Decoded(LazyArray):
                 n = len(self._frame)
                 if not isinstance(batch, np.ndarray):
                     # A batch that is read completely is converted in place.
-                    in_place = target if len(target) == n else None
+                    in_place = None
+                    if len(target) == n:
+                        in_place = target
                     batch = _matrix(_frames.columns_of(batch), n, self._dtypes, in_place)
                     if in_place is None or n == n_rows:
                         # Cached, unless it is a slice of `out`, which has rows of other batches.

@@ -27,7 +27,9 @@ def spark_parts(frame):
     ValueError
         If it was not checkpointed: Spark may compute another DataFrame again, in another order.
     """
-    plan = frame._jdf.queryExecution().logical() if hasattr(frame, "_jdf") else None
+    plan = None
+    if hasattr(frame, "_jdf"):
+        plan = frame._jdf.queryExecution().logical()
     if plan is None or plan.nodeName() != "LogicalRDD" or not plan.rdd().isCheckpointed():
         raise ValueError(
             "the rows of this Spark DataFrame, or their order, could change each time they are "
@@ -74,7 +76,9 @@ def _returned(block, value):
     if isinstance(value, tuple):
         return tuple(_returned(block, item) for item in value)
     is_call = isinstance(value, Call)
-    return value.function(block, *_returned(block, value.row_args)) if is_call else value
+    if is_call:
+        return value.function(block, *_returned(block, value.row_args))
+    return value
 
 
 class SparkWorkers(DaskWorkers):
@@ -96,7 +100,9 @@ class SparkWorkers(DaskWorkers):
 
     def total(self, calls, finalize=None):
         total = tree_sum(iter(self.results([call for (call,) in calls])), len(calls))
-        return total if finalize is None else finalize(total)
+        if finalize is None:
+            return total
+        return finalize(total)
 
     def results(self, calls):
         # Calls always receive the partition, from which values of `persist` may be computed.

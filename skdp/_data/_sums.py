@@ -96,7 +96,10 @@ def exact_sum(
     if n_samples is None:
         n_samples = n
     else:
-        total_weight = n if row_weights is None else int(np.ceil(row_weights.sum()))
+        if row_weights is None:
+            total_weight = n
+        else:
+            total_weight = int(np.ceil(row_weights.sum()))
         n_samples = check_integer(n_samples, "n_samples", total_weight)
     bound = np.maximum(np.abs(low), np.abs(high))
     with np.errstate(over="ignore"):

@@ -55,7 +55,9 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     _frames.check_names_differ(X)
     X = _frames.in_memory(X)
     frame = X
-    names = _frames.names_of(X) if _frames.is_frame(X) else None
+    names = None
+    if _frames.is_frame(X):
+        names = _frames.names_of(X)
     if not reset:
         _frames.check_labels_match(estimator, X)
     if not issparse(X):
@@ -74,7 +76,9 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     # Names are read from the frame. Its values were checked as an array above.
     validate_data(estimator, X if names is None else frame, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
-    return csr_array(X) if issparse(X) else X
+    if issparse(X):
+        return csr_array(X)
+    return X
 
 
 def validate_meta(estimator, chunked, *, reset=True):
@@ -103,13 +107,18 @@ def check_types_of_numbers(X, name="X", *, after_fit=False):
         True for samples of a fitted estimator, which get other error messages.
     """
     meta = meta_of(X)
-    names = _frames.names_of(meta) if _frames.is_frame(meta) else None
+    names = None
+    if _frames.is_frame(meta):
+        names = _frames.names_of(meta)
     # A column of Arrow has an attribute `type` instead of `dtype`.
     types = _frames.types_of(meta)
     if len(types) == 0 and hasattr(type(meta), "to_pylist"):
         types = [meta.type]
     for j, kind in enumerate(_frames.map_types(_non_numeric_kind, types)):
-        described = name if names is None else column_name(j, names)
+        if names is None:
+            described = name
+        else:
+            described = column_name(j, names)
         if kind in _frames.TIME_KINDS:
             raise times_error(described, kind, after_fit)
         if kind is not None:
@@ -243,7 +252,9 @@ def number_matrix(X, after_fit=False):
     """
     X = _frames.in_memory(X)
     if _frames.is_frame(X):
-        dtypes = {str(dtype) for dtype in X.dtypes} if hasattr(X, "iloc") else ()
+        dtypes = ()
+        if hasattr(X, "iloc"):
+            dtypes = {str(dtype) for dtype in X.dtypes}
         one_type = len(dtypes) == 1 and isinstance(X.dtypes.iloc[0], np.dtype)
         if one_type and X.dtypes.iloc[0].kind in "biuf":
             return _containers.doubles_at_most(np.asarray(X))
@@ -260,7 +271,10 @@ def number_matrix(X, after_fit=False):
         for j in np.flatnonzero(~is_read).tolist():
             matrix[:, j] = _containers.as_numbers(columns[j], column_name(j, names), after_fit)
         return matrix
-    X = _containers.as_cells(X) if _containers.is_sequence(X) else np.asarray(X)
+    if _containers.is_sequence(X):
+        X = _containers.as_cells(X)
+    else:
+        X = np.asarray(X)
     if X.dtype.kind in "OmMSUT" and X.ndim in (1, 2):
         if X.ndim == 1 or not X.shape[1]:
             return _containers.as_numbers(X, after_fit=after_fit)
@@ -336,7 +350,10 @@ def _indexable(X):
         return _containers.canonical_rows(_containers.as_csr(X))
     n_dimensions = getattr(X, "ndim", 2)
     is_column = isinstance(n_dimensions, int) and n_dimensions == 1
-    chunked = None if is_column else as_chunked(X)
+    if is_column:
+        chunked = None
+    else:
+        chunked = as_chunked(X)
     if chunked is not None:
         return chunked
     X = _frames.in_memory(X)
@@ -347,7 +364,9 @@ def _indexable(X):
     cells = _containers.as_cells(X)
     if cells.ndim != 2:
         raise ValueError("Expected a 2-dimensional table, got a list of rows of different lengths")
-    return _containers.as_numbers(cells) if all(numeric_columns(cells)) else cells
+    if all(numeric_columns(cells)):
+        return _containers.as_numbers(cells)
+    return cells
 
 
 def numeric_columns(cells):
@@ -462,14 +481,18 @@ def target_array(y):
         return _unless_rounded(cells)
     if _frames.is_frame(y):
         columns = _frames.columns_of(y)
-        return target_array(columns[0])[:, np.newaxis] if len(columns) == 1 else y
+        if len(columns) == 1:
+            return target_array(columns[0])[:, np.newaxis]
+        return y
     if not _is_column(y):
         return y
     values, numeric = _frames.column_values(y)
     is_array = values.dtype.kind != "O" or isinstance(getattr(y, "dtype", None), np.dtype)
     if is_array or not all(map(_is_number, values)):
         return values
-    return _unless_rounded(values) if numeric else target_array(values.tolist())
+    if numeric:
+        return _unless_rounded(values)
+    return target_array(values.tolist())
 
 
 def _is_column(a):
@@ -487,7 +510,9 @@ def _unless_rounded(cells):
     rounds = array.dtype.kind == "f" and any(
         isinstance(v, int | np.integer) and float(v) != int(v) for v in cells
     )
-    return cells if rounds else array
+    if rounds:
+        return cells
+    return array
 
 
 def _is_number(value):
@@ -499,7 +524,9 @@ def _kind_of_label(value):
         return "truth value"
     if _is_number(value):
         return "number"
-    return "string" if isinstance(value, str) else type(value).__name__
+    if isinstance(value, str):
+        return "string"
+    return type(value).__name__
 
 
 def linear_scores(X, coef, intercept):

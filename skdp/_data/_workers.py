@@ -50,7 +50,9 @@ def slice_row_args(values, rows):
     """Return a slice of rows of an array, or of each array of a tuple; None is returned as None."""
     if isinstance(values, tuple):
         return tuple(slice_row_args(value, rows) for value in values)
-    return None if values is None else values[rows]
+    if values is None:
+        return None
+    return values[rows]
 
 
 def concat_into(values, out):
@@ -100,7 +102,10 @@ class JoblibWorkers:
         self._offsets = offsets
         backend, _ = get_active_backend(prefer="threads")
         self.threads = in_memory or getattr(backend, "supports_sharedmem", False)
-        self._n_jobs = min(n_jobs, cpu_count()) if self.threads else n_jobs
+        if self.threads:
+            self._n_jobs = min(n_jobs, cpu_count())
+        else:
+            self._n_jobs = n_jobs
         self._depth = (CALLS_PER_JOB * self._n_jobs - 1).bit_length()
         self.depth = max(0, self._depth + 1 - len(partitions).bit_length())
 
@@ -121,7 +126,9 @@ class JoblibWorkers:
             True to read the partition; otherwise the function receives None instead of it.
         """
         row_args = slice_row_args(row_args, slice(*self._offsets[number : number + 2]))
-        partition = self._partitions[number] if of_part else None
+        partition = None
+        if of_part:
+            partition = self._partitions[number]
         return partial(_called, __version__, function, partition, *row_args)
 
     def total(self, calls, finalize=None):
@@ -140,7 +147,9 @@ class JoblibWorkers:
             calls = [[partial(_sum, calls[first:last])] for first, last in spans]
         sums = iter(self.results(chain.from_iterable(calls)))
         total = tree_sum((tree_sum(sums, len(group)) for group in calls), len(calls))
-        return total if finalize is None else finalize(total)
+        if finalize is None:
+            return total
+        return finalize(total)
 
     def results(self, calls):
         """Return the list of the calls' values."""
@@ -164,7 +173,9 @@ def _called(version, function, partition, *row_args):
         raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
     # Warnings of NumPy on a worker would reveal values of rows.
     with one_thread(), np.errstate(all="ignore"):
-        table = partition() if callable(partition) else partition
+        table = partition
+        if callable(partition):
+            table = partition()
         return function(table, *row_args)
 
 

@@ -409,7 +409,10 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
     is_narrow = (last - first > EQUAL_SPREAD) & (last - first <= MAX_SPREAD) & ~has_typical_value
     rows_elsewhere = 1.0 - (fractions.max() - fractions.min())
     is_unfilled |= is_narrow & (rows_elsewhere + noise <= MAX_ROWS_ELSEWHERE)
-    columns = np.arange(len(low)) if columns is None else np.asarray(columns)
+    if columns is None:
+        columns = np.arange(len(low))
+    else:
+        columns = np.asarray(columns)
     report_finding(UNFILLED, columns[is_unfilled])
     # Rows between these quantiles are on both sides of many grid points.
     has_rows_between = fractions.max() - fractions.min() - 2.0 * noise >= MIN_ROWS_BETWEEN
@@ -454,8 +457,14 @@ def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True,
     k = int(counts.argmax())
     fraction = MAX_OTHER_BINS
     if has_values and (is_declared or edges[k + 1] - edges[k] <= MAX_WIDTH_OF_TYPICAL_VALUE):
-        low = edges[k] if k else -np.inf
-        high = edges[k + 1] if k + 2 < len(edges) else np.inf
+        if k:
+            low = edges[k]
+        else:
+            low = -np.inf
+        if k + 2 < len(edges):
+            high = edges[k + 1]
+        else:
+            high = np.inf
         if ((low <= TYPICAL_VALUES) & (TYPICAL_VALUES < high)).any():
             fraction = MAX_OTHERS_OF_TYPICAL_VALUE
     return others <= fraction * n_units + noise_std
@@ -507,7 +516,10 @@ def _declared_lists(categories, names, n_columns):
     if not _is_list(categories):
         return {}
     if isinstance(categories, Mapping):
-        positions = {} if names is None else {name: j for j, name in enumerate(names)}
+        if names is None:
+            positions = {}
+        else:
+            positions = {name: j for j, name in enumerate(names)}
         entries = {positions.get(name, name): labels for name, labels in categories.items()}
     elif any(isinstance(labels, list | tuple | np.ndarray) for labels in categories):
         entries = dict(enumerate(categories))
@@ -570,5 +582,7 @@ def _column_names(columns, names):
     """Return a text that lists columns."""
     shown = [repr(j if names is None else names[j]) for j in columns[:MAX_NAMES]]
     rest = len(columns) - len(shown)
-    word = "column" if len(columns) == 1 else "columns"
+    word = "columns"
+    if len(columns) == 1:
+        word = "column"
     return f"{word} {', '.join(shown)}" + (f" and {rest} more" if rest else "")

@@ -53,12 +53,16 @@ class ReadTable(FrozenValue):
     @property
     def X(self):
         """The rows without their labels or targets."""
-        return self.rows.X if isinstance(self.rows, RowsAndTarget) else self.rows
+        if isinstance(self.rows, RowsAndTarget):
+            return self.rows.X
+        return self.rows
 
     @property
     def y(self):
         """The labels or targets of the rows, or None."""
-        return self.rows.y if isinstance(self.rows, RowsAndTarget) else None
+        if isinstance(self.rows, RowsAndTarget):
+            return self.rows.y
+        return None
 
     def with_n_units(self, n_units):
         """Return the table with the public number of privacy units, rows or persons."""
@@ -209,6 +213,8 @@ class PrivateFit(PrivateRelease):
             table = read_numbers(estimator, X, y)
         if y is not None:
             check_lengths(table.shape.n_rows, y=y)
+        if groups is None:
+            return table
         return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     @property
@@ -316,15 +322,24 @@ class PrivateFit(PrivateRelease):
         if is_empty:
             stages = ()
         else:
-            stages = stages_of(mechanism) if stages is None else stages
+            if stages is None:
+                stages = stages_of(mechanism)
             stages = tuple(stage.for_unit(config.unit) for stage in stages)
         if sampler is None or is_empty:
             sampler = sampler_of(stages)
         # A plan that is published without a charge, such as the plan of randomized response, has a
         # cost but no charge.
-        charges = () if self._is_free else (self.public_charge(mechanism),)
-        price = charges[0] if charges else self.cost_of(mechanism)
-        part = charges[0].part if charges else None
+        if self._is_free:
+            charges = ()
+        else:
+            charges = (self.public_charge(mechanism),)
+        if charges:
+            price = charges[0]
+        else:
+            price = self.cost_of(mechanism)
+        part = None
+        if charges:
+            part = charges[0].part
         if part is not None:
             public = (*public, describe_part(part, config))
         is_seeded = not is_empty and self._random_state is not None
@@ -400,7 +415,9 @@ def root_of(accountant):
     """Return the accountant of the data set that pays; another one only for a reserved budget."""
     # A step of a plan is charged to the ledger of the whole plan.
     accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
-    return accountant._root() if hasattr(accountant, "_root") else accountant
+    if hasattr(accountant, "_root"):
+        return accountant._root()
+    return accountant
 
 
 def dataset_of(accountant):
@@ -425,4 +442,6 @@ def _describe_composition_of(accountant, config):
             f"; the budget {dataset!r} was reserved from data set {root!r}, whose charges include "
             "all of it"
         )
-    return description if plan is None else f"{plan}; {description}"
+    if plan is None:
+        return description
+    return f"{plan}; {description}"

@@ -65,7 +65,9 @@ class FitProgress:
         """Begin a run, and return a function of the number of steps taken that reports progress."""
         price = self._price
         verbose = int(getattr(self._estimator, "verbose", 0))
-        n_lines = PROGRESS_LINES if verbose == 1 else n_epochs
+        n_lines = n_epochs
+        if verbose == 1:
+            n_lines = PROGRESS_LINES
         epochs_per_line = math.ceil(n_epochs / n_lines)
         run = self._begin_subtask(self._task, "run", n_epochs)
         epoch = self._begin_subtask(run, "epoch")
@@ -130,4 +132,6 @@ def progress_callback(n_steps, n_epochs, spent_after):
         Function of n that returns the epsilon of the first n steps.
     """
     fit = _fit.get()
-    return None if fit is None else fit.steps(n_steps, n_epochs, spent_after)
+    if fit is None:
+        return None
+    return fit.steps(n_steps, n_epochs, spent_after)

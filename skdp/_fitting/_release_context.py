@@ -84,7 +84,9 @@ def neighbors_of(accountant, config=None):
         covers a group of rows.
     """
     neighbors = (terms_of(accountant) if config is None else config).neighbors
-    return neighbors.per_row if hasattr(accountant, "planned") else neighbors
+    if hasattr(accountant, "planned"):
+        return neighbors.per_row
+    return neighbors
 
 
 def guarantee_of(estimator):
@@ -226,7 +228,10 @@ class PrivateRelease:
         """Return the `Guarantee` of the privacy unit that the next charge is for."""
         neighbors = neighbors_of(self._accountant, self.terms)
         guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
-        self._group_guarantee = guarantee if neighbors.max_rows > 1 else None
+        if neighbors.max_rows > 1:
+            self._group_guarantee = guarantee
+        else:
+            self._group_guarantee = None
         return guarantee
 
     def read_groups(self, groups, n_rows):

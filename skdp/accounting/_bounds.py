@@ -199,7 +199,9 @@ def _epsilon(counts, delta, relation, method, tolerance):
     if method == "pld":
         _require_loss_distribution(leaves, relation)
         # At delta = 0 the largest loss counts, so parameters are not rounded.
-        pld_parts = leaves if delta == 0.0 else fewer
+        pld_parts = fewer
+        if delta == 0.0:
+            pld_parts = leaves
         return _pld_bound(pld_parts, delta, relation, tolerance)
     if method == "rdp":
         return rdp_epsilon(fewer, delta, relation)

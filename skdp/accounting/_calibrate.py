@@ -93,7 +93,9 @@ def calibrate(
     if is_slow:
         # Start from the RDP bound, which is quick and no smaller.
         rough = partial(cost, cost_method="rdp")
-    safer = 4.0 if _is_decreasing(rough, start, low, high) else 0.25
+    safer = 0.25
+    if _is_decreasing(rough, start, low, high):
+        safer = 4.0
     safe, unsafe = bracket(rough, epsilon, start, safer, low, high)
     if is_slow and unsafe is not None:
         start = crossing(rough, epsilon, safe, unsafe, 0.05)
@@ -168,7 +170,9 @@ def crossing(cost, target, safe, unsafe, rtol):
     def gap(value):
         value_cost = cost(value)
         if value_cost <= 0.0 or not math.isfinite(value_cost) or target <= 0.0:
-            return -1.0 if value_cost <= target else 1.0
+            if value_cost <= target:
+                return -1.0
+            return 1.0
         return math.log(value_cost / target)
 
     return brentq(gap, safe, unsafe, xtol=1e-300, rtol=rtol, disp=False)

@@ -22,7 +22,7 @@ from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
 from skdp.accounting._laws import gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
-from skdp.utils._validation import check_delta, check_privacy_parameters, check_real
+from skdp.utils._validation import check_delta, check_epsilon, check_real
 
 # Renyi orders of a bound that is quick to add up. Every order is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
@@ -95,7 +95,8 @@ def claimed_price(event, epsilon, delta, relation):
     if check_real(epsilon, "epsilon") == 0.0:
         epsilon, delta = 0.0, check_delta(delta)
     else:
-        epsilon, delta = check_privacy_parameters(epsilon, delta)
+        epsilon = check_epsilon(epsilon)
+        delta = check_delta(delta)
     if not is_proved(event, epsilon, delta, relation):
         raise ValueError(
             f"the event is not ({epsilon:g}, {delta:g})-differentially private under "

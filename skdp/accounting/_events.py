@@ -581,7 +581,9 @@ def _counts(event, cache):
     if id(event) not in cache:
         counts = {}
         cache[id(event)] = counts
-        times = event.count if isinstance(event, Repeated) else 1
+        times = 1
+        if isinstance(event, Repeated):
+            times = event.count
         if times == 0:
             return counts
         for part in _parts(event):

@@ -64,7 +64,9 @@ def delta_of_mu(mu, epsilon):
     if mu == 0.0:
         return 0.0
     if mu == math.inf:
-        return 1.0 if epsilon < math.inf else 0.0
+        if epsilon < math.inf:
+            return 1.0
+        return 0.0
     if epsilon > _MAX_EXPONENT**4 or mu > _MAX_EXPONENT**2:
         half = mu * (epsilon / mu / mu - 0.5)
     else:
@@ -147,7 +149,10 @@ def _decreasing_root(function, target, low, high):
     def gap(x):
         value = function(x)
         # ln of a value that underflowed is below that of every positive float, about -745.
-        log_value = math.log(value) if value > 0.0 else -1e4
+        if value > 0.0:
+            log_value = math.log(value)
+        else:
+            log_value = -1e4
         return log_value - math.log(target)
 
     return brentq(gap, low, high, xtol=1e-300, rtol=4 * 2.0**-52, maxiter=200, disp=False)

@@ -266,8 +266,14 @@ class Mixture(FrozenValue):
             # A mixture with shifted records dominates on their side; else the weight of the
             # unshifted noise bounds the ratio.
             unsampled = math.log1p(-self.rate)
-            low = -math.inf if self.lost else self.gained * unsampled
-            high = math.inf if self.gained else -self.lost * unsampled
+            if self.lost:
+                low = -math.inf
+            else:
+                low = self.gained * unsampled
+            if self.gained:
+                high = math.inf
+            else:
+                high = -self.lost * unsampled
             return LossPair(tails, low, high)
         # The loss of Laplace noise is constant beyond its ends, which gives two atoms.
         losses = self.loss(np.array([first, last]))[0]
@@ -288,7 +294,9 @@ class Mixture(FrozenValue):
         x = float(self.position(np.array([epsilon]))[0])
         if math.isinf(x):
             # epsilon is beyond the supremum of the losses, or beyond the table.
-            return 1.0 if self.gained else 0.0
+            if self.gained:
+                return 1.0
+            return 0.0
         total = 0.0
         for size, sign in ((self.gained, 1.0), (self.lost, -1.0)):
             log_weights = _log_weights(size, self.rate)

@@ -172,7 +172,10 @@ def discrete_gaussian(sigma, sensitivity):
     x = np.arange(-reach, reach + 1, dtype=float)
     weights = np.exp(-0.5 * (x / sigma) ** 2)
     # The exact sum is slow for many terms.
-    total = math.fsum(weights) if len(x) < 10_000 else float(weights.sum())
+    if len(x) < 10_000:
+        total = math.fsum(weights)
+    else:
+        total = float(weights.sum())
     losses = (0.5 * sensitivity - x) * (sensitivity / sigma**2)
     p = weights / total
     q = np.exp(-0.5 * ((x - sensitivity) / sigma) ** 2) / total

@@ -385,7 +385,9 @@ class _SampledRelease:
         if self.is_gaussian and self.is_replaced:
             return sampled_gaussian_renyi(self.record_sigma, self.rate, "replaced")
         if self.is_gaussian:
-            kind = "poisson" if self.is_poisson else "without"
+            kind = "without"
+            if self.is_poisson:
+                kind = "poisson"
             return sampled_gaussian_renyi(self.inner.noise_multiplier, self.rate, kind)
         if isinstance(self.inner, ev.DiscreteGaussian):
             return self._discrete_gaussian_renyi(unsampled)

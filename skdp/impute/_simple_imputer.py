@@ -242,14 +242,19 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _fill(self):
-        return 0 if self.fill_value is None else self.fill_value
+        if self.fill_value is None:
+            return 0
+        return self.fill_value
 
     def _modes(self, categories, counts):
         """Return the category with the largest noisy count of each column."""
         modes = []
         for labels, label_counts in zip(categories, counts, strict=True):
             # A column in which no category was found has no counts.
-            mode = labels.tolist()[label_counts.argmax()] if len(label_counts) else self._fill
+            if len(label_counts):
+                mode = labels.tolist()[label_counts.argmax()]
+            else:
+                mode = self._fill
             modes.append(mode)
         return _statistics(modes)
 
@@ -313,7 +318,9 @@ class DPSimpleImputer(PlannedTransformer):
         return imputer.transform(X)
 
     def _names_made(self, names, parts, form=None):
-        indicators = [f"missingindicator_{name}" for name in names] if self.add_indicator else []
+        indicators = []
+        if self.add_indicator:
+            indicators = [f"missingindicator_{name}" for name in names]
         return [*names, *indicators]
 
     def _makes_numbers(self, form):
@@ -379,7 +386,8 @@ class DPSimpleImputer(PlannedTransformer):
         if self.strategy in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
         # The dtype of the output must not depend on the values of single rows of a list.
-        X = indexable_table(X) if is_sequence(X) else X
+        if is_sequence(X):
+            X = indexable_table(X)
         table = read_columns(self, X, reset=reset, allow_nan=True)
         table.check(dict.fromkeys(range(table.shape[1]), check_not_infinite))
         return table

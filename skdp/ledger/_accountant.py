@@ -757,7 +757,9 @@ class PrivacyAccountant(LedgerView):
 
     def _handles_of(self, hashes):
         """Return a handle for each other data set of the ledger that has one of these records."""
-        records = self._ledger.records() if hashes else ()
+        records = ()
+        if hashes:
+            records = self._ledger.records()
         names = dict.fromkeys(record.dataset for record in records if record.hash in hashes)
         return [attach(self._address, name) for name in names if name != self._dataset]
 

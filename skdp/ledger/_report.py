@@ -95,8 +95,13 @@ def describe_part(part, config):
     -------
     str
     """
-    basis = "their index" if part.by_index else "any public rule"
-    n_parts = "" if part.parts > MAX_COUNTED_PARTS else f"{part.parts} "
+    basis = "any public rule"
+    if part.by_index:
+        basis = "their index"
+    if part.parts > MAX_COUNTED_PARTS:
+        n_parts = ""
+    else:
+        n_parts = f"{part.parts} "
     declared = (
         f"the rows were declared to be part {part.index + 1} of {n_parts}disjoint parts "
         f"{part.partition!r}, chosen by {basis}"
@@ -255,7 +260,9 @@ class BudgetReport(PrintedDocument, FrozenValue):
     @property
     def n_charges(self) -> int:
         """The number of all charges, whether or not they are selected."""
-        return len(self.charges) if self.n_all_charges is None else self.n_all_charges
+        if self.n_all_charges is None:
+            return len(self.charges)
+        return self.n_all_charges
 
     def summary(self) -> list[tuple[str, str]]:
         """Return the budget as pairs of a name and a description, without the charges.

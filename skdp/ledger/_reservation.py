@@ -218,7 +218,9 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
 
 def _describe_plan(steps, charge):
     """Return a description of a plan and its charge, or None if it is not charged."""
-    noun = "release" if steps == 1 else "releases"
+    noun = "releases"
+    if steps == 1:
+        noun = "release"
     description = f"part of a plan of {steps} {noun}"
     if charge is None:
         return f"{description}, not charged"
@@ -339,7 +341,9 @@ class Allowance(_PlannedRelease):
         return replace(charge, seeded=bool(seeded), version=__version__)
 
     def __repr__(self):
-        state = "unused" if self._unused else "used"
+        state = "used"
+        if self._unused:
+            state = "unused"
         return f"Allowance({self.planned.name!r}, {state})"
 
 

@@ -212,7 +212,9 @@ class SQLiteLedger(_sql.TableLedger):
             status = os.lstat(self.path)
         except OSError as error:
             lock = self.path.name + LOCK_SUFFIX
-            also = f"remove {lock} too, and " if os.path.lexists(self.path.with_name(lock)) else ""
+            also = ""
+            if os.path.lexists(self.path.with_name(lock)):
+                also = f"remove {lock} too, and "
             raise LedgerError(
                 f"there is no ledger at {self.path}: put its file back. If it was removed on "
                 f"purpose, {also}use an accountant of a new process, which creates another ledger"

@@ -218,7 +218,9 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
 
 def _distribution(guarantee):
     """Return the distribution of the linear term."""
-    return "Gaussian" if guarantee.delta > 0.0 else "Gamma-norm"
+    if guarantee.delta > 0.0:
+        return "Gaussian"
+    return "Gamma-norm"
 
 
 def log_jacobian(problem, C):
@@ -335,7 +337,9 @@ def _multiplier(loss, guarantee, reduced_epsilon):
     output_distance = OUTPUT_FRACTION * max(distance for distance, _, _ in vertices)
     curves = []
     for distance, count, has_jacobian in vertices:
-        vertex_epsilon = reduced_epsilon if has_jacobian else epsilon
+        vertex_epsilon = epsilon
+        if has_jacobian:
+            vertex_epsilon = reduced_epsilon
         curves.append((count, math.hypot(distance, output_distance), vertex_epsilon))
     total_delta = sum_of_deltas
     if guarantee.neighbors.unit == "person":

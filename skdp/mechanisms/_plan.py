@@ -107,7 +107,9 @@ def plan_release(
     """
     if size is not None:
         mechanism.check_size(size)
-    cost = mechanism if guarantee is None else guarantee
+    cost = guarantee
+    if guarantee is None:
+        cost = mechanism
     return Plan(
         name=mechanism.name,
         event=mechanism.event,

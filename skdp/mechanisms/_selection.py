@@ -112,12 +112,16 @@ class _Selection(_grid.PureMechanism):
         """
         scale = checks.check_positive(scale, "scale")
         sensitivity = checks.check_positive(sensitivity, "sensitivity")
-        factor = 1 if monotonic else 2
+        factor = 2
+        if monotonic:
+            factor = 1
         return cls(_grid.round_up(factor * sensitivity / scale), sensitivity, monotonic, **options)
 
     @property
     def _factor(self):
-        return 1 if self.monotonic else 2
+        if self.monotonic:
+            return 1
+        return 2
 
     def expected_error(self, confidence: float = 0.95, size: int = 2) -> float:
         """Return a bound on the difference between the best and the chosen score.

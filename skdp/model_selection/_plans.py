@@ -99,7 +99,9 @@ class SearchTask(FrozenValue):
 
     def public(self, candidates):
         """Return the list of public quantities, as a privacy statement writes them."""
-        labels = ("the label set",) if self.candidates[0].pipeline.classes is not None else ()
+        labels = ()
+        if self.candidates[0].pipeline.classes is not None:
+            labels = ("the label set",)
         steps = (f"step {name!r}" for name in self.public_steps)
         return SIZES, ASSIGNED, candidates, *labels, *steps
 
@@ -153,7 +155,9 @@ class SearchTask(FrozenValue):
         delta = 0 it is one of epsilon.
         """
         total = self.guarantee
-        factor = math.sqrt(fraction) if total.delta > 0.0 else fraction
+        factor = fraction
+        if total.delta > 0.0:
+            factor = math.sqrt(fraction)
         return replace(total, epsilon=total.epsilon * factor, delta=total.delta * delta_fraction)
 
     @cached_property
@@ -170,12 +174,16 @@ class SearchTask(FrozenValue):
     @property
     def denominator_events(self):
         """List of the event of the denominators, empty without them."""
-        return [] if self.denominators is None else [self.denominators.event]
+        if self.denominators is None:
+            return []
+        return [self.denominators.event]
 
     @property
     def refit_fraction(self):
         """Fraction of the budget that the refit receives."""
-        return REFIT_FRACTION if self.refit else 0.0
+        if self.refit:
+            return REFIT_FRACTION
+        return 0.0
 
     @property
     def rho(self):
@@ -249,7 +257,10 @@ class SearchPlan(MechanismPlan):
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
         total = self.task.guarantee
         # The sensitivity of one candidate's score, or of all scores if none is chosen.
-        released = self.noisy if self.choice is None else self.choice
+        if self.choice is None:
+            released = self.noisy
+        else:
+            released = self.choice
         return Plan(
             name=name,
             event=self.record_paths[0] if is_exact else total.event,
@@ -288,7 +299,10 @@ class SearchPlan(MechanismPlan):
     @property
     def stages(self):
         """Stages of the choice and of the noisy scores, without the stages of the model."""
-        choice = () if self.choice is None else stages_of(self.choice, "the choice of a candidate")
+        if self.choice is None:
+            choice = ()
+        else:
+            choice = stages_of(self.choice, "the choice of a candidate")
         stages = (*choice, *stages_of(self.noisy, "noisy scores"))
         stages = tuple(replace(stage, reads=SCORED_PART) for stage in stages)
         if self.denominators is not None:
@@ -336,8 +350,13 @@ class SearchPlan(MechanismPlan):
     def releases(self):
         """Number of planned releases; the expected number for random stopping."""
         steps = [len(run.charges) for run in self.runs.values()]
-        runs = sum(steps) if self.mean_runs is None else self.mean_runs * max(steps)
-        refit = len(self.refits[0].charges) if self.refits else 0
+        if self.mean_runs is None:
+            runs = sum(steps)
+        else:
+            runs = self.mean_runs * max(steps)
+        refit = 0
+        if self.refits:
+            refit = len(self.refits[0].charges)
         return runs + refit + 1 + (self.denominators is not None)
 
 
@@ -360,7 +379,9 @@ def plan_runs(task, strategy, layout):
     # True if some rows are both trained on and scored, so that the two share a budget.
     is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
     max_fits = max(len(runs) for runs, _ in patterns)
-    scores_fraction = SELECTION_FRACTION + SCORES_FRACTION if is_search else ONLY_SCORES_FRACTION
+    scores_fraction = ONLY_SCORES_FRACTION
+    if is_search:
+        scores_fraction = SELECTION_FRACTION + SCORES_FRACTION
     # The fits on one row share the epsilon that remains after the refit, the choice and the scores.
     fraction = (1.0 - task.refit_fraction) * (1.0 - scores_fraction * is_shared)
     if task.refit:
@@ -382,7 +403,9 @@ def plan_runs(task, strategy, layout):
         score_events = [
             mechanism.event for mechanism in score_mechanisms(stage_scale) if mechanism is not None
         ]
-        refit = [dominating_event(task.refits(scale))] if task.refit else []
+        refit = []
+        if task.refit:
+            refit = [dominating_event(task.refits(scale))]
         paths = []
         for runs, is_scored in patterns:
             events = [fits[run].event for run in runs]
@@ -432,7 +455,9 @@ def _selection_mechanisms(task, layout, is_shared, scale):
     epsilon = total.epsilon * selection
     if total.delta > 0.0:
         # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
-        factor = 8.0 if task.selection == "exponential" else 2.0
+        factor = 2.0
+        if task.selection == "exponential":
+            factor = 8.0
         epsilon = math.sqrt(factor * selection * task.rho)
     choice = SELECTIONS[task.selection](epsilon * scale, sensitivity, monotonic)
     return choice, _noise(task, scores, scale, l1=l1, l2=l2)
@@ -555,5 +580,8 @@ def _run_score_mechanism(run, sensitivity, delta):
         return mechanisms.LaplaceMechanism(run.epsilon, sensitivity)
     if not isinstance(run, ev.Gaussian | ev.ZCDP):
         return None
-    rho = run.rho if isinstance(run, ev.ZCDP) else 0.5 / run.noise_multiplier**2
+    if isinstance(run, ev.ZCDP):
+        rho = run.rho
+    else:
+        rho = 0.5 / run.noise_multiplier**2
     return mechanisms.GaussianMechanism.from_rho(rho * (1.0 - 2.0**-40), sensitivity, delta)

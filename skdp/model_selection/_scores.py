@@ -105,7 +105,9 @@ class BoundedScore(FrozenValue, ABC):
         """
         self.check_methods(estimator, persons)
         if self.of_labels != (classes is not None):
-            expected = "a classifier" if self.of_labels else "a regressor"
+            expected = "a regressor"
+            if self.of_labels:
+                expected = "a classifier"
             raise ValueError(
                 f"the score {self.name!r} needs {expected}, got {type(estimator).__name__}"
             )
@@ -201,7 +203,9 @@ class BoundedScore(FrozenValue, ABC):
             `sensitivity`; 1 if it follows from denominators that are still to be released. The
             mechanisms are then scaled to the true one, which does not change their events.
         """
-        return 1.0 if self.needs_denominators else self.sensitivity(n_samples, relation)
+        if self.needs_denominators:
+            return 1.0
+        return self.sensitivity(n_samples, relation)
 
     def monotonic(self, relation):
         """Return True if a row changes the scores of all estimators in the same direction.
@@ -634,7 +638,9 @@ class R2(MeanSquaredError):
         mean = np.average(targets, weights=weights)
         variance = np.average(np.square(targets - mean), weights=weights)
         loss = -MeanSquaredError(self.target_bounds).value(estimator, X, y, persons)
-        return 1.0 - loss / variance if variance > 0.0 else float(loss == 0.0)
+        if variance > 0.0:
+            return 1.0 - loss / variance
+        return float(loss == 0.0)
 
     def sensitivity(self, n_samples, relation="add_remove"):
         if self.needs_denominators:

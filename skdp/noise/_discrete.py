@@ -210,7 +210,9 @@ def _geometric(scale, leading, stream, exact):
     The bits determine U up to ``2**-63``, and the float of U has a relative error of ``2**-53``.
     """
     # For a scale below 1 most floors are 0, which is proved without a lower bound on the value.
-    lower_bound = 0.0 if scale < 1 else None
+    lower_bound = None
+    if scale < 1:
+        lower_bound = 0.0
     magnitude, undecided = _floors_of_logs(
         scale, leading * 2.0**-63, 2.0**-52, 2.0**-63, exact=exact, lower_bound=lower_bound
     )

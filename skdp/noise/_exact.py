@@ -151,7 +151,10 @@ def floors(values, errors, *, exact=False, lower_bound=None):
         floor = np.floor(values)
         fraction = values - floor
         is_decided = ((fraction > errors) | (floor == lower_bound)) & (1.0 - fraction > errors)
-    undecided = np.arange(values.size) if exact else np.flatnonzero(~is_decided)
+    if exact:
+        undecided = np.arange(values.size)
+    else:
+        undecided = np.flatnonzero(~is_decided)
     floor[undecided] = 0
     return floor.astype(np.int64), undecided
 
@@ -180,7 +183,10 @@ def is_below(approximate, bounds, stream, *, exact=False):
     words = stream.words(approximate.size)
     distance = words * 2.0**-64 - approximate
     result = distance < 0
-    close = np.arange(words.size) if exact else np.flatnonzero(np.abs(distance) <= 2.0**-40)
+    if exact:
+        close = np.arange(words.size)
+    else:
+        close = np.flatnonzero(np.abs(distance) <= 2.0**-40)
     if close.size:
         uniform = LazyUniform(words[close], 64, stream)
 

@@ -224,7 +224,9 @@ def _normal_interval(x, y, i, bits):
     """
     a = x[i // 2]
     b = y[i // 2]
-    coordinate = a if i % 2 == 0 else b
+    coordinate = b
+    if i % 2 == 0:
+        coordinate = a
     one = Decimal(1 << bits)
     square = Decimal(1 << (2 * bits))
     # The squared norms of the nearest and the farthest corner of the point's cell.

@@ -63,7 +63,10 @@ def plan_means(shape, guarantee, *, noise, noisy_count=False):
     size = shape.n_columns + noisy_count
     mechanism = noise_of_means(guarantee, size, noise)
     noise_std = mechanism.deviation(size)
-    n_rows = None if noisy_count else shape.n_rows
+    if noisy_count:
+        n_rows = None
+    else:
+        n_rows = shape.n_rows
 
     def run(X, source, low, high, persons=None):
         means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
@@ -410,7 +413,9 @@ def sums_by_noise(X, low, high, row_weights, noise_grid):
     noise_grid : float
         The grid of the noise, a power of two.
     """
-    step = FINE_STEP if noise_grid >= COARSE_STEP else COARSE_STEP
+    step = COARSE_STEP
+    if noise_grid >= COARSE_STEP:
+        step = FINE_STEP
     add = partial(_add_truncated, step)
     sums = unit_sums(X, add, np.zeros(X.shape[1], dtype=np.int64), low, high, row_weights)
     # Beyond 2**40 steps the release itself rounds further, also to multiples of its grid.

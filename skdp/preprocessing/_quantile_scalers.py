@@ -346,11 +346,15 @@ class DPRobustScaler(CenteringTransformer):
 
     @property
     def _middle(self):
-        return self.center_ if self.with_centering else None
+        if self.with_centering:
+            return self.center_
+        return None
 
     @property
     def _spread(self):
-        return self.scale_ if self.with_scaling else None
+        if self.with_scaling:
+            return self.scale_
+        return None
 
     def __init__(
         self,

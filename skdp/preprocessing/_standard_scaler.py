@@ -99,11 +99,15 @@ class DPStandardScaler(CenteringTransformer):
 
     @property
     def _middle(self):
-        return self.mean_ if self.with_mean else None
+        if self.with_mean:
+            return self.mean_
+        return None
 
     @property
     def _spread(self):
-        return self.scale_ if self.with_std else None
+        if self.with_std:
+            return self.scale_
+        return None
 
     def __init__(
         self,

@@ -260,7 +260,9 @@ class DPTargetEncoder(PlannedTransformer):
 
     def _assumptions(self):
         # A continuous target has no labels.
-        labels = ("the label set",) if self.target_bounds is None else ()
+        labels = ()
+        if self.target_bounds is None:
+            labels = ("the label set",)
         return (*super()._assumptions(), *labels)
 
     _planned_classes = PrivateClassifierMixin._planned_classes

@@ -133,7 +133,9 @@ class _SpacedHistogram(StatisticPlan):
         is_occupied = noisy > self.threshold
         if self.splits == 1:
             return is_occupied
-        middle = noisy.shape[-1] // 2 if self.signed else 0
+        middle = 0
+        if self.signed:
+            middle = noisy.shape[-1] // 2
         for side in (slice(0, middle), slice(middle + 1, None)):
             # A view, which is changed in place.
             side_occupied = is_occupied[..., side]
@@ -146,7 +148,9 @@ class _SpacedHistogram(StatisticPlan):
 
     def _n_bins(self, bits):
         magnitudes = 2 * _OCTAVES << bits
-        return 2 * magnitudes + 1 if self.signed else magnitudes + 1
+        if self.signed:
+            return 2 * magnitudes + 1
+        return magnitudes + 1
 
     def _release(self, X, source, add, *small, persons=None):
         """Return noisy counts of shape (n_columns, n_bins).
@@ -241,7 +245,10 @@ class BoundsPlan(_SpacedHistogram):
             the occupied bins. Bounds of one or two bins are refined. A column in which only 0 is
             likely has the bounds -1 and 1.
         """
-        positions = np.arange(self.n_columns) if columns is None else np.asarray(columns)
+        if columns is None:
+            positions = np.arange(self.n_columns)
+        else:
+            positions = np.asarray(columns)
         noisy = self._release(X, source, _add_bins, persons=persons)
         first, last, is_found = self.read_bins(noisy)
         likely = self.likely_bins(noisy, first, last, is_found)
@@ -422,12 +429,17 @@ def plan_search(shape, guarantee, *, alone=False):
     The search has a fifth of epsilon. It also receives a fifth of delta if Gaussian noise is then
     smaller. With `alone` it receives all of epsilon and delta, and the remaining guarantee is None.
     """
-    fraction = 1.0 if alone else BOUNDS_FRACTION
+    fraction = BOUNDS_FRACTION
+    if alone:
+        fraction = 1.0
     search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, fraction)
     search_delta, remaining_delta = split_epsilon(guarantee.delta, fraction)
     pure_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
     search = plan_bounds(shape, pure_guarantee)
-    remaining = None if alone else replace(guarantee, epsilon=remaining_epsilon)
+    if alone:
+        remaining = None
+    else:
+        remaining = replace(guarantee, epsilon=remaining_epsilon)
     # Mechanisms refuse a smaller delta.
     if search_delta >= 1e-100 and (alone or remaining_delta >= 1e-100):
         gaussian = replace(search, guarantee=replace(pure_guarantee, delta=search_delta))

@@ -131,7 +131,10 @@ def best_windows(counts, noise, has_zeros):
                 start = scores.argmax(axis=1)
                 is_better = scores[columns, start] > best_scores
                 best_scores = np.where(is_better, scores[columns, start], best_scores)
-                inner = np.zeros_like(start) if is_from_zero else start + 1
+                if is_from_zero:
+                    inner = np.zeros_like(start)
+                else:
+                    inner = start + 1
                 outer = start + length
                 low, high = (inner, outer) if sign > 0 else (-outer, -inner)
                 first = np.where(is_better, low, first)
@@ -193,7 +196,10 @@ def _may_hold(inner, min_count, std):
         Standard deviation of the noise in a count.
     """
     # The octaves next to the range, and 0 itself.
-    neighbors = inner if len(inner) <= N_BESIDE else np.append(inner[:1], inner[-N_BESIDE:])
+    if len(inner) <= N_BESIDE:
+        neighbors = inner
+    else:
+        neighbors = np.append(inner[:1], inner[-N_BESIDE:])
     return neighbors.sum() + DEVIATIONS_OF_ZERO * std * np.sqrt(len(neighbors)) > min_count
 
 

@@ -113,7 +113,9 @@ def category_lists(categories, shape):
 
 def position_of(other, labels):
     """Return the code of the category of other values, or -1 if there is none."""
-    return UNDECLARED if other is None else int(category_codes(objects([other]), labels)[0])
+    if other is None:
+        return UNDECLARED
+    return int(category_codes(objects([other]), labels)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +295,9 @@ def check_declared(table, plan):
 
 def _without(other, labels):
     """Return the categories of a column, except the category of other values."""
-    return labels if other is None else labels[np.arange(len(labels)) != position_of(other, labels)]
+    if other is None:
+        return labels
+    return labels[np.arange(len(labels)) != position_of(other, labels)]
 
 
 def check_served(table, categories, declared):
@@ -393,7 +397,9 @@ def declared_labels(categories, names, n_features):
         return
     is_flat = not (isinstance(categories, Mapping) or is_per_column(categories))
     if n_features is None:
-        lists = categories.values() if isinstance(categories, Mapping) else categories
+        lists = categories
+        if isinstance(categories, Mapping):
+            lists = categories.values()
         entries = [(None, labels) for labels in ([categories] if is_flat else lists)]
     elif is_flat:
         entries = [(j, categories) for j in range(n_features)]
@@ -567,7 +573,9 @@ class StabilityThreshold(StatisticPlan):
 
     def _select(self, labels, exact, source):
         """Return the labels whose noisy count reaches the threshold, and these counts."""
-        noisy = self.mechanism.release(exact, random_state=source) if len(exact) else exact
+        noisy = exact
+        if len(exact):
+            noisy = self.mechanism.release(exact, random_state=source)
         selected = np.flatnonzero(noisy >= self.threshold)
         released = _released_labels([labels[i] for i in selected])
         return released, noisy[selected].astype(np.float64)

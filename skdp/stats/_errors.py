@@ -81,10 +81,14 @@ def expected_error(
         return counting_mechanism(n_columns, guarantee).mean_error(n_columns)
     if statistic in ("histogram", "histogram2d"):
         # The error of one count does not depend on the number of bins.
-        n_histograms = 1 if statistic == "histogram2d" else n_columns
+        n_histograms = n_columns
+        if statistic == "histogram2d":
+            n_histograms = 1
         return noise_of_histogram(guarantee, n_histograms).mean_error(n_histograms)
     if statistic in ("median", "quantile"):
-        quantile = 0.5 if statistic == "median" else q
+        quantile = q
+        if statistic == "median":
+            quantile = 0.5
         tree = QuantileTree(
             quantiles=[quantile], n_columns=n_columns, n_rows=n_rows, guarantee=guarantee
         )
@@ -93,11 +97,15 @@ def expected_error(
         unit = unit_of_sums(low, high, relation)
         error = noise_of_moments(shape, guarantee).mean_error(n_columns) * unit
     else:
-        n_moments = 2 if statistic == "var" else 1
+        n_moments = 1
+        if statistic == "var":
+            n_moments = 2
         noise = noise_of_moments(shape, guarantee, n_moments)
         half_range = (high - low) / 2
         error = noise.mean_error(n_moments * n_columns) / n_rows * half_range**n_moments
-    return float(error[0]) if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0 else error
+    if np.ndim(bounds[0]) == np.ndim(bounds[1]) == 0:
+        return float(error[0])
+    return error
 
 
 def _rank_error(tree, n_rows):

@@ -442,7 +442,9 @@ def dp_histogram(
         accountant=accountant,
         random_state=random_state,
     )
-    return (counts[0], edges[0]) if is_vector else (np.stack(counts), np.stack(edges))
+    if is_vector:
+        return (counts[0], edges[0])
+    return (np.stack(counts), np.stack(edges))
 
 
 @in_one_run

@@ -257,7 +257,10 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker; that scales
     # the block and calls `_add_moments` or `_add_present`.
     unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
-    n_rows = X.shape[0] if row_weights is None else row_weights.sum()
+    if row_weights is None:
+        n_rows = X.shape[0]
+    else:
+        n_rows = row_weights.sum()
     sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2
     return sums
 
@@ -389,7 +392,9 @@ def bin_edges(low, high, bins):
 
 def _n_bins(bins):
     """Return the number of bins of a column, from their number or their edges."""
-    return bins if isinstance(bins, int) else len(bins) - 1
+    if isinstance(bins, int):
+        return bins
+    return len(bins) - 1
 
 
 def check_bins(bins):

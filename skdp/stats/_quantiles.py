@@ -276,7 +276,9 @@ def epsilon_of_each(guarantee, count):
     epsilon = guarantee.epsilon
     delta = guarantee.delta
     # Rounded down, so that the sum does not exceed epsilon.
-    basic = math.nextafter(epsilon / count, 0.0) if count > 1 else epsilon
+    basic = epsilon
+    if count > 1:
+        basic = math.nextafter(epsilon / count, 0.0)
     if delta == 0.0 or count == 1 or basic >= _MAX_COMPOSED_EPSILON:
         return basic
 
@@ -296,8 +298,14 @@ def _levels(shares):
         below = []
         for start, stop, first, last in spans:
             index = (start + stop) // 2
-            lower = 0.0 if first is None else shares[first]
-            right = 1.0 if last is None else shares[last]
+            if first is None:
+                lower = 0.0
+            else:
+                lower = shares[first]
+            if last is None:
+                right = 1.0
+            else:
+                right = shares[last]
             share = round(float((shares[index] - lower) / (right - lower)) * _UNIT)
             nodes.append(_Node(index, first, last, share))
             if start < index:
@@ -368,12 +376,16 @@ class _Part(FrozenValue):
     @property
     def whole(self):
         """Weight of one privacy unit."""
-        return WHOLE if self.by_person else 1
+        if self.by_person:
+            return WHOLE
+        return 1
 
     @property
     def fine(self):
         """Number of steps of a score per weight of 1."""
-        return _FINE if self.by_person else _UNIT
+        if self.by_person:
+            return _FINE
+        return _UNIT
 
     @property
     def first_key(self):

@@ -65,8 +65,14 @@ def ranked_columns(rows, low, high, row_weights=None):
     """
     n_rows = rows.shape[0]
     has_partitions = isinstance(rows.X, ChunkedArray)
-    codes = None if row_weights is None else weight_codes(row_weights)
-    n_at_once = len(low) if has_partitions else max(1, _MAX_KEYS // n_rows)
+    if row_weights is None:
+        codes = None
+    else:
+        codes = weight_codes(row_weights)
+    if has_partitions:
+        n_at_once = len(low)
+    else:
+        n_at_once = max(1, _MAX_KEYS // n_rows)
     for first in range(0, len(low), n_at_once):
         columns = slice(first, first + n_at_once)
         to_keys = partial(_keys_of, columns=columns, low=low[columns], high=high[columns])
@@ -236,5 +242,8 @@ def _merged(tables):
     table = np.concatenate(tables)
     table = table[np.argsort(table[:, 0], kind="stable")]
     starts = np.flatnonzero(np.diff(table[:, 0], prepend=-1))
-    counts = np.add.reduceat(table[:, 1], starts) if len(table) else table[:, 1]
+    if len(table):
+        counts = np.add.reduceat(table[:, 1], starts)
+    else:
+        counts = table[:, 1]
     return np.column_stack([table[starts, 0], counts])

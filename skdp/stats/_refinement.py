@@ -154,7 +154,9 @@ class RefinementPlan(PlanValue):
         std = max(MIN_STD, self.mechanism(1, 1).deviation(size=1))
         ratio = MAX_LEVEL_NOISE * self.n_rows / std
         # Gaussian noise grows with the square root of the number of counts of a row.
-        return ratio**2 if isinstance(self.whole, GaussianMechanism) else ratio
+        if isinstance(self.whole, GaussianMechanism):
+            return ratio**2
+        return ratio
 
     def n_levels(self, n_narrow):
         """Return the maximum number of levels if `n_narrow` columns are narrow."""
@@ -217,7 +219,9 @@ class RefinementPlan(PlanValue):
             )
             noisy = mechanism.release(exact, random_state=source)
             std = mechanism.deviation(exact.size)
-            max_noise = MAX_NOISE_OF_LONG_RANGE if level else MAX_NOISE
+            max_noise = MAX_NOISE
+            if level:
+                max_noise = MAX_NOISE_OF_LONG_RANGE
             by_column = np.split(noisy, np.cumsum(n_cells)[:-1])
             for j, counts in zip(followed, by_column, strict=True):
                 searches[j].add_level(counts, std, max_noise)
@@ -233,7 +237,9 @@ class RefinementPlan(PlanValue):
         std = max(MIN_STD, mechanism.deviation(MAX_CELLS))
         max_length = (MAX_NOISE_OF_LONG_RANGE * self.n_rows / std) ** 2
         is_third_of_three = level == 2 and n_levels == MIN_LEVELS
-        n_cells = MIN_CELLS_OF_THIRD_LEVEL if is_third_of_three else MIN_CELLS
+        n_cells = MIN_CELLS
+        if is_third_of_three:
+            n_cells = MIN_CELLS_OF_THIRD_LEVEL
         while n_cells < MAX_CELLS and 2 * n_cells <= MIN_GAIN * max_length:
             n_cells *= 2
         return n_cells

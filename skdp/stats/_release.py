@@ -87,8 +87,11 @@ def release(
 
 def shaped(values, is_vector):
     """Return the values of columns, or of the only column of a vector as Python numbers."""
-    values = values[..., 0] if is_vector else values
-    return values if values.ndim else values.item()
+    if is_vector:
+        values = values[..., 0]
+    if values.ndim:
+        return values
+    return values.item()
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +151,9 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
 
     def run_in_found(X, source, **persons):
         found_low, found_high = low.copy(), high.copy()
-        table = X.X if isinstance(X, RowsAndTarget) else X
+        table = X
+        if isinstance(X, RowsAndTarget):
+            table = X.X
         if len(undeclared) < len(low):
             table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
         found_low[undeclared], found_high[undeclared] = search.run(

@@ -88,7 +88,10 @@ class SecondMoment(FrozenValue):
         sum_over(
             Rows.wrap(X), _add_second_moment, total, *small, row_args=(row_weights_of(persons),)
         )
-        mean = self.constant * total[d] if self.constant else total[d, :0]
+        if self.constant:
+            mean = self.constant * total[d]
+        else:
+            mean = total[d, :0]
         return np.concatenate([pack_symmetric(total[:d]), math.sqrt(2.0) * mean])
 
     def release(self, X, source, persons=None):

@@ -200,8 +200,14 @@ def _codes(labels, categories, name):
     check_type_of_labels(labels, name, categories)
     # A column of Arrow has an attribute `type` instead of `dtype`.
     dtype = (list(types_of(labels)) or [getattr(labels, "type", None)])[0]
-    float_type = None if dtype is None else float_type_of(dtype)
-    labels = as_cells(labels) if is_sequence(labels) else target_array(labels)
+    if dtype is None:
+        float_type = None
+    else:
+        float_type = float_type_of(dtype)
+    if is_sequence(labels):
+        labels = as_cells(labels)
+    else:
+        labels = target_array(labels)
     labels = column_or_1d(labels)
     check_label_kinds(labels, name, categories)
     if float_type is None:
@@ -316,7 +322,9 @@ def dp_crosstab(
 
 def _index_of(values):
     """Return the index of a pandas Series; None for other arrays."""
-    return values.index if hasattr(values, "iloc") else None
+    if hasattr(values, "iloc"):
+        return values.index
+    return None
 
 
 def plan_crosstab(shape, guarantee, *, bins):
