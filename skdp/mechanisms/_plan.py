@@ -53,7 +53,7 @@ class Plan(FrozenValue):
     total_excess_loss : float, default=None
         Expected excess loss of a predictor, summed over rows.
     mechanism : object, default=None
-        The mechanism of the main release, or the description of what is released, for callers that
+        The mechanism of the main release, or the description of the release, for callers that
         compute its precision or publish facts about it.
     """
 
