@@ -24,8 +24,9 @@ def container_kinds(X):
         "object" is a column of objects in a frame, such as strings in pandas 2. "cells" are the
         columns of an array of objects or of a list of rows, in which numbers are objects too.
     """
-    kinds = _frames.map_types(_frames.kind_of, types_of(X))
-    if _frames.is_frame(meta_of(X)):
+    meta = meta_of(X)
+    kinds = _frames.map_types(_frames.kind_of, _frames.types_of(meta))
+    if _frames.is_frame(meta):
         return kinds
     return ["cells" if kind == "object" else kind for kind in kinds] * X.shape[1]
 

@@ -163,10 +163,11 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PlanValue(FrozenValue):
-    """A plan that was calibrated to its `guarantee`; see `Plan`.
+    """Base of plans that compute their attributes; a function that returns a `Plan` is preferred.
 
-    Subclasses are decorated by ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may
-    contain arrays, so it is only equal to itself. Plans that are compared omit ``eq=False``.
+    The plan was calibrated to its `guarantee`. Subclasses are decorated by
+    ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may contain arrays, so it is only
+    equal to itself. Plans that are compared omit ``eq=False``.
     """
 
     @property

@@ -21,7 +21,7 @@ from skdp.mechanisms import GaussianMechanism
 from skdp.mechanisms._plan import PlanValue, StatisticPlan, counting_mechanism
 from skdp.mechanisms._stages import Stage
 from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
-from skdp.stats._refinement import REFINEMENT_FRACTION, RefinementPlan, gaussian_part
+from skdp.stats._refinement import REFINEMENT_FRACTION, Refinement, gaussian_part
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
 from skdp.utils._values import checked
 
@@ -175,7 +175,7 @@ class BoundsPlan(_SpacedHistogram):
     ----------
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
         Mechanism of one step with the cost of the two steps.
-    refinement : RefinementPlan
+    refinement : Refinement
         Plan of the second step.
     """
 
@@ -199,7 +199,7 @@ class BoundsPlan(_SpacedHistogram):
 
     @cached_property
     def refinement(self):
-        return RefinementPlan(
+        return Refinement(
             guarantee=self.guarantee,
             n_rows=self.n_rows,
             n_columns=self.n_columns,

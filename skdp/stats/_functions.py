@@ -28,18 +28,33 @@ from skdp.utils._validation import is_auto
 
 
 def _release_columns(
-    name, a, plan, index, nan_policy="raise", /, *, bounds="auto", axis=None, **params
+    name,
+    a,
+    plan,
+    index,
+    *,
+    bounds,
+    axis,
+    epsilon,
+    delta,
+    groups,
+    accountant,
+    random_state,
+    nan_policy="raise",
 ):
     """Release a statistic of columns within bounds and return element `index` of the result."""
     X, is_vector = check_rows(a, axis, nan_policy)
-    within = release(name, X, partial(plan_within_bounds, plan, bounds), **params)
+    within = release(
+        name,
+        X,
+        partial(plan_within_bounds, plan, bounds),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
     return shaped(within.released[index], is_vector)
-
-
-def _release_moments(name, a, n_moments, *, nan_policy="raise", **params):
-    """Release the first moments of columns and return the highest of them."""
-    plan = partial(plan_moments, n_moments=n_moments, counted=nan_policy == "omit")
-    return _release_columns(name, a, plan, n_moments - 1, nan_policy, **params)
 
 
 @in_one_run
@@ -109,10 +124,12 @@ def dp_mean(
     >>> bool(abs(dp_mean(ages, epsilon=1.0, bounds=(17, 90)) - ages.mean()) < 1.0)
     True
     """
-    return _release_moments(
+    plan = partial(plan_moments, n_moments=1, counted=nan_policy == "omit")
+    return _release_columns(
         "dp_mean",
         a,
-        1,
+        plan,
+        0,
         epsilon=epsilon,
         delta=delta,
         bounds=bounds,
@@ -192,10 +209,12 @@ def dp_var(
     >>> bool(abs(dp_var(ages, epsilon=1.0, bounds=(17, 90)) / ages.var() - 1) < 0.1)
     True
     """
-    return _release_moments(
+    plan = partial(plan_moments, n_moments=2, counted=nan_policy == "omit")
+    return _release_columns(
         "dp_var",
         a,
-        2,
+        plan,
+        1,
         epsilon=epsilon,
         delta=delta,
         bounds=bounds,
@@ -430,18 +449,16 @@ def dp_histogram(
     True
     """
     X, is_vector = check_rows(a, axis)
-    counts, edges = _release_histogram(
+    counts, edges = release(
         "dp_histogram",
         X,
-        bins,
-        range,
-        joint=False,
+        _histogram_planner(X.shape[1], bins, range, joint=False),
         epsilon=epsilon,
         delta=delta,
         groups=groups,
         accountant=accountant,
         random_state=random_state,
-    )
+    ).released
     if is_vector:
         return (counts[0], edges[0])
     return (np.stack(counts), np.stack(edges))
@@ -516,17 +533,16 @@ def dp_histogram2d(
     if not all(is_vector for _, is_vector in columns) or len(columns[0][0]) != len(columns[1][0]):
         raise ValueError("x and y must be vectors of the same length")
     X = np.hstack([column for column, _ in columns])
-    counts, edges = _release_histogram(
+    counts, edges = release(
         "dp_histogram2d",
         X,
-        bins,
-        range,
+        _histogram_planner(X.shape[1], bins, range),
         epsilon=epsilon,
         delta=delta,
         groups=groups,
         accountant=accountant,
         random_state=random_state,
-    )
+    ).released
     return counts, *edges
 
 
@@ -595,22 +611,23 @@ def dp_histogramdd(
     (2, 3, 4)
     """
     X, _ = check_rows(a, 0)
-    return _release_histogram(
+    return release(
         "dp_histogramdd",
         X,
-        bins,
-        range,
+        _histogram_planner(X.shape[1], bins, range),
         epsilon=epsilon,
         delta=delta,
         groups=groups,
         accountant=accountant,
         random_state=random_state,
-    )
+    ).released
 
 
-def _release_histogram(name, X, bins, range, *, joint=True, **params):
-    """Release counts of bins; with `joint`, `bins` and `range` may differ between columns."""
-    n_columns = X.shape[1]
+def _histogram_planner(n_columns, bins, range, *, joint=True):
+    """Return the function of a shape and a guarantee that plans the counts of bins.
+
+    With `joint`, `bins` and `range` may differ between columns.
+    """
     if not (joint and isinstance(bins, tuple | list) and len(bins) == n_columns):
         bins = (bins,) * n_columns
     bins = tuple(check_bins(column_bins) for column_bins in bins)
@@ -630,7 +647,7 @@ def _release_histogram(name, X, bins, range, *, joint=True, **params):
         plan_counts = partial(plan_histogram, bins=bins, joint=joint)
         return plan_within_bounds(plan_counts, range, shape, guarantee)
 
-    return release(name, X, make_plan, **params).released
+    return make_plan
 
 
 def _check_resolved_bins(bins, low, high):

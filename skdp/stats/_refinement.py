@@ -17,8 +17,8 @@ from skdp._data._parts import Rows
 from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp.accounting import Gaussian, PureDP
 from skdp.mechanisms import GaussianMechanism
-from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import Stage
+from skdp.utils._values import FrozenValue
 
 # Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, for the refinement. It
 # raises the threshold of ordinary columns by 18 % (8 % with Gaussian noise). Tuned with MAX_NOISE
@@ -96,8 +96,8 @@ class Refined:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RefinementPlan(PlanValue):
-    r"""Plan that finds finer bounds of narrow columns from noisy counts of cells of their bins.
+class Refinement(FrozenValue):
+    r"""The search for finer bounds of narrow columns from noisy counts of cells of their bins.
 
     The first step released which columns are narrow, and their bounds. Given these and the counts
     of the levels before, a row is in at most one cell of each of the k columns that are followed

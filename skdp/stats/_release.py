@@ -140,8 +140,8 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
     if not len(undeclared):
         main = make_plan(shape, guarantee)
 
-        def run_in_declared(X, source, **persons):
-            released = main.run(X, source, low=low, high=high, **persons)
+        def run_in_declared(X, source, persons=None):
+            released = main.run(X, source, low=low, high=high, persons=persons)
             return InBounds(released, (low.copy(), high.copy()))
 
         return replace(main, run=run_in_declared)
@@ -149,17 +149,18 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
     search, remaining = plan_search(replace(shape, n_columns=len(undeclared)), guarantee)
     main = make_plan(shape, remaining)
 
-    def run_in_found(X, source, **persons):
-        found_low, found_high = low.copy(), high.copy()
+    def run_in_found(X, source, persons=None):
+        found_low = low.copy()
+        found_high = high.copy()
         table = X
         if isinstance(X, RowsAndTarget):
             table = X.X
         if len(undeclared) < len(low):
             table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
         found_low[undeclared], found_high[undeclared] = search.run(
-            table, source, columns=undeclared, **persons
+            table, source, columns=undeclared, persons=persons
         )
-        released = main.run(X, source, low=found_low, high=found_high, **persons)
+        released = main.run(X, source, low=found_low, high=found_high, persons=persons)
         return InBounds(released, (found_low, found_high))
 
     return replace(join_plans((search, main), guarantee), run=run_in_found)

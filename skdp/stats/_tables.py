@@ -89,7 +89,7 @@ def dp_covariance(
     >>> bool(np.abs(noisy - np.cov(X, rowvar=False)).max() < 0.01)
     True
     """
-    correlation, std = _release_covariance(
+    correlation, std = _release_correlations(
         "dp_covariance",
         a,
         epsilon=epsilon,
@@ -161,7 +161,7 @@ def dp_correlation(
     >>> bool(abs(dp_correlation(X, epsilon=1.0, bounds=(0, 1))[0, 1] - 0.5**0.5) < 0.1)
     True
     """
-    return _release_covariance(
+    return _release_correlations(
         "dp_correlation",
         a,
         epsilon=epsilon,
@@ -173,11 +173,19 @@ def dp_correlation(
     )[0]
 
 
-def _release_covariance(name, a, *, bounds="auto", **params):
+def _release_correlations(name, a, *, bounds, epsilon, delta, groups, accountant, random_state):
     """Release the covariances and return the correlations and the standard deviations."""
     X, _ = check_rows(a, 0)
-    make_plan = partial(plan_within_bounds, plan_covariance, bounds)
-    correlation, std = release(name, X, make_plan, **params).released
+    correlation, std = release(
+        name,
+        X,
+        partial(plan_within_bounds, plan_covariance, bounds),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    ).released
     np.fill_diagonal(correlation, 1.0)
     return np.clip(correlation, -1.0, 1.0), std
 
