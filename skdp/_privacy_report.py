@@ -310,7 +310,9 @@ class PrivacyReport(FrozenValue):
             yield Section("Not covered by any guarantee", notes=self.uncovered)
         if self.statements:
             is_planned = any("part of a plan" in s.composition for s in self.statements)
-            notes = (PLANNED_TOGETHER,) if is_planned else ()
+            notes = ()
+            if is_planned:
+                notes = (PLANNED_TOGETHER,)
             tables = (_release_table(self.statements),)
             yield Section("Releases of this report", tables=tables, notes=notes)
         if len(self.statements) != 1 or self._costs_more_than_its_statement():
@@ -351,7 +353,9 @@ def _conclusion(report):
         yield "Nothing was released, so nothing was charged."
     for statement in _charged_later(report):
         cost = format_rounded_up(statement.epsilon, statement.delta)
-        place = "charged when it is made" if statement.composition != "none" else "in no ledger"
+        place = "in no ledger"
+        if statement.composition != "none":
+            place = "charged when it is made"
         yield (
             f"The fit of {statement.estimator} charged nothing. Each of its later releases is "
             f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
@@ -417,16 +421,26 @@ def _facts(report):
     if report.without_statement:
         yield "not covered", "; ".join(report.without_statement)
     for total in report.totals:
-        place = f"data set {total.dataset!r}" if total.dataset else "in no ledger of this report"
+        place = "in no ledger of this report"
+        if total.dataset:
+            place = f"data set {total.dataset!r}"
         if total.parts:
             place = f"the sum of {'; '.join(total.parts)}"
         cost = _cost_in_words(total.epsilon, total.delta)
-        charges = "1 charge" if total.n_charges == 1 else f"{total.n_charges} charges"
-        part = "private part" if report.without_statement else "model"
+        if total.n_charges == 1:
+            charges = "1 charge"
+        else:
+            charges = f"{total.n_charges} charges"
+        part = "model"
+        if report.without_statement:
+            part = "private part"
         yield f"total of the {part}", f"{cost}; {charges}, {place}"
     for budget in report.budgets:
         n_charges = budget.n_charges
-        charges = "1 charge" if n_charges == 1 else f"{n_charges} charges"
+        if n_charges == 1:
+            charges = "1 charge"
+        else:
+            charges = f"{n_charges} charges"
         if budget.shown:
             charges += f" (listed are those of {budget.shown})"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
@@ -464,7 +478,10 @@ def _facts(report):
     times = sorted(charge.time for charge in charges if charge.time)
     when = "not recorded: no ledger"
     if times:
-        when = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
+        if times[0] == times[-1]:
+            when = times[0]
+        else:
+            when = f"{times[0]} to {times[-1]}"
     yield "when", when
     public = dict.fromkeys(text for s in report.statements for text in s.public)
     default = "nothing"
@@ -546,13 +563,17 @@ def privacy_line(model):
     for (relation, unit), key_costs in costs.items():
         epsilon = math.fsum(cost[0] for cost in key_costs)
         delta = math.fsum(cost[1] for cost in key_costs)
-        under = f" under {relation}" if len(costs) > 1 else ""
+        under = ""
+        if len(costs) > 1:
+            under = f" under {relation}"
         texts.append(f"{_cost_in_words(epsilon, delta)} per {unit}{under}")
     if len(texts) > 1:
         texts[-1] += " (costs under other relations or for other units do not add up)"
     datasets = dict.fromkeys(name for s in statements for name in s.datasets)
     hashes = ", ".join(hash_[:12] for hash_ in records)
-    ledger = f"data set {', '.join(map(repr, datasets))}, record {hashes}" if records else "none"
+    ledger = "none"
+    if records:
+        ledger = f"data set {', '.join(map(repr, datasets))}, record {hashes}"
     cost = ", and ".join(texts)
     line = f"Privacy: {cost}; ledger: {ledger}"
     if uncovered := contents.uncovered():
@@ -585,13 +606,17 @@ class PrivacyLineMixin:
     def __repr__(self, N_CHAR_MAX=700):
         line = privacy_line(self)
         text = _sklearn_repr(self, N_CHAR_MAX)
-        return f"{text}\n{escape_control(line)}" if line else text
+        if line:
+            return f"{text}\n{escape_control(line)}"
+        return text
 
     def _html_repr(self):
         """Return the HTML of `ReprHTMLMixin` in scikit-learn, and the line."""
         line = privacy_line(self)
         html = super()._html_repr()
-        return html + html_fragment(f"<p>{html_text(line)}</p>") if line else html
+        if line:
+            return html + html_fragment(f"<p>{html_text(line)}</p>")
+        return html
 
 
 def privacy_report(
@@ -658,7 +683,10 @@ def privacy_report(
     contents = _ReportContents()
     for source in sources:
         contents.add(source, type(source).__name__)
-    results = tuple(audits) if isinstance(audits, list | tuple) else (audits,)
+    if isinstance(audits, list | tuple):
+        results = tuple(audits)
+    else:
+        results = (audits,)
     for audit in results:
         if not (hasattr(audit, "to_dict") and hasattr(audit, "section")):
             raise ValueError(f"audits must be results of skdp.audit, got {audit!r}")
@@ -838,7 +866,9 @@ class _ReportContents:
             begins_wrapper = (
                 self._wrapper is None and is_wrapper and not PlainWrapper.stores_all_fits(source)
             )
-        charges = source.privacy_.charges if hasattr(source, "privacy_") else ()
+        charges = ()
+        if hasattr(source, "privacy_"):
+            charges = source.privacy_.charges
         self._add_ledger(parameters.get("accountant"), charges)
         # The plan of the outermost container covers all steps within it.
         plan = getattr(source, "_budget_plan", None)
@@ -878,7 +908,10 @@ class _ReportContents:
         if _is_of_sklearn(wrapper):
             scores = Missing(f"the scores of {name}")
             fits = Missing(f"the fits of {name}")
-        n_scores = None if self._has_outer_wrapper(wrapper) else _number_of_scores(wrapper)
+        if self._has_outer_wrapper(wrapper):
+            n_scores = None
+        else:
+            n_scores = _number_of_scores(wrapper)
         for scorer in _private_scorers(wrapper):
             self._add_releases_of(scorer, wrapper, published, n_scores, scores)
         published_classes = {statement.estimator for statement in published}
@@ -904,7 +937,9 @@ class _ReportContents:
         accountant = source.accountant
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         label = type(source).__name__
-        kind = "fits" if hasattr(source, "fit") else "scores"
+        kind = "scores"
+        if hasattr(source, "fit"):
+            kind = "fits"
         name = f"the {kind} of {type(wrapper).__name__}"
         if hasattr(accountant, "report") and hasattr(accountant, "config"):
             self._add_ledger(accountant)
@@ -948,7 +983,9 @@ class _ReportContents:
         (describe_uncovered_steps,) = _uncovered_readers
         for name, estimator in self._judged:
             for step_name, description in describe_uncovered_steps(estimator):
-                full_name = f"{name}: {step_name}" if step_name else name
+                full_name = name
+                if step_name:
+                    full_name = f"{name}: {step_name}"
                 descriptions[full_name] = description
         return descriptions
 
@@ -1003,7 +1040,10 @@ def _wrapped_estimators(estimator, outer=()):
     nested = []
     for attribute in (BEST_ESTIMATOR,) if is_private else WRAPPED_ESTIMATORS:
         value = getattr(estimator, attribute, None)
-        values = value if isinstance(value, list | tuple | np.ndarray) else [value]
+        if isinstance(value, list | tuple | np.ndarray):
+            values = value
+        else:
+            values = [value]
         for index, item in enumerate(values):
             if hasattr(item, "get_params"):
                 nested.append((f"{attribute}{index}" if len(values) > 1 else attribute, item))
@@ -1030,7 +1070,10 @@ def _private_scorers(estimator):
     """Return the private scorers in the parameters of an estimator, each once."""
     scorers = []
     for value in estimator.get_params(deep=False).values():
-        values = value.values() if isinstance(value, dict) else [value]
+        if isinstance(value, dict):
+            values = value.values()
+        else:
+            values = [value]
         # The class, which cannot be imported here, is known by its attributes.
         scorers += [
             scorer
@@ -1058,7 +1101,10 @@ def _private_prototypes(estimator, outer):
     if isinstance(estimator, FrozenEstimator) or any(estimator is other for other in outer):
         return
     for value in estimator.get_params(deep=False).values():
-        entries = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, list | tuple):
+            entries = value
+        else:
+            entries = [value]
         for entry in entries:
             for part in entry if isinstance(entry, list | tuple) else [entry]:
                 if not hasattr(part, "get_params") or isinstance(part, type):
@@ -1072,7 +1118,10 @@ def _private_prototypes(estimator, outer):
 
 def _unrecorded_charge(label, epsilon, delta):
     """Return a charge that is in no ledger."""
-    event = ApproximateDP(epsilon, delta) if delta else PureDP(epsilon)
+    if delta:
+        event = ApproximateDP(epsilon, delta)
+    else:
+        event = PureDP(epsilon)
     return Charge(label, event, epsilon, delta, False, "", __version__)
 
 

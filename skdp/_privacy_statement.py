@@ -139,7 +139,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     @property
     def datasets(self):
         """Names of the data sets to which the calls were charged, without duplicates."""
-        names = [call.dataset for call in self.calls] if self.calls else [self.dataset]
+        if self.calls:
+            names = [call.dataset for call in self.calls]
+        else:
+            names = [self.dataset]
         return tuple(dict.fromkeys(name for name in names if name))
 
     @property
@@ -165,7 +168,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         values["public"] = list(self.public)
         values["stages"] = [stage.to_dict() for stage in self.stages]
         values["charges"] = [_charge_values(charge) for charge in self.charges]
-        notes = [NOISE_OF_ONE_ROW] if self._is_of_group() else []
+        notes = []
+        if self._is_of_group():
+            notes = [NOISE_OF_ONE_ROW]
         if self._is_of_sampled_batches():
             notes.append(f"the sensitivity is that{OF_ONE_RECORD[self.relation]}")
         return values | {"notes": notes, "covered": self.covered, "not_covered": self.not_covered}
@@ -255,7 +260,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     def _describe_composition(self):
         if self.composition != "none":
             return self.composition
-        return NO_LEDGER if self.stages else NOTHING_RELEASED
+        if self.stages:
+            return NO_LEDGER
+        return NOTHING_RELEASED
 
     def _describe_datasets(self):
         if len({call.dataset for call in self.calls}) < 2:
@@ -272,7 +279,9 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
             return NOTHING_RELEASED
         if self.composition == "none":
             return NO_ACCOUNTANT
-        return PLAN_NOT_CHARGED if self.charges else CHARGED_LATER
+        if self.charges:
+            return PLAN_NOT_CHARGED
+        return CHARGED_LATER
 
     def _describe_records(self):
         """Return the records of all calls: of consecutive calls with the same place in one text."""
@@ -285,8 +294,12 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
                 if len(records) > MAX_RECORDS:
                     n_others = len(records) - 2
                     records = [records[0], f"{n_others} others (see `charges`)", records[-1]]
-                place = f"data set {first.dataset!r}, " if first.dataset else ""
-                noun = "record" if len(range_of_calls) == 1 else "records"
+                place = ""
+                if first.dataset:
+                    place = f"data set {first.dataset!r}, "
+                noun = "records"
+                if len(range_of_calls) == 1:
+                    noun = "record"
                 text = f"{place}{noun} {', '.join(records)}"
             texts.append(f"{_name_calls(range_of_calls)}: {text}")
         return "; ".join(texts)
@@ -388,7 +401,10 @@ def _name_calls(calls):
     last = calls[-1].call_number
     if first == 0:
         return "fit"
-    numbers = f"call {last}" if first == last else f"call {first} to call {last}"
+    if first == last:
+        numbers = f"call {last}"
+    else:
+        numbers = f"call {first} to call {last}"
     return f"{numbers} of partial_fit"
 
 
@@ -402,7 +418,9 @@ def _label_calls(places):
 def _noise_over_sensitivity(call):
     if call.noise_multiplier is not None:
         return call.noise_multiplier
-    return call.noise_scale / call.sensitivity if call.sensitivity else 0.0
+    if call.sensitivity:
+        return call.noise_scale / call.sensitivity
+    return 0.0
 
 
 def _join_distinct(texts):
@@ -424,12 +442,17 @@ def _sampler_of_calls(calls, stages, unit):
     rows = for_unit(sampler_of(stages), unit)
     # Calls of `fit` have no `call_rows`.
     relations = _label_calls([(call, call.call_rows) for call in calls if call.call_rows])
-    return f"{rows}; {relations}" if relations else rows
+    if relations:
+        return f"{rows}; {relations}"
+    return rows
 
 
 def _charge_values(charge):
     """Return a charge as JSON values, without its user and purpose, which are not public."""
     values = dict(vars(charge))
     del values["user"], values["purpose"]
-    part = None if charge.part is None else dict(vars(charge.part))
+    if charge.part is None:
+        part = None
+    else:
+        part = dict(vars(charge.part))
     return values | {"event": charge.event.to_json(), "part": part}

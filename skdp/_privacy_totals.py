@@ -91,7 +91,9 @@ class PlainWrapper(FrozenValue):
     def of(cls, estimator):
         """Return the description of a fitted wrapper."""
         results = getattr(estimator, "cv_results_", None)
-        params = results["params"] if isinstance(results, dict) and "params" in results else None
+        params = None
+        if isinstance(results, dict) and "params" in results:
+            params = results["params"]
         name = type(estimator).__name__
         if params is None:
             # scikit-learn's wrappers that store all fits are not described by this class.
@@ -209,7 +211,9 @@ class _Part:
         """Return a description of the place where the releases are recorded."""
         if self.cost.dataset:
             return f"data set {self.cost.dataset!r}"
-        return "a ledger that is not in this report" if self.has_unread_ledger else "no ledger"
+        if self.has_unread_ledger:
+            return "a ledger that is not in this report"
+        return "no ledger"
 
 
 @dataclass(frozen=True)
@@ -231,7 +235,9 @@ class Missing(FrozenValue):
 def describe_combination(names):
     """Return a description of several models as one subject, which a guarantee is about."""
     names = list(names)
-    return names[0] if len(names) == 1 else f"the combination of {' and '.join(names)}"
+    if len(names) == 1:
+        return names[0]
+    return f"the combination of {' and '.join(names)}"
 
 
 def describe_missing(missing):
@@ -297,7 +303,10 @@ def _headline(parts, description):
     units = {part.unit_key for part in parts}
     is_complete = not any(part.missing for part in parts)
     if len(parts) == 1:
-        of = description if is_complete else parts[0].describe()
+        if is_complete:
+            of = description
+        else:
+            of = parts[0].describe()
         return [_renamed(parts[0].cost, of)]
     if len(units) > 1:
         reason = (
@@ -339,7 +348,9 @@ def _headline(parts, description):
 def _describe_places(parts):
     """Return the number of ledgers, and whether there are releases in no ledger, as text."""
     n_ledgers = sum(bool(part.cost.dataset) for part in parts)
-    texts = [f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"] if n_ledgers else []
+    texts = []
+    if n_ledgers:
+        texts = [f"{n_ledgers} ledger{'s' if n_ledgers > 1 else ''}"]
     if any(part.has_unread_ledger for part in parts):
         texts.append("releases in a ledger that is not in this report")
     if any(not part.cost.dataset and not part.has_unread_ledger for part in parts):
@@ -436,7 +447,8 @@ def _split_by_ledger(releases, budgets):
 def _recorded_part(key, entries, budget, config):
     """Return the part of the charges in one ledger."""
     dataset, head_hash = key
-    config = config_of(budget) if config is None else config
+    if config is None:
+        config = config_of(budget)
     charges = {}
     first = entries[0][0].statement
     part = _Part((first.relation, first.unit))
@@ -481,7 +493,10 @@ def _unrecorded_part(unit_key, entries):
     for release, charges in entries:
         part.add(release.statement)
         if charges:
-            key = None if release.wrapper is None else id(release.wrapper)
+            if release.wrapper is None:
+                key = None
+            else:
+                key = id(release.wrapper)
             groups.setdefault(key, []).append((release, charges))
     basic = LedgerConfig(1.0, 0.0, relation=relation)
     costs = []

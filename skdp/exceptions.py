@@ -51,7 +51,9 @@ class BudgetExceededError(RuntimeError):
         cost = _format_params(self.asked)
         remaining = _format_params(self.remaining)
         total = _format_params(self.total)
-        budget = f"the limit {self.name!r}" if self.name else "the budget"
+        budget = "the budget"
+        if self.name:
+            budget = f"the limit {self.name!r}"
         return (
             f"the release costs {cost}, but {budget} has {remaining} left of {total}; "
             "nothing was computed or charged"

@@ -317,7 +317,9 @@ def _balance(problem, clip, requested):
     weights_norm = problem.loss_spec.weights_norm / problem.norm
     root_size = math.sqrt(problem.n_weights_with_intercept)
     is_pure = problem.delta == 0.0
-    steps_per_root = LAPLACE_STEPS_PER_ROOT if is_pure else STEPS_PER_ROOT
+    steps_per_root = STEPS_PER_ROOT
+    if is_pure:
+        steps_per_root = LAPLACE_STEPS_PER_ROOT
     max_steps = _max_steps(problem, requested)
     max_root = min(max_steps, STEPS_FOR_AUTOMATIC_ALPHA) / steps_per_root
     min_strength = problem.curvature / max_root**2
@@ -382,7 +384,9 @@ def _batches(problem, requested, n_steps):
         if size is None or size == n_rows:
             sampling = "full"
         else:
-            sampling = "without_replacement" if is_pure else "poisson"
+            sampling = "poisson"
+            if is_pure:
+                sampling = "without_replacement"
     if sampling == "full":
         return sampling, n_rows, requested.max_iter or n_steps
     if size is None:

@@ -65,7 +65,9 @@ class SGDPlan(PlanValue):
     @property
     def norm(self):
         """The norm in which gradients are clipped and the sensitivity is measured."""
-        return "l1" if self.delta == 0.0 else "l2"
+        if self.delta == 0.0:
+            return "l1"
+        return "l2"
 
     @property
     def event(self):

@@ -625,7 +625,9 @@ class _Attack:
         hits, n_in, false_alarms, n_out = self._test.counts(*judging)
         if (hits, false_alarms) in ((n_in, 0), (0, n_out)):
             return True
-        n_steps = 2 if self._is_two_steps else 1
+        n_steps = 1
+        if self._is_two_steps:
+            n_steps = 2
         other_test = self._choose_test(judging, names)
         for test, fits in ((self._test, judging), (other_test, choosing)):
             if test is None:

@@ -47,7 +47,9 @@ def append_row(table, row):
         return vstack([table, csr_array(np.asarray(row, dtype=float)[None, :])], format="csr")
     if not hasattr(table, "columns"):
         # Another type than float or object may be too narrow for the row.
-        dtype = table.dtype if table.dtype.kind in "fO" else None
+        dtype = None
+        if table.dtype.kind in "fO":
+            dtype = table.dtype
         row = np.asarray(row, dtype=dtype)
         return np.concatenate([table, row[None, :]])
     row = list(row)

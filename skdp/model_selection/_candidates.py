@@ -90,13 +90,18 @@ class Rows(FrozenValue):
         y = read_target(owner, y, X.shape[0])
         fit.read_groups(groups, len(y))
         persons = fit.run_params.get("persons")
-        ids = None if persons is None else persons.first_entries(id_column(groups))
+        if persons is None:
+            ids = None
+        else:
+            ids = persons.first_entries(id_column(groups))
         return cls(X, y, params, persons, fit.terms, ids)
 
     @property
     def n_columns(self):
         """Number of columns, None for rows of one value, such as texts."""
-        return None if len(self.X.shape) < 2 else self.X.shape[1]
+        if len(self.X.shape) < 2:
+            return None
+        return self.X.shape[1]
 
     @cached_property
     def columns(self):
@@ -111,12 +116,16 @@ class Rows(FrozenValue):
     @property
     def n_units(self):
         """Number of rows, or of persons if the privacy unit is a person."""
-        return len(self.y) if self.persons is None else self.persons.n_persons
+        if self.persons is None:
+            return len(self.y)
+        return self.persons.n_persons
 
     @property
     def score_params(self):
         """Keyword arguments of a score's `value` and `check`: `persons`, if they are the unit."""
-        return {} if self.persons is None else {"persons": self.persons}
+        if self.persons is None:
+            return {}
+        return {"persons": self.persons}
 
     def take(self, units):
         """Return the given rows, or all rows of the given persons, by number."""
@@ -140,7 +149,9 @@ class Rows(FrozenValue):
     @property
     def fit_params(self):
         """Keyword arguments of a candidate's fit, with `groups` if persons are the unit."""
-        return self.params if self.persons is None else {"groups": self.persons.codes} | self.params
+        if self.persons is None:
+            return self.params
+        return {"groups": self.persons.codes} | self.params
 
     def routing(self):
         """Return the context of a candidate's fit."""

@@ -196,7 +196,9 @@ def _scores_of_folds(score, coarse, mechanism, source):
         if name not in task.metrics:
             continue
         fold_scores[name] = values
-        spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        spread = 0.0
+        if len(values) > 1:
+            spread = float(np.std(values, ddof=1))
         if len(values) > 1 and spread > np.quantile(
             np.std(draws, axis=-1, ddof=1), SPREAD_QUANTILE
         ):

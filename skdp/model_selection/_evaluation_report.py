@@ -219,7 +219,9 @@ class EvaluationReport(PrintedDocument):
 def _number(value):
     if not np.isfinite(value):
         return "unknown"
-    return f"{float(value):.3g}" if abs(value) < 1e5 else f"{float(value):.4g}"
+    if abs(value) < 1e5:
+        return f"{float(value):.3g}"
+    return f"{float(value):.4g}"
 
 
 def _interval(interval):

@@ -48,7 +48,9 @@ class PooledStatistics(BoundedScore):
     @property
     def fold_factor(self):
         """Factor of the statistics of single folds."""
-        return FOLD_FACTOR if self.guarantee.delta > 0.0 else PURE_FOLD_FACTOR
+        if self.guarantee.delta > 0.0:
+            return FOLD_FACTOR
+        return PURE_FOLD_FACTOR
 
     @property
     def size(self):

@@ -39,7 +39,10 @@ def fitting_scale(task, make_record_paths):
             f"epsilon: {error}"
         ) from None
     # A fit may change its mechanism at some epsilon, so that the cost jumps over the budget.
-    scale = fits if exceeds is None else crossing(cost, target, fits, exceeds, 0.5 * tolerance)
+    if exceeds is None:
+        scale = fits
+    else:
+        scale = crossing(cost, target, fits, exceeds, 0.5 * tolerance)
     while cost(scale) > target or any(
         get_delta(e, target, relation=relation) > delta for e in make_record_paths(scale)
     ):

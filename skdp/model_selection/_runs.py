@@ -234,7 +234,9 @@ def _parallel(rows, n_jobs):
     """
     backend, _ = get_active_backend()
     needs_threads = getattr(rows.X, "workers", None) and "Dask" not in type(backend).__name__
-    require = "sharedmem" if needs_threads else None
+    require = None
+    if needs_threads:
+        require = "sharedmem"
     return Parallel(n_jobs=effective_n_jobs(n_jobs), require=require)
 
 
@@ -261,7 +263,10 @@ def run_plan(run, progress):
     """
     plan = run.plan
     with progress.stage("search"):
-        outcome = _random_number_of_runs(run) if plan.mean_runs else _choose(run)
+        if plan.mean_runs:
+            outcome = _random_number_of_runs(run)
+        else:
+            outcome = _choose(run)
     if plan.refits:
         fit = plan.refits[outcome.best]
         with progress.stage("refit"), suppress_fit_output():

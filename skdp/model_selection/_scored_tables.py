@@ -87,10 +87,14 @@ class PredictedModel(NotCopied):
 
     def __getattr__(self, name):
         value = getattr(vars(self)["_model"], name)
-        return partial(self._answer, name) if name in self._answers else value
+        if name in self._answers:
+            return partial(self._answer, name)
+        return value
 
     def _answer(self, method, X):
-        return self._answers[method] if X is self._X else getattr(self._model, method)(X)
+        if X is self._X:
+            return self._answers[method]
+        return getattr(self._model, method)(X)
 
 
 def _readers(estimator):
@@ -175,7 +179,9 @@ def check_scored_labels(score, estimator, y):
         Labels or targets. Each label is checked independently of others.
     """
     check_suits(score, estimator)
-    classes = getattr(estimator, "classes_", None) if score.of_labels else None
+    classes = None
+    if score.of_labels:
+        classes = getattr(estimator, "classes_", None)
     if isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes):
         check_class_counts(score, classes)
         kinds = label_kinds(categories_array(classes))
@@ -196,10 +202,14 @@ def check_suits(score, estimator):
     score : BoundedScore
     estimator : estimator
     """
-    is_other = is_regressor if score.of_labels else is_classifier
+    is_other = is_classifier
+    if score.of_labels:
+        is_other = is_regressor
     # Any object with a method `predict` can be scored.
     if hasattr(estimator, "__sklearn_tags__") and is_other(estimator):
-        expected = "a classifier" if score.of_labels else "a regressor"
+        expected = "a regressor"
+        if score.of_labels:
+            expected = "a classifier"
         name = getattr(score, "name", type(score).__name__)
         raise ValueError(f"the score {name!r} needs {expected}, got {type(estimator).__name__}")
 

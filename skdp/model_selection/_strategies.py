@@ -82,7 +82,10 @@ def plan_layout(task, strategy, cv, ids, composition="basic"):
     if cv is not None:
         splits = make_splits(cv, n_samples, ids)
     if strategy == "auto":
-        n_splits = None if splits is None else len(splits.train)
+        if splits is None:
+            n_splits = None
+        else:
+            n_splits = len(splits.train)
         strategy = best_strategy(task, n_splits=n_splits, composition=composition)
     if splits is None:
         if strategy == "cv":
@@ -154,7 +157,8 @@ def expected_shortfall(strategy, task):
     """
     n, d = task.shape
     # Rows of one value, such as texts, have no number of columns.
-    d = 1 if d is None else d
+    if d is None:
+        d = 1
     m = len(task.candidates)
     epsilon = task.guarantee.epsilon
     published, compared = EPSILON_FRACTIONS[strategy][task.refit]

@@ -105,7 +105,9 @@ def _check_scores(scorers, candidates, y):
 
 def _labels(candidate, y):
     try:
-        return None if y is None else labels_of_candidate(candidate, target_array(y))
+        if y is None:
+            return None
+        return labels_of_candidate(candidate, target_array(y))
     except (TypeError, ValueError):
         # The estimator refuses such a target itself.
         return None

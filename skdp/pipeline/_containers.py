@@ -56,7 +56,9 @@ def _check_names(container, parameter, names):
 
 def _check_parts(container, parameter, parts):
     # The last step of a pipeline may be a model.
-    inner = parts[:-1] if isinstance(container, Pipeline) else parts
+    inner = parts
+    if isinstance(container, Pipeline):
+        inner = parts[:-1]
     for name, part in inner:
         if is_estimator(part) and not hasattr(part, "transform"):
             raise ValueError(

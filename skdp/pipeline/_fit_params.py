@@ -79,7 +79,9 @@ class StepParams(FrozenValue):
     @property
     def groups(self):
         """The person ids that a private step receives, or None."""
-        return self.params.get("groups") if self.is_private else None
+        if self.is_private:
+            return self.params.get("groups")
+        return None
 
     @property
     def is_private(self):
@@ -184,7 +186,10 @@ def params_of_scorers(scoring, params, name="scoring"):
 
 def private_scorers(scoring):
     """Return the private scorers in a parameter `scoring`, one scorer or a dictionary of them."""
-    scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
+    if isinstance(scoring, dict):
+        scorers = scoring.values()
+    else:
+        scorers = [scoring]
     return [scorer for scorer in scorers if getattr(scorer, "releases_privately", False) is True]
 
 
@@ -222,7 +227,9 @@ def _method_of(container, name, inner, method):
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
     if not (is_last or isinstance(container, FeatureUnion)):
         method = "fit_transform"
-    return method if hasattr(inner, method) else "fit"
+    if hasattr(inner, method):
+        return method
+    return "fit"
 
 
 def _divide_by_name(pipe, parts, params, method, title):
@@ -375,7 +382,9 @@ def _check_groups(steps, ids, n_rows, terms):
             raise ValueError(step_message(step.title, GROUPS_WITHOUT_PERSON_UNIT.format(unit=unit)))
     for step in private:
         if step.groups is None:
-            other = f"step {receivers[0].title!r}" if receivers else "the search"
+            other = "the search"
+            if receivers:
+                other = f"step {receivers[0].title!r}"
             remedy = f"pass the same ids to all private steps, here as {step.title}__groups"
             if step.is_in_parts:
                 remedy = (
@@ -389,9 +398,14 @@ def _check_groups(steps, ids, n_rows, terms):
                     "steps"
                 )
             raise ValueError(f"step {step.title!r} receives no groups, but {other} does: {remedy}")
-    first = "the search" if ids is not None else f"step {receivers[0].title!r}"
-    ids = receivers[0].groups if ids is None else ids
-    n_rows = n_rows_of(ids) if n_rows is None else n_rows
+    if ids is not None:
+        first = "the search"
+    else:
+        first = f"step {receivers[0].title!r}"
+    if ids is None:
+        ids = receivers[0].groups
+    if n_rows is None:
+        n_rows = n_rows_of(ids)
     for step in receivers:
         missing_ids = (terms or _terms_of_step(step)).missing_ids
         if not _are_same_persons(ids, step.groups, n_rows, missing_ids):

@@ -100,7 +100,9 @@ def output_form(estimator, form):
     if step_kind(estimator) == "frozen":
         return _form_of_frozen(estimator.estimator, unknown)
     if step_kind(estimator) not in ("private", "stateless", "declared"):
-        return _form_of_learned(estimator, form) if sklearn_name(estimator) else unknown
+        if sklearn_name(estimator):
+            return _form_of_learned(estimator, form)
+        return unknown
     try:
         entry = accepted_entry(estimator)
         if entry is not None:
@@ -126,7 +128,9 @@ def _form_of_learned(estimator, form):
         width = min(estimator.k, form.n_columns)
     elif kind.__module__.startswith("sklearn.decomposition") and kind is not KernelPCA:
         components = params.get("n_components")
-        width = components if isinstance(components, Integral) else None
+        width = None
+        if isinstance(components, Integral):
+            width = components
         if width is not None:
             names = [f"{kind.__name__.lower()}{j}" for j in range(width)]
     library = frame_library(estimator)
@@ -185,10 +189,14 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     if not any(is_sparse is not False for is_sparse in sparse):
         is_sparse = False
     elif sparse_threshold is None:
-        is_sparse = True if True in sparse else None
+        is_sparse = None
+        if True in sparse:
+            is_sparse = True
     else:
         # Otherwise the density decides.
-        is_sparse = False if sparse_threshold == 0 else None
+        is_sparse = None
+        if sparse_threshold == 0:
+            is_sparse = False
     widths = [form.n_columns for form in forms]
     kinds = names = None
     weights = getattr(container, "transformer_weights", None) or {}
@@ -204,7 +212,10 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         kinds = [kind for form in forms for kind in (form.kinds if library else _with_text(form))]
         is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
         if set(kinds) - {"number"} and not is_of_times:
-            kinds = None if library else _kinds_in_array(kinds)
+            if library:
+                kinds = None
+            else:
+                kinds = _kinds_in_array(kinds)
         if kinds is not None:
             examples = _joined_examples(forms)
     if library and all(form.names is not None for form in forms):
@@ -246,11 +257,10 @@ def _partial_names(container, parts, forms):
     # The text that follows is cut off with this mark.
     mark = "\0"
     marked = [[f"{beginning}{mark}" for beginning in begins] for begins in beginnings]
-    names = (
-        []
-        if callable(container.verbose_feature_names_out)
-        else joined_names(container, parts, marked)
-    )
+    if callable(container.verbose_feature_names_out):
+        names = []
+    else:
+        names = joined_names(container, parts, marked)
     prefixes = tuple(name.partition(mark)[0] for name in names)
     return known_names, prefixes if prefixes and all(prefixes) else None
 

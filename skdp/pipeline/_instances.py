@@ -26,7 +26,9 @@ def of_skdp(estimator):
 def sklearn_name(value):
     """Return the name of the class of a value if scikit-learn defines it, "" for others."""
     kind = type(value)
-    return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
+    if kind.__module__.partition(".")[0] == "sklearn":
+        return kind.__name__
+    return ""
 
 
 def raw_callbacks(estimator):
@@ -125,7 +127,10 @@ def gives_numbers(estimator):
         return bool(estimator.steps) and gives_numbers(estimator.steps[-1][1])
     if isinstance(estimator, FeatureUnion | ColumnTransformer):
         is_union = isinstance(estimator, FeatureUnion)
-        named = estimator.transformer_list if is_union else estimator.transformers
+        if is_union:
+            named = estimator.transformer_list
+        else:
+            named = estimator.transformers
         parts = [part[1] for part in named]
         return all(map(gives_numbers, [*parts, getattr(estimator, "remainder", "drop")]))
     if kind.__name__ == "DPSimpleImputer" and estimator.strategy not in ("mean", "median"):

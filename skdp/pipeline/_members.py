@@ -118,7 +118,9 @@ def check_members(tool, table=ANY_TABLE, name=""):
     for part, member in inner_parts(tool):
         if is_estimator(member):
             passes_on = sklearn_name(tool) in PASS_TABLE_ON and part not in RECEIVE_OTHER_TABLES
-            inner_form = form if passes_on else UNKNOWN_FORM
+            inner_form = UNKNOWN_FORM
+            if passes_on:
+                inner_form = form
             check_members(member, replace(inner, form=inner_form), join_names(name, part))
 
 
@@ -212,7 +214,8 @@ def listed_candidates(search):
     grids = getattr(search, "param_grid", None)
     if grids is None:
         grids = getattr(search, "param_distributions", {})
-    grids = [grids] if isinstance(grids, dict) else grids
+    if isinstance(grids, dict):
+        grids = [grids]
     try:
         listed = [
             {name: values for name, values in grid.items() if not hasattr(values, "rvs")}

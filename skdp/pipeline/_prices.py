@@ -71,7 +71,10 @@ def price_steps(priced, n_samples):
         shape = n_samples if step.fits == 1 else None, step.n_features or None
         planned = planned_charge(step.estimator, *shape, **config, name=step.title)
         free = not leaves(planned.event)
-        price = {} if free else {"epsilon": planned.epsilon, "delta": planned.delta}
+        if free:
+            price = {}
+        else:
+            price = {"epsilon": planned.epsilon, "delta": planned.delta}
         exact = free or planned.exact or of_skdp(step.estimator)
         price |= {"fits": step.fits or 0, "exact": exact and step.fits is not None}
         account = {"accountant": accountant, "terms": terms}
@@ -136,7 +139,9 @@ def paid_twice(steps):
             yield second, f"{first.title!r} learns the same from the same columns"
     named = {step.name: step for step in steps}
     for step in steps:
-        earlier = named.get(step.before[-1]) if step.before else None
+        earlier = None
+        if step.before:
+            earlier = named.get(step.before[-1])
         if step.kind != "private" or earlier is None:
             continue
         before = earlier.estimator

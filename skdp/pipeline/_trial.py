@@ -303,7 +303,10 @@ def read_raw_cells(container, X, y, params):
     table = as_chunked(X)
     is_partitioned = table is not None
     if not is_partitioned:
-        table = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        if hasattr(X, "shape"):
+            table = X
+        else:
+            table = np.asarray(X, dtype=object)
         check_not_empty(table.shape, X)
         if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
             # Third-party steps may write into the table that they receive: give them a copy.

@@ -98,7 +98,9 @@ def check_relation(case):
         scales[relation] = statement.noise_scale if is_sampled else statement.sensitivity
     replaced = scales["replace_one"]
     removed = scales["add_remove"]
-    name = "noise scale of sampled batches" if is_sampled else "sensitivity"
+    name = "sensitivity"
+    if is_sampled:
+        name = "noise scale of sampled batches"
     sensitivities = f"the {name} is {removed:g} under add/remove and {replaced:g} under replace-one"
     assert replaced >= removed, sensitivities
     if replaced > removed or is_sampled or case.releases_in_transform:
@@ -116,7 +118,10 @@ def _changes_like_removed(case):
     (X, y), *_ = extreme_tables(case)
     row = X[-1]
     # The opposite row: at the other end of the bounds, or of the opposite direction.
-    opposite = X[0] if case.params.get("data_norm") is None else -row
+    if case.params.get("data_norm") is None:
+        opposite = X[0]
+    else:
+        opposite = -row
     with ignore_seed_warnings():
         one, other, zero = (
             case.published(
@@ -344,7 +349,10 @@ def extreme_tables(case):
         row = np.full(N_FEATURES, high + OVERSHOOT * (high - low) * is_declared)
     else:
         # Without a declared norm, 1 is a typical one.
-        norm = float(norm) if isinstance(norm, float | int) else 1.0
+        if isinstance(norm, float | int):
+            norm = float(norm)
+        else:
+            norm = 1.0
         common = common[:, :2]
         common[:, 0] = SHORT_NORM * norm
         row = np.array([OVERSHOOT * norm, 0.0])
