@@ -331,17 +331,12 @@ class PrivateFit(PrivateRelease):
         # cost but no charge.
         if self._is_free:
             charges = ()
-        else:
-            charges = (self.public_charge(mechanism),)
-        if charges:
-            price = charges[0]
-        else:
             price = self.cost_of(mechanism)
-        part = None
-        if charges:
-            part = charges[0].part
-        if part is not None:
-            public = (*public, describe_part(part, config))
+        else:
+            price = self.public_charge(mechanism)
+            charges = (price,)
+            if price.part is not None:
+                public = (*public, describe_part(price.part, config))
         is_seeded = not is_empty and self._random_state is not None
         for name, value in released.items():
             setattr(self._estimator, name, value)
