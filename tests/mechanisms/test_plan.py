@@ -7,7 +7,8 @@ from dataclasses import FrozenInstanceError, dataclass, replace
 import pytest
 
 from skdp import mechanisms
-from skdp.mechanisms._plan import Mechanism, MechanismPlan
+from skdp.accounting import Composed, Guarantee
+from skdp.mechanisms._plan import Mechanism, MechanismPlan, join_plans, plan_release
 
 KINDS = [kind for kind in vars(mechanisms).values() if inspect.isclass(kind)]
 # They choose, answer, stand for others or release nothing: no noise is added to a vector.
@@ -66,3 +67,35 @@ def test_subclasses_of_a_plan_are_frozen_dataclasses():
         part.size = 2
     with pytest.raises(TypeError, match="positional"):
         Part(plan.mechanism)
+
+
+def test_a_plan_of_one_release_has_the_cost_of_its_mechanism():
+    mechanism = mechanisms.LaplaceMechanism(1.0, 2.0)
+    plan = plan_release(mechanism, print, stage_name="a sum", size=3)
+    assert (plan.event, plan.epsilon, plan.delta) == (mechanism.event, 1.0, 0.0)
+    assert (plan.scale, plan.sensitivity, plan.run) == (mechanism.scale, 2.0, print)
+    assert [(stage.name, stage.event) for stage in plan.stages] == [("a sum", mechanism.event)]
+    charged = plan_release(mechanism, print, guarantee=Guarantee(epsilon=3.0, delta=1e-6))
+    assert (charged.epsilon, charged.delta, charged.event) == (3.0, 1e-6, mechanism.event)
+    with pytest.raises(FrozenInstanceError):
+        plan.run = None
+
+
+def test_a_plan_refuses_values_for_which_no_noise_can_be_drawn():
+    mechanism = mechanisms.LaplaceMechanism(1e-13, 1.0)
+    assert plan_release(mechanism, print, size=1).run is print
+    with pytest.raises(ValueError, match="too small for 1000 value"):
+        plan_release(mechanism, print, size=1000)
+
+
+def test_joined_plans_are_charged_together():
+    bounds = plan_release(mechanisms.LaplaceMechanism(0.25, 1.0), print, stage_name="bounds")
+    total = plan_release(mechanisms.LaplaceMechanism(0.75, 3.0), print, stage_name="a sum")
+    guarantee = Guarantee(epsilon=1.0)
+    joined = join_plans([None, bounds, total], guarantee)
+    assert (joined.event, joined.epsilon) == (Composed((bounds.event, total.event)), 1.0)
+    assert (joined.name, joined.scale) == ("Laplace mechanism, then Laplace mechanism", total.scale)
+    assert [stage.name for stage in joined.stages] == ["bounds", "a sum"]
+    assert joined.run is None
+    assert join_plans([bounds, total], guarantee, main=bounds).scale == bounds.scale
+    assert join_plans([None, total], guarantee) is total
