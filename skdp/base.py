@@ -338,10 +338,15 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
             fit.check_table(plan, table)
             fit.charge(plan)
 
-    def _shape_of(self, rows, **more):
+    def _shape_of(self, rows, classes=None, kinds=None):
         """Return the `TableShape` of validated rows."""
-        names = names_for_keys(self)
-        return TableShape(n_rows=rows.shape[0], n_columns=rows.shape[1], names=names, **more)
+        return TableShape(
+            n_rows=rows.shape[0],
+            n_columns=rows.shape[1],
+            classes=classes,
+            names=names_for_keys(self),
+            kinds=kinds,
+        )
 
 
 class TableEstimator(PrivateEstimator):
