@@ -428,7 +428,7 @@ class QuietMaxAbsScaler(DPMaxAbsScaler):
         weak = replace(guarantee, epsilon=1e4 * guarantee.epsilon)
         plan = super().plan_fit(shape, weak)
         claimed = super().plan_fit(shape, guarantee)
-        return replace(claimed, main=plan.main)
+        return replace(claimed, run=plan.run)
 
 
 class QuietMagnitudes(PrivateMean):
