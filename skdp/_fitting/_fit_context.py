@@ -213,8 +213,6 @@ class PrivateFit(PrivateRelease):
             table = read_numbers(estimator, X, y)
         if y is not None:
             check_lengths(table.shape.n_rows, y=y)
-        if groups is None:
-            return table
         return table.with_n_units(self.read_groups(groups, table.shape.n_rows))
 
     @property

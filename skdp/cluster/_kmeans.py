@@ -86,12 +86,13 @@ def plan_clusters(shape, guarantee, *, n_clusters):
         n_rows=shape.n_rows, low=-ones, high=ones, guarantee=guarantee, n_clusters=n_clusters
     )
     descent.check_sizes()
-
-    def run(X, source, low, high, persons=None):
-        return replace(descent, low=low, high=high).run(X, source, persons)
-
-    plan = plan_release(descent.mechanism, run, guarantee=guarantee)
+    plan = plan_release(descent.mechanism, partial(_run_within, descent), guarantee=guarantee)
     return replace(plan, stages=descent.stages)
+
+
+def _run_within(descent, X, source, low, high, persons=None):
+    """Run the descent within bounds, which may be released ones."""
+    return replace(descent, low=low, high=high).run(X, source, persons)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

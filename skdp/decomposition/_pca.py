@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -245,16 +246,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             n_columns=shape.n_columns,
             data_norm=data_norm,
         )
-
-        def run(X, source, persons=None):
-            """Return the `ReleasedComponents`."""
-            within = moment
-            if search is not None:
-                within = replace(moment, data_norm=search.run(X, source, center, persons))
-            mean, covariance = within.release(X, source, persons=persons)
-            return _components_of(covariance, n_components, center + mean, within.data_norm)
-
         mechanism = join_plans((search, moment.mechanism), guarantee)
+        run = partial(_release_components, search, moment, n_components)
         return plan_release(mechanism, run, stage_name=SECOND_MOMENT)
 
     @row_wise_answer
@@ -327,6 +320,15 @@ def _check_center(center, n_features):
 
 def _releases_mean(center):
     return isinstance(center, str) and center == "mean"
+
+
+def _release_components(search, moment, n_components, X, source, persons=None):
+    """Return the `ReleasedComponents` of rows, whose norm is searched for unless it is declared."""
+    if search is not None:
+        data_norm = search.run(X, source, moment.center, persons)
+        moment = replace(moment, data_norm=data_norm)
+    mean, covariance = moment.release(X, source, persons=persons)
+    return _components_of(covariance, n_components, moment.center + mean, moment.data_norm)
 
 
 def _components_of(covariance, n_components, mean, data_norm):

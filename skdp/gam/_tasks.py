@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit
@@ -231,17 +232,18 @@ def plan_variance(n_rows, clip, mechanism):
         Its run, ``run(targets, center, source, persons=None)``, also receives the released number.
         It returns the variance, at least the standard deviation of its noise and at most clip**2.
     """
+    run = partial(_release_variance, mechanism, n_rows, clip)
+    return plan_release(mechanism, run, stage_name="the variance of targets", size=1)
+
+
+def _release_variance(mechanism, n_rows, clip, targets, center, source, persons=None):
+    rows = Rows(targets[:, np.newaxis])
+    row_args = (row_weights_of(persons),)
+    total = sum_over(rows, _add_squares, np.zeros(1), center, clip, n_rows, row_args=row_args)
+    variance = mechanism.release(total, random_state=source)[0] / n_rows
     noise_std = mechanism.deviation(size=1) / n_rows
     max_variance = clip**2
-
-    def run(targets, center, source, persons=None):
-        rows = Rows(targets[:, np.newaxis])
-        row_args = (row_weights_of(persons),)
-        total = sum_over(rows, _add_squares, np.zeros(1), center, clip, n_rows, row_args=row_args)
-        variance = mechanism.release(total, random_state=source)[0] / n_rows
-        return float(np.clip(variance, min(noise_std, max_variance), max_variance))
-
-    return plan_release(mechanism, run, stage_name="the variance of targets", size=1)
+    return float(np.clip(variance, min(noise_std, max_variance), max_variance))
 
 
 def _add_squares(total, targets, row_weights, center, clip, n_rows):
@@ -268,16 +270,17 @@ def plan_correction(n_rows, mechanism):
         Its run, ``run(targets, center, clip, source, persons=None)``, also receives the released
         number and the clip. It returns the mean distance, in the units of the targets.
     """
-
-    def run(targets, center, clip, source, persons=None):
-        rows = Rows(targets[:, np.newaxis])
-        row_args = (row_weights_of(persons),)
-        args = (center, clip, n_rows)
-        total = sum_over(rows, _add_distances, np.zeros(1), *args, row_args=row_args)
-        return clip * float(mechanism.release(total, random_state=source)[0]) / n_rows
-
+    run = partial(_release_correction, mechanism, n_rows)
     stage_name = "the correction of the mean of targets"
     return plan_release(mechanism, run, stage_name=stage_name, size=1)
+
+
+def _release_correction(mechanism, n_rows, targets, center, clip, source, persons=None):
+    rows = Rows(targets[:, np.newaxis])
+    row_args = (row_weights_of(persons),)
+    args = (center, clip, n_rows)
+    total = sum_over(rows, _add_distances, np.zeros(1), *args, row_args=row_args)
+    return clip * float(mechanism.release(total, random_state=source)[0]) / n_rows
 
 
 def _add_distances(total, targets, row_weights, center, clip, n_rows):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Literal
 
@@ -427,28 +428,31 @@ def plan_means_of_present(shape, guarantee):
         values is below the standard deviation of its noise.
     """
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=False)
-    size = 2 * shape.n_columns
-    noise_std = mechanism.deviation(size)
+    return plan_release(
+        mechanism,
+        partial(_release_means_of_present, mechanism),
+        stage_name="sums of the values that are present",
+        size=2 * shape.n_columns,
+    )
 
-    def run(X, source, low, high, persons=None):
-        sums = np.zeros((2, X.shape[1]))
-        args = (low, high, n_units(X, persons))
-        sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))
-        low_weights, high_weights = mechanism.release(sums, random_state=source)
-        counts = low_weights + high_weights
-        # The count is a sum of two noisy values.
-        count_std = math.sqrt(2.0) * noise_std
-        report_no_values(counts, count_std, n_units(X, persons))
-        is_significant = counts > count_std
-        divisors = np.where(is_significant, counts, 1.0)
-        positions = np.clip(np.where(is_significant, high_weights / divisors, 0.5), 0.0, 1.0)
-        # The noise of a mean at one end is that of the sum of weights of the other end. The means
-        # are scaled to [-1, 1], which has twice the length.
-        report_unfilled_means(2.0 * positions - 1.0, 2.0 * noise_std / divisors, low, high)
-        return low + positions * (high - low)
 
-    stage_name = "sums of the values that are present"
-    return plan_release(mechanism, run, stage_name=stage_name, size=size)
+def _release_means_of_present(mechanism, X, source, low, high, persons=None):
+    sums = np.zeros((2, X.shape[1]))
+    args = (low, high, n_units(X, persons))
+    sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))
+    low_weights, high_weights = mechanism.release(sums, random_state=source)
+    noise_std = mechanism.deviation(sums.size)
+    counts = low_weights + high_weights
+    # The count is a sum of two noisy values.
+    count_std = math.sqrt(2.0) * noise_std
+    report_no_values(counts, count_std, n_units(X, persons))
+    is_significant = counts > count_std
+    divisors = np.where(is_significant, counts, 1.0)
+    positions = np.clip(np.where(is_significant, high_weights / divisors, 0.5), 0.0, 1.0)
+    # The noise of a mean at one end is that of the sum of weights of the other end. The means are
+    # scaled to [-1, 1], which has twice the length.
+    report_unfilled_means(2.0 * positions - 1.0, 2.0 * noise_std / divisors, low, high)
+    return low + positions * (high - low)
 
 
 def _check_fill_value(fill_value):

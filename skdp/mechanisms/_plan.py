@@ -5,7 +5,7 @@ A plan has the privacy event, which is charged, and a `run`, which makes the rel
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -19,14 +19,15 @@ from skdp.utils._validation import check_delta, check_epsilon
 from skdp.utils._values import FrozenValue, checked, computed
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Plan(FrozenValue):
     """A private release that is not made yet: its cost, its stages, and the function that makes it.
 
     An estimator's ``plan_fit(shape, guarantee)`` returns one, from parameters and the public shape.
     `PrivateFit.run` charges its event, then calls `run` with noise from the source that the charge
-    returned. A plan is only equal to itself. Use `plan_release` to plan one release with the noise
-    of a mechanism.
+    returned. A plan is a value: it can be pickled, so `run` is a function of a module, with its
+    first arguments bound by `functools.partial`, or a method of a frozen value. Use `plan_release`
+    to plan one release with the noise of a mechanism.
 
     Parameters
     ----------
@@ -64,16 +65,21 @@ class Plan(FrozenValue):
     scale: float | None
     sensitivity: float | None
     stages: tuple = computed()
-    run: Callable | None = None
+    run: Callable | None = field(default=None, compare=False)
     by_person: bool = True
     sparse_output: bool = False
     noise_multiplier: float | None = None
     total_excess_loss: float | None = None
-    mechanism: object = None
+    mechanism: object = field(default=None, hash=False)
 
     def __post_init__(self):
         if self.stages is None:
             vars(self)["stages"] = (one_stage(self),)
+
+    @property
+    def sampler(self):
+        """Description of the rows that the stages read."""
+        return sampler_of(self.stages)
 
 
 def plan_release(

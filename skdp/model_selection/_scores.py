@@ -8,6 +8,7 @@ replaced by a null record that adds nothing to the score. The sensitivities are 
 import math
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import partial
 from inspect import signature
 from typing import ClassVar
 
@@ -331,15 +332,7 @@ class _ClassCounts:
             Its run receives the labels, and returns the noisy count of each class.
         """
         mechanism = noise_of_histogram(guarantee, 1)
-        # A class that is not visible above the noise counts as large as its noise.
-        min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
-
-        def run(y, source, persons=None):
-            codes = category_codes(y, classes)
-            counts = count_cells([codes], (len(classes),), row_weights_of(persons))
-            noisy = mechanism.release(counts, random_state=source).astype(np.float64)
-            return dict(zip(classes.tolist(), np.maximum(noisy, min_count).tolist(), strict=True))
-
+        run = partial(_release_class_counts, mechanism, classes, n_units)
         return plan_release(mechanism, run, stage_name=DENOMINATORS)
 
     def with_denominators(self, released):
@@ -614,15 +607,9 @@ class R2(MeanSquaredError):
         Plan
             Its run receives the targets, and returns their noisy variance.
         """
-        low, high = (np.array([bound]) for bound in self.target_bounds)
         shape = TableShape(n_rows=n_units, n_columns=1)
         moments = plan_moments(shape, guarantee, n_moments=2)
-
-        def run(y, source, persons=None):
-            targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
-            _, variances = moments.run(targets, source, low=low, high=high, persons=persons)
-            return float(variances[0])
-
+        run = partial(_release_variance, moments, self.target_bounds)
         return plan_release(noise_of_moments(shape, guarantee, 2), run, stage_name=DENOMINATORS)
 
     def with_denominators(self, released):
@@ -657,6 +644,23 @@ class R2(MeanSquaredError):
 
     def _score_of_mean(self, loss):
         return 1.0 - loss / self.target_variance
+
+
+def _release_class_counts(mechanism, classes, n_units, y, source, persons=None):
+    """Return the noisy count of each class; one that is hidden counts as large as its noise."""
+    min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
+    codes = category_codes(y, classes)
+    counts = count_cells([codes], (len(classes),), row_weights_of(persons))
+    noisy = mechanism.release(counts, random_state=source).astype(np.float64)
+    return dict(zip(classes.tolist(), np.maximum(noisy, min_count).tolist(), strict=True))
+
+
+def _release_variance(moments, target_bounds, y, source, persons=None):
+    """Return the noisy variance of targets within bounds."""
+    low, high = (np.array([bound]) for bound in target_bounds)
+    targets = np.asarray(y, dtype=np.float64)[:, np.newaxis]
+    _, variances = moments.run(targets, source, low=low, high=high, persons=persons)
+    return float(variances[0])
 
 
 CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)

@@ -75,26 +75,28 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
     size = n_classes * (2 * d + 1)
     l1, l2 = class_moments_sensitivity(guarantee.neighbors.sensitivity_factor, d)
     mechanism = noise_of_sums(guarantee, l1, l2, size, shape.n_rows)
-    noise_std = mechanism.deviation(size)
-
-    def run(rows, source, low, high, persons=None):
-        row_args = (rows.y, row_weights_of(persons))
-        sums = np.zeros((n_classes, 2 * d + 1))
-        unit_sums(rows.X, _add_class_moments, sums, low, high, row_args)
-        noisy = mechanism.release(sums, random_state=source)
-        counts = np.maximum(noisy[:, -1:], noise_std)
-        moments = (noisy[:, :d], noisy[:, d:-1])
-        means, variances = moments_of_sums(moments, counts, noise_std, low, high)
-        # Bounds that no value fills are those of the column, so all rows are taken together.
-        totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
-        std_of_totals = math.sqrt(n_classes) * noise_std
-        report_unfilled_moments(totals, shape.n_rows, std_of_totals, low, high)
-        class_prior = prior
-        if prior is None:
-            class_prior = counts[:, 0] / counts.sum()
-        return ClassMoments(counts[:, 0], class_prior, means, variances)
-
+    run = partial(_release_class_moments, mechanism, shape.n_rows, n_classes, prior)
     return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+
+
+def _release_class_moments(
+    mechanism, n_rows, n_classes, prior, rows, source, low, high, persons=None
+):
+    d = len(low)
+    row_args = (rows.y, row_weights_of(persons))
+    sums = np.zeros((n_classes, 2 * d + 1))
+    unit_sums(rows.X, _add_class_moments, sums, low, high, row_args)
+    noise_std = mechanism.deviation(sums.size)
+    noisy = mechanism.release(sums, random_state=source)
+    counts = np.maximum(noisy[:, -1:], noise_std)
+    moments = (noisy[:, :d], noisy[:, d:-1])
+    means, variances = moments_of_sums(moments, counts, noise_std, low, high)
+    # Bounds that no value fills are those of the column, so all rows are taken together.
+    totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
+    report_unfilled_moments(totals, n_rows, math.sqrt(n_classes) * noise_std, low, high)
+    if prior is None:
+        prior = counts[:, 0] / counts.sum()
+    return ClassMoments(counts[:, 0], prior, means, variances)
 
 
 def class_moments_sensitivity(n_changed, n_columns):

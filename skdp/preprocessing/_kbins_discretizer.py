@@ -1,6 +1,7 @@
 """Features cut into bins whose edges are found with differential privacy."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -47,6 +48,11 @@ class ReleasedBins(FrozenValue):
     def n_bins(self):
         """Number of bins of each column."""
         return np.array([column.size for column in self.bins])
+
+
+def _release_edges(edges, table, source, persons=None):
+    """Return the `ReleasedBins` of an `EdgesPlan`."""
+    return ReleasedBins(edges.run(table, source, persons))
 
 
 class DPKBinsDiscretizer(PlannedTransformer):
@@ -221,12 +227,9 @@ class DPKBinsDiscretizer(PlannedTransformer):
             )
         bins = _binning.column_bins(None, None, self.strategy, shape.names, shape.n_columns)
         edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
-
-        def run(table, source, persons=None):
-            return ReleasedBins(edges.run(table, source, persons))
-
-        mechanism = join_plans((edges.search, edges.quantiles), guarantee)
-        return plan_release(mechanism, run, sparse_output=self.encode == "onehot")
+        plan = join_plans((edges.search, edges.quantiles), guarantee)
+        run = partial(_release_edges, edges)
+        return plan_release(plan, run, sparse_output=self.encode == "onehot")
 
     @row_wise_answer
     def transform(self, X):

@@ -62,21 +62,21 @@ def plan_means(shape, guarantee, *, noise, noisy_count=False):
     """
     size = shape.n_columns + noisy_count
     mechanism = noise_of_means(guarantee, size, noise)
-    noise_std = mechanism.deviation(size)
+    n_rows = shape.n_rows
     if noisy_count:
         n_rows = None
-    else:
-        n_rows = shape.n_rows
+    return plan_release(
+        mechanism, partial(_release_means, mechanism, n_rows), stage_name=SUMS, size=size
+    )
 
-    def run(X, source, low, high, persons=None):
-        means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
-        half = (high - low) / 2
-        # A warning may not depend on a number of rows that is private.
-        if not noisy_count:
-            report_unfilled_means(means, noise_std / n_rows, low, high)
-        return np.clip(low + half + half * means, low, high)
 
-    return plan_release(mechanism, run, stage_name=SUMS, size=size)
+def _release_means(mechanism, n_rows, X, source, low, high, persons=None):
+    means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
+    half = (high - low) / 2
+    # A warning may not depend on a number of rows that is private.
+    if n_rows is not None:
+        report_unfilled_means(means, mechanism.deviation(len(low)) / n_rows, low, high)
+    return np.clip(low + half + half * means, low, high)
 
 
 def noise_of_means(guarantee, size, noise):

@@ -472,14 +472,15 @@ def plan_magnitudes(shape, guarantee, *, level):
     """
     plan = plan_quantiles(shape, guarantee, quantiles=(level,))
 
-    def run(X, source, low, high, persons=None):
-        # The magnitudes of numbers within the bounds are between these limits.
-        min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
-        max_magnitude = np.maximum(-low, high)
-        magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
-        return plan.run(magnitudes, source, min_magnitude, max_magnitude, persons)
+    return replace(plan, run=partial(_release_magnitudes, plan))
 
-    return replace(plan, run=run)
+
+def _release_magnitudes(plan, X, source, low, high, persons=None):
+    # The magnitudes of numbers within the bounds are between these limits.
+    min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
+    max_magnitude = np.maximum(-low, high)
+    magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
+    return plan.run(magnitudes, source, min_magnitude, max_magnitude, persons)
 
 
 def _magnitudes(block, low, high):

@@ -1,6 +1,7 @@
 """Plans of sums, means, variances, counts and histograms of all columns in one release."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -61,17 +62,21 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
     noise_std = mechanism.deviation(size)
 
-    def run(X, source, low, high, persons=None):
-        sums = _centered_sums(X, low, high, n_moments, row_weights_of(persons), counted)
-        noisy = mechanism.release(sums, random_state=source)
-        n_values = n_rows
-        if counted:
-            *noisy, n_values = noisy
-            report_no_values(n_values, noise_std, n_rows)
-        report_unfilled_moments(noisy, n_values, noise_std, low, high)
-        return moments_of_sums(noisy, n_values, noise_std, low, high)
-
+    run = partial(_release_moments, mechanism, noise_std, n_rows, n_moments, counted)
     return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
+
+
+def _release_moments(
+    mechanism, noise_std, n_rows, n_moments, counted, X, source, low, high, persons=None
+):
+    sums = _centered_sums(X, low, high, n_moments, row_weights_of(persons), counted)
+    noisy = mechanism.release(sums, random_state=source)
+    n_values = n_rows
+    if counted:
+        *noisy, n_values = noisy
+        report_no_values(n_values, noise_std, n_rows)
+    report_unfilled_moments(noisy, n_values, noise_std, low, high)
+    return moments_of_sums(noisy, n_values, noise_std, low, high)
 
 
 def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
@@ -186,20 +191,23 @@ def plan_sums(shape, guarantee):
     n_rows = shape.n_rows
     mechanism = noise_of_moments(shape, guarantee)
 
-    def run(X, source, low, high, persons=None):
-        row_weights = row_weights_of(persons)
-        unit = unit_of_sums(low, high, guarantee.relation)
-        if guarantee.relation == "replace_one":
-            sums = _centered_sums(X, low, high, 1, row_weights)[0]
-            start = n_rows * (low + (high - low) / 2)
-        else:
-            sums = np.zeros(X.shape[1])
-            sum_over(Rows(X), _add_exactly, sums, (low, high), n_rows, row_args=(row_weights,))
-            sums = sums / unit
-            start = 0.0
-        return start + mechanism.release(sums, random_state=source) * unit
+    run = partial(_release_sums, mechanism, guarantee.relation, n_rows)
+    size = shape.n_columns
+    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
 
-    return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=shape.n_columns)
+
+def _release_sums(mechanism, relation, n_rows, X, source, low, high, persons=None):
+    row_weights = row_weights_of(persons)
+    unit = unit_of_sums(low, high, relation)
+    if relation == "replace_one":
+        sums = _centered_sums(X, low, high, 1, row_weights)[0]
+        start = n_rows * (low + (high - low) / 2)
+    else:
+        sums = np.zeros(X.shape[1])
+        sum_over(Rows(X), _add_exactly, sums, (low, high), n_rows, row_args=(row_weights,))
+        sums = sums / unit
+        start = 0.0
+    return start + mechanism.release(sums, random_state=source) * unit
 
 
 def unit_of_sums(low, high, relation):
@@ -289,12 +297,14 @@ def plan_nonzero_counts(shape, guarantee):
     """
     mechanism = counting_mechanism(shape.n_columns, guarantee)
 
-    def run(X, source, persons=None):
-        row_weights = row_weights_of(persons)
-        counts = count_over(Rows(X), _add_nonzero, X.shape[1], row_weights=row_weights)
-        return release_counts(mechanism, counts, source)
-
+    run = partial(_release_nonzero_counts, mechanism)
     return plan_release(mechanism, run, guarantee=guarantee, size=shape.n_columns)
+
+
+def _release_nonzero_counts(mechanism, X, source, persons=None):
+    row_weights = row_weights_of(persons)
+    counts = count_over(Rows(X), _add_nonzero, X.shape[1], row_weights=row_weights)
+    return release_counts(mechanism, counts, source)
 
 
 def _add_nonzero(counts, block, row_weights):
@@ -309,12 +319,15 @@ def plan_mode(shape, guarantee, *, n_categories):
     """
     mechanism = PermuteAndFlip(guarantee.epsilon, 1.0, guarantee.relation == "add_remove")
 
-    def run(codes, source, persons=None):
-        # The code -1 of undeclared labels is counted in the first entry, which is left out.
-        counts = weighted_bincount(codes + 1, row_weights_of(persons), n_categories + 1)
-        return mechanism.release(counts[1:], random_state=source)
+    return plan_release(
+        mechanism, partial(_choose_mode, mechanism, n_categories), guarantee=guarantee
+    )
 
-    return plan_release(mechanism, run, guarantee=guarantee)
+
+def _choose_mode(mechanism, n_categories, codes, source, persons=None):
+    # The code -1 of undeclared labels is counted in the first entry, which is left out.
+    counts = weighted_bincount(codes + 1, row_weights_of(persons), n_categories + 1)
+    return mechanism.release(counts[1:], random_state=source)
 
 
 def plan_histogram(shape, guarantee, *, bins, joint=False):
@@ -352,18 +365,20 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
         size = sum(n_bins)
     mechanism = noise_of_histogram(guarantee, 1 if joint else len(bins))
 
-    def run(X, source, low, high, persons=None):
-        edges = bin_edges(low, high, bins)
-        row_weights = row_weights_of(persons)
-        if joint:
-            counts = count_cells(X, edges, row_weights)
-            return release_counts(mechanism, counts, source), edges
-        counts = count_bins(X, edges, row_weights=row_weights)
-        released = release_counts(mechanism, np.concatenate(counts), source)
-        ends = np.cumsum([len(column_counts) for column_counts in counts])
-        return np.split(released, ends[:-1]), edges
-
+    run = partial(_release_histogram, mechanism, bins, joint)
     return plan_release(mechanism, run, guarantee=guarantee, size=size)
+
+
+def _release_histogram(mechanism, bins, joint, X, source, low, high, persons=None):
+    edges = bin_edges(low, high, bins)
+    row_weights = row_weights_of(persons)
+    if joint:
+        counts = count_cells(X, edges, row_weights)
+        return release_counts(mechanism, counts, source), edges
+    counts = count_bins(X, edges, row_weights=row_weights)
+    released = release_counts(mechanism, np.concatenate(counts), source)
+    ends = np.cumsum([len(column_counts) for column_counts in counts])
+    return np.split(released, ends[:-1]), edges
 
 
 def noise_of_histogram(guarantee, n_histograms):

@@ -139,31 +139,35 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
     undeclared = np.flatnonzero(np.isnan(low))
     if not len(undeclared):
         main = make_plan(shape, guarantee)
-
-        def run_in_declared(X, source, persons=None):
-            released = main.run(X, source, low=low, high=high, persons=persons)
-            return InBounds(released, (low.copy(), high.copy()))
-
-        return replace(main, run=run_in_declared)
+        return replace(main, run=partial(_run_in_declared, main, low, high))
 
     search, remaining = plan_search(replace(shape, n_columns=len(undeclared)), guarantee)
     main = make_plan(shape, remaining)
+    run = partial(_run_in_found, search, main, low, high)
+    return replace(join_plans((search, main), guarantee), run=run)
 
-    def run_in_found(X, source, persons=None):
-        found_low = low.copy()
-        found_high = high.copy()
-        table = X
-        if isinstance(X, RowsAndTarget):
-            table = X.X
-        if len(undeclared) < len(low):
-            table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
-        found_low[undeclared], found_high[undeclared] = search.run(
-            table, source, columns=undeclared, persons=persons
-        )
-        released = main.run(X, source, low=found_low, high=found_high, persons=persons)
-        return InBounds(released, (found_low, found_high))
 
-    return replace(join_plans((search, main), guarantee), run=run_in_found)
+def _run_in_declared(main, low, high, X, source, persons=None):
+    """Make the main release within declared bounds, and return it as `InBounds`."""
+    released = main.run(X, source, low=low, high=high, persons=persons)
+    return InBounds(released, (low.copy(), high.copy()))
+
+
+def _run_in_found(search, main, low, high, X, source, persons=None):
+    """Search for the bounds that are NaN, then make the main release within all bounds."""
+    low = low.copy()
+    high = high.copy()
+    undeclared = np.flatnonzero(np.isnan(low))
+    table = X
+    if isinstance(X, RowsAndTarget):
+        table = X.X
+    if len(undeclared) < len(low):
+        table = Rows.wrap(table).mapped(partial(_take_columns, columns=undeclared))
+    low[undeclared], high[undeclared] = search.run(
+        table, source, columns=undeclared, persons=persons
+    )
+    released = main.run(X, source, low=low, high=high, persons=persons)
+    return InBounds(released, (low, high))
 
 
 def _take_columns(block, columns):

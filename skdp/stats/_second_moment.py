@@ -163,24 +163,25 @@ def plan_covariance(shape, guarantee):
         least the standard deviation of the noise, and at most the largest one of rows within the
         bounds.
     """
-    n_rows = shape.n_rows
-    moment = SecondMoment(guarantee=guarantee, n_rows=n_rows, n_columns=shape.n_columns)
-
-    def run(X, source, low, high, persons=None):
-        half_range = high / 2 - low / 2
-        unit = half_range * math.sqrt(len(half_range))
-        rows = Rows(X, read=partial(_read_scaled, low, high, unit))
-        values, vectors = np.linalg.eigh(moment.release(rows, source, persons)[1])
-        # The largest variance of rows of norm 1 in any direction.
-        max_variance = n_rows / max(n_rows - 1, 1)
-        min_variance = min(moment.mechanism.deviation(moment.size) / n_rows, max_variance)
-        roots = vectors * np.sqrt(np.clip(values, min_variance, max_variance))
-        stds = np.linalg.norm(roots, axis=1)
-        roots /= stds[:, np.newaxis]
-        max_std = math.sqrt(max_variance / len(half_range))
-        return roots @ roots.T, unit * np.minimum(stds, max_std)
-
+    moment = SecondMoment(guarantee=guarantee, n_rows=shape.n_rows, n_columns=shape.n_columns)
+    run = partial(_release_covariance, moment)
     return plan_release(moment.mechanism, run, guarantee=guarantee, stage_name=SECOND_MOMENT)
+
+
+def _release_covariance(moment, X, source, low, high, persons=None):
+    n_rows = moment.n_rows
+    half_range = high / 2 - low / 2
+    unit = half_range * math.sqrt(len(half_range))
+    rows = Rows(X, read=partial(_read_scaled, low, high, unit))
+    values, vectors = np.linalg.eigh(moment.release(rows, source, persons)[1])
+    # The largest variance of rows of norm 1 in any direction.
+    max_variance = n_rows / max(n_rows - 1, 1)
+    min_variance = min(moment.mechanism.deviation(moment.size) / n_rows, max_variance)
+    roots = vectors * np.sqrt(np.clip(values, min_variance, max_variance))
+    stds = np.linalg.norm(roots, axis=1)
+    roots /= stds[:, np.newaxis]
+    max_std = math.sqrt(max_variance / len(half_range))
+    return roots @ roots.T, unit * np.minimum(stds, max_std)
 
 
 def _read_scaled(low, high, unit, X, rows):

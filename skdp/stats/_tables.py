@@ -352,12 +352,13 @@ def plan_crosstab(shape, guarantee, *, bins):
     """
     histogram = plan_histogram(shape, guarantee, bins=bins, joint=True)
 
-    def run(X, source, persons=None):
-        # The edges are declared, so the range is not used.
-        counts, _ = histogram.run(X, source, low=np.zeros(2), high=np.ones(2), persons=persons)
-        return nearest_counts(counts, shape.n_rows)
+    return replace(histogram, run=partial(_release_crosstab, histogram, shape.n_rows))
 
-    return replace(histogram, run=run)
+
+def _release_crosstab(histogram, n_rows, X, source, persons=None):
+    # The edges are declared, so the range is not used.
+    counts, _ = histogram.run(X, source, low=np.zeros(2), high=np.ones(2), persons=persons)
+    return nearest_counts(counts, n_rows)
 
 
 def nearest_counts(noisy, max_total):
