@@ -1,4 +1,5 @@
 import itertools
+import pickle
 from functools import partial
 
 import numpy as np
@@ -16,6 +17,8 @@ from skdp.stats._moments import (
     plan_nonzero_counts,
     plan_sums,
 )
+from skdp.stats._quantiles import plan_quantiles
+from skdp.stats._release import plan_within_bounds
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._public import public_names
@@ -392,3 +395,31 @@ def test_dates_are_no_numbers(name, container, kind):
         with pytest.raises(ValueError, match=f"contains {kind}s, and numbers are expected"):
             function(*arguments, **declaration, **options)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize(
+    "make_plan",
+    [
+        plan_moments,
+        plan_sums,
+        plan_nonzero_counts,
+        partial(plan_histogram, bins=(2, 3)),
+        partial(plan_quantiles, quantiles=[0.5]),
+        partial(plan_within_bounds, plan_moments, (0.0, 1.0)),
+        partial(plan_within_bounds, plan_moments, "auto"),
+    ],
+)
+def test_a_plan_is_a_value(make_plan):
+    plan = make_plan(TableShape(n_rows=100, n_columns=2), meet(1.0, 1e-6))
+    again = pickle.loads(pickle.dumps(plan))
+    assert (again.event, again.stages, again.epsilon) == (plan.event, plan.stages, plan.epsilon)
+
+
+def test_bounds_reach_the_run_of_a_plan_only():
+    """So no cost can depend on them: all declared bounds have the same plan."""
+    shape, guarantee = TableShape(n_rows=100, n_columns=2), meet(1.0, 1e-6)
+    plans = [
+        plan_within_bounds(plan_moments, bounds, shape, guarantee)
+        for bounds in ((0.0, 1.0), (-1e6, 1e6))
+    ]
+    assert plans[0] == plans[1]
