@@ -237,6 +237,7 @@ def plan_variance(n_rows, clip, mechanism):
 
 
 def _release_variance(mechanism, n_rows, clip, targets, center, source, persons=None):
+    """Return the noisy mean of squared distances of targets from the center."""
     rows = Rows(targets[:, np.newaxis])
     row_args = (row_weights_of(persons),)
     total = sum_over(rows, _add_squares, np.zeros(1), center, clip, n_rows, row_args=row_args)
@@ -276,6 +277,7 @@ def plan_correction(n_rows, mechanism):
 
 
 def _release_correction(mechanism, n_rows, targets, center, clip, source, persons=None):
+    """Return the noisy mean of clipped distances of targets from the center."""
     rows = Rows(targets[:, np.newaxis])
     row_args = (row_weights_of(persons),)
     args = (center, clip, n_rows)

@@ -437,6 +437,7 @@ def plan_means_of_present(shape, guarantee):
 
 
 def _release_means_of_present(mechanism, X, source, low, high, persons=None):
+    """Return the noisy means of the values that are not missing, within the bounds."""
     sums = np.zeros((2, X.shape[1]))
     args = (low, high, n_units(X, persons))
     sum_over(Rows(X), _add_bound_weights, sums, *args, row_args=(row_weights_of(persons),))

@@ -82,6 +82,7 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
 def _release_class_moments(
     mechanism, n_rows, n_classes, prior, rows, source, low, high, persons=None
 ):
+    """Return the `ClassMoments`."""
     d = len(low)
     row_args = (rows.y, row_weights_of(persons))
     sums = np.zeros((n_classes, 2 * d + 1))

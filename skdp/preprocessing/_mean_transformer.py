@@ -71,6 +71,7 @@ def plan_means(shape, guarantee, *, noise, noisy_count=False):
 
 
 def _release_means(mechanism, n_rows, X, source, low, high, persons=None):
+    """Return the noisy means, within the bounds. If `n_rows` is None, it is released with noise."""
     means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
     half = (high - low) / 2
     # A warning may not depend on a number of rows that is private.

@@ -476,6 +476,7 @@ def plan_magnitudes(shape, guarantee, *, level):
 
 
 def _release_magnitudes(plan, X, source, low, high, persons=None):
+    """Return the quantiles of a plan for the magnitudes of the columns' clipped values."""
     # The magnitudes of numbers within the bounds are between these limits.
     min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
     max_magnitude = np.maximum(-low, high)

@@ -57,18 +57,17 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
         Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
         the noisy means, and the noisy variances or None, in the units of the columns.
     """
-    n_rows = shape.n_rows
     size = (n_moments + counted) * shape.n_columns
     mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
     noise_std = mechanism.deviation(size)
-
-    run = partial(_release_moments, mechanism, noise_std, n_rows, n_moments, counted)
+    run = partial(_release_moments, mechanism, noise_std, shape.n_rows, n_moments, counted)
     return plan_release(mechanism, run, guarantee=guarantee, stage_name=SUMS, size=size)
 
 
 def _release_moments(
     mechanism, noise_std, n_rows, n_moments, counted, X, source, low, high, persons=None
 ):
+    """Return the noisy means, and the noisy variances or None, in the units of the columns."""
     sums = _centered_sums(X, low, high, n_moments, row_weights_of(persons), counted)
     noisy = mechanism.release(sums, random_state=source)
     n_values = n_rows
@@ -197,6 +196,7 @@ def plan_sums(shape, guarantee):
 
 
 def _release_sums(mechanism, relation, n_rows, X, source, low, high, persons=None):
+    """Return the noisy sums in the units of the columns."""
     row_weights = row_weights_of(persons)
     unit = unit_of_sums(low, high, relation)
     if relation == "replace_one":
@@ -302,6 +302,7 @@ def plan_nonzero_counts(shape, guarantee):
 
 
 def _release_nonzero_counts(mechanism, X, source, persons=None):
+    """Return the noisy counts."""
     row_weights = row_weights_of(persons)
     counts = count_over(Rows(X), _add_nonzero, X.shape[1], row_weights=row_weights)
     return release_counts(mechanism, counts, source)
@@ -318,13 +319,12 @@ def plan_mode(shape, guarantee, *, n_categories):
     returns the index of the chosen category.
     """
     mechanism = PermuteAndFlip(guarantee.epsilon, 1.0, guarantee.relation == "add_remove")
-
-    return plan_release(
-        mechanism, partial(_choose_mode, mechanism, n_categories), guarantee=guarantee
-    )
+    run = partial(_choose_mode, mechanism, n_categories)
+    return plan_release(mechanism, run, guarantee=guarantee)
 
 
 def _choose_mode(mechanism, n_categories, codes, source, persons=None):
+    """Return the index of the chosen category."""
     # The code -1 of undeclared labels is counted in the first entry, which is left out.
     counts = weighted_bincount(codes + 1, row_weights_of(persons), n_categories + 1)
     return mechanism.release(counts[1:], random_state=source)
@@ -370,6 +370,7 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
 
 
 def _release_histogram(mechanism, bins, joint, X, source, low, high, persons=None):
+    """Return the noisy counts, a list of arrays or a joint array, and the edges."""
     edges = bin_edges(low, high, bins)
     row_weights = row_weights_of(persons)
     if joint:

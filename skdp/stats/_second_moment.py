@@ -169,6 +169,7 @@ def plan_covariance(shape, guarantee):
 
 
 def _release_covariance(moment, X, source, low, high, persons=None):
+    """Return the noisy correlations and standard deviations of columns within bounds."""
     n_rows = moment.n_rows
     half_range = high / 2 - low / 2
     unit = half_range * math.sqrt(len(half_range))

@@ -356,6 +356,7 @@ def plan_crosstab(shape, guarantee, *, bins):
 
 
 def _release_crosstab(histogram, n_rows, X, source, persons=None):
+    """Return the counts of a plan of a histogram as non-negative integers."""
     # The edges are declared, so the range is not used.
     counts, _ = histogram.run(X, source, low=np.zeros(2), high=np.ones(2), persons=persons)
     return nearest_counts(counts, n_rows)
