@@ -930,7 +930,7 @@ MUTATIONS = [
     Mutation(
         "refinement-of-one-level",
         "stats._refinement",
-        "RefinementPlan.mechanism",
+        "Refinement.mechanism",
         rules.term_dropped("n_levels"),
         ("stats/test_refinement.py::test_brute_force_sensitivity_of_the_cells",),
         "a row is in one cell of every level",
