@@ -13,10 +13,10 @@ from skdp.utils._validation import check_increasing
 
 # Cells are equal in a mixture of the probability and its logit: with equal cells of probability
 # the scores of a rare class are all in the first cells, and with equal cells of the logit half of
-# the cells are in tails that hold no rows. This weight and the factor below were chosen by the errors
-# of AUC, average precision, Brier score and calibration on training rows of three tables and on
-# simulated ones (`docs/benchmarks/metric_constants.py grid`). A weight of 0.9 has smaller errors on
-# the former, but errors of the AUC that are twice as large with 1 % of positives.
+# the cells are in tails that hold no rows. This weight and the factor below were chosen by the
+# errors of AUC, average precision, Brier score and calibration on training rows of three tables and
+# on simulated ones (`docs/benchmarks/metric_constants.py grid`). A weight of 0.9 has smaller errors
+# on the former, but errors of the AUC that are twice as large with 1 % of positives.
 PROBABILITY_WEIGHT = 0.8
 # Range of the logit whose cells are equal.
 MAX_LOGIT = 8.0
