@@ -181,13 +181,14 @@ class PrivateRelease:
         self.ledger_entry = None
 
     def __enter__(self):
-        # Also where no noise will be drawn: a wrong parameter is refused for every table.
-        check_seed(self._random_state)
         # `_open_config` refuses a closed data set before its rows are read.
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         # Configuration of the accountant; `read_groups` makes a person its unit.
         self.terms = read_config()
+        # A tool that sets a seed may set a generator: its refusal names the tool.
         self._check_callers()
+        # Also where no noise will be drawn: a wrong parameter is refused for every table.
+        check_seed(self._random_state)
         with ExitStack() as settings:
             # Without this check, one row that is not finite makes a fit fail after its charge.
             settings.enter_context(config_context(assume_finite=False))
