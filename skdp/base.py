@@ -45,7 +45,6 @@ from skdp._fitting._callers import (
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
-    DEFAULT_CONFIG,
     EMPTY_EVENT,
     GROUPS_WITHOUT_PERSON_UNIT,
     PrivateRelease,
@@ -54,10 +53,10 @@ from skdp._fitting._release_context import (
     private_release,
     raw_data_policy,
     relation_of,
-    terms_of,
 )
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
+from skdp.ledger._terms import DEFAULT_CONFIG, terms_of
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
 from skdp.noise._source import is_inside_release

@@ -40,6 +40,8 @@ from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp._optim._regression_losses import ClippedPoissonLoss, HuberLoss
 from skdp._optim._sgd_plan import plan_sgd
 from skdp._privacy_report import privacy_line
+from skdp._tools._entries import REASONS, KnownStep
+from skdp._tools._registry import KNOWN_STEPS, TOOLS, UNKNOWN, find_class
 from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
@@ -54,7 +56,7 @@ from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
 from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.model_selection._splits import Splits, make_splits, take_fraction
-from skdp.pipeline._known import UNKNOWN, find_class, find_raw_steps
+from skdp.pipeline._known import find_raw_steps
 from skdp.stats import _second_moment
 from skdp.stats._bounds import BoundsPlan, _add_bins, plan_search, spaced_bins
 from skdp.stats._categories import StabilityThreshold, _value_counts
@@ -82,9 +84,12 @@ __all__ = [
     "CELLS",
     "CODE_BITS",
     "DYADIC_CELLS",
+    "KNOWN_STEPS",
     "MEAN_WEIGHT",
     "NO_BOUNDS",
+    "REASONS",
     "REFINEMENT_FRACTION",
+    "TOOLS",
     "UNKNOWN",
     "BinaryHuberizedHingeLoss",
     "BinaryLogisticLoss",
@@ -103,6 +108,7 @@ __all__ = [
     "GaussianNoise",
     "GaussianThreshold",
     "HuberLoss",
+    "KnownStep",
     "LaplaceNoise",
     "LinearObjective",
     "MechanismPlan",

@@ -40,6 +40,7 @@ ORDER = [
     "base",
     "_optim",
     "_fitting",
+    "_tools",
     "_privacy_report",
     "_privacy_totals",
     "_privacy_statement",

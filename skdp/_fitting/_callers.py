@@ -14,25 +14,6 @@ from inspect import unwrap
 from types import FunctionType, ModuleType
 
 from skdp._fitting._arguments import NO_WEIGHTS
-from skdp._fitting._known_callers import (
-    FITS,
-    STUDY_ANSWERS,
-    copy_parts,
-    holds_private,
-    is_estimator,
-    is_frozen,
-    is_known,
-    is_private,
-    is_step,
-    is_study,
-    is_unread,
-    known_caller,
-    nested_parts,
-    parts_in,
-    parts_of,
-    passes_on,
-    repeats_rows,
-)
 from skdp._fitting._search_prices import (
     has_refused_candidates,
     listed_values,
@@ -40,6 +21,20 @@ from skdp._fitting._search_prices import (
     price_of_search,
     price_of_validation,
 )
+from skdp._tools._entries import FITS
+from skdp._tools._parts import (
+    copy_parts,
+    holds_private,
+    is_estimator,
+    is_frozen,
+    is_private,
+    is_step,
+    nested_parts,
+    parts_in,
+    parts_of,
+)
+from skdp._tools._registry import is_known, is_study, known_caller, passes_on
+from skdp._tools._scores_and_folds import is_unread, repeats_rows
 from skdp.exceptions import BudgetExceededError, RawDataWarning
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
@@ -80,6 +75,8 @@ REPEATED_FOLDS = (
     "fits to folds that list rows more than once, so that a person's row counts repeatedly: use "
     "cv=KFold(5, shuffle=True, random_state=0)"
 )
+# Problem of a study whose function asks a private model for predictions outside of other tools.
+STUDY_ANSWERS = "compares trials by predictions for rows, and so publishes or chooses by raw scores"
 INSTALLED = ("site-packages", "dist-packages")
 
 

@@ -11,13 +11,10 @@ from skdp._data._dask import Run
 from skdp._data._persons import read_persons
 from skdp._fitting._findings import collect_findings, warn_of_findings
 from skdp.accounting import Composed, Guarantee
-from skdp.ledger._state import LedgerConfig
+from skdp.ledger._terms import terms_of
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import check_seed
 
-# Configuration of a fit without an accountant: it protects one row that is added or removed. Its
-# budget has no effect, since nothing is charged.
-DEFAULT_CONFIG = LedgerConfig(1.0, 0.0)
 # The event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
 EMPTY_EVENT = Composed(())
 
@@ -36,30 +33,6 @@ GROUPS_WITHOUT_PERSON_UNIT = (
 def relation_of(accountant):
     """Return the neighboring relation of an accountant, "add_remove" if it is None."""
     return terms_of(accountant).relation
-
-
-def terms_of(accountant):
-    """Return the configuration of an accountant: its relation, privacy unit and composition.
-
-    Parameters
-    ----------
-    accountant : PrivacyAccountant or None
-        None protects one row that is added or removed.
-
-    Returns
-    -------
-    LedgerConfig
-
-    Raises
-    ------
-    ValueError
-        If `accountant` is neither None nor an accountant.
-    """
-    if accountant is None:
-        return DEFAULT_CONFIG
-    if not hasattr(accountant, "charge"):
-        raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
-    return accountant.config
 
 
 def raw_data_policy(config):

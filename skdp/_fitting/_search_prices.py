@@ -7,8 +7,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from skdp._fitting._known_callers import (
-    INDEX_SPLITTERS,
+from skdp._fitting._members import refuses_parameters
+from skdp._tools._parts import (
     copy_parts,
     is_estimator,
     is_frozen,
@@ -17,7 +17,7 @@ from skdp._fitting._known_callers import (
     nested_parts,
     parts_of,
 )
-from skdp._fitting._members import refuses_parameters
+from skdp._tools._scores_and_folds import INDEX_SPLITTERS
 
 # Estimators that fit each private estimator inside them once.
 FIT_ONCE = frozenset(

@@ -10,12 +10,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
 from skdp._fitting._callers import find_raw_settings
-from skdp._fitting._known_callers import known_caller
 from skdp._privacy_report import register_uncovered_reader
+from skdp._tools._entries import REASONS
+from skdp._tools._functions import is_elementwise
+from skdp._tools._registry import known_caller
 from skdp.base import terms_of
-from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._instances import is_estimator
-from skdp.pipeline._known import REASONS, candidates_of, find_raw_steps, inner_parts, join_names
+from skdp.pipeline._known import candidates_of, find_raw_steps, inner_parts, join_names
 from skdp.pipeline._parameters import PublicTable, find_refusals
 from skdp.pipeline._prices import Cost, paid_twice, price_steps, total_price
 from skdp.pipeline._steps import (

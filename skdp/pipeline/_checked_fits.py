@@ -16,12 +16,13 @@ from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._callers import register_step_reader
 from skdp._fitting._members import register_member_check, register_parameter_check
 from skdp._privacy_report import PrivacyLineMixin
+from skdp._tools._registry import find_entry
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.pipeline._fit_params import params_of_steps, routed_groups
 from skdp.pipeline._instances import fitted_params
 from skdp.pipeline._kinds import is_private
-from skdp.pipeline._known import find_entry, find_raw_steps
+from skdp.pipeline._known import find_raw_steps
 from skdp.pipeline._members import check_members, check_tool
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import check_accepted

@@ -8,17 +8,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import get_tags
 
+from skdp._tools._advice import DECLARE, FRAMES, FROZEN, LOCAL
+from skdp._tools._entries import ACCEPTED, REASONS
 from skdp.pipeline._instances import infers_types, is_estimator, of_skdp
-from skdp.pipeline._known import (
-    ACCEPTED,
-    DECLARE,
-    FRAMES,
-    FROZEN,
-    LOCAL,
-    REASONS,
-    accepted_entry,
-    kind_by_table,
-)
+from skdp.pipeline._known import accepted_entry, kind_by_table
 
 # Allowed values of an attribute `__skdp_kind__`. Containers are inspected instead, and
 # "not_row_wise" depends on the steps before.

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from skdp._data._forms import TableForm
+from skdp._tools._entries import REASONS
 from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
 from skdp.base import EMPTY_EVENT, TableShape, terms_of
@@ -20,7 +21,6 @@ from skdp.ledger._state import LedgerConfig
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
-from skdp.pipeline._known import REASONS
 from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
 from skdp.utils._types import Classes
 from skdp.utils._validation import check_integer

@@ -13,9 +13,13 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import UNKNOWN_FORM, TableForm
+from skdp._tools._advice import CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, SELECTOR
+from skdp._tools._entries import ACCEPTED
+from skdp._tools._functions import has_bounded_domain
+from skdp._tools._registry import find_entry
+from skdp._tools._step_conditions import selects_by_values
 from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
 from skdp.pipeline._forms import joined_form, output_form
-from skdp.pipeline._functions import has_bounded_domain
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
@@ -25,19 +29,7 @@ from skdp.pipeline._instances import (
     with_params,
 )
 from skdp.pipeline._kinds import held, is_private, is_row_wise, judge_step, sparsity
-from skdp.pipeline._known import (
-    ACCEPTED,
-    CALLBACKS,
-    COLUMNS,
-    DENSITY,
-    FRAMES,
-    MEMORY,
-    SELECTOR,
-    find_entry,
-    is_skrub_container,
-    join_names,
-    selects_by_values,
-)
+from skdp.pipeline._known import is_skrub_container, join_names
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user

@@ -14,8 +14,8 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 
+from skdp._tools._functions import is_elementwise
 from skdp.mechanisms._unknown_shape import SHAPES, sizes_in
-from skdp.pipeline._functions import is_elementwise
 from skdp.pipeline._known import accepted_entry
 
 # Errors that a step's check of its parameters may raise; values of a wrong type fail in many ways.

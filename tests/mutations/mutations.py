@@ -902,16 +902,16 @@ MUTATIONS = [
     ),
     Mutation(
         "rows-that-tools-repeat",
-        "_fitting._known_callers",
-        "_repeated_rows",
+        "_tools._scores_and_folds",
+        "repeated_rows_problem",
         rules.decided("is_listed", False),
         ("test_callers.py::test_listed_folds_with_a_row_twice_are_refused[grid search]",),
         "a person's row counts several times in one fit, and the charge covers it once",
     ),
     Mutation(
         "generated-folds-of-tools",
-        "_fitting._known_callers",
-        "_generators_in",
+        "_tools._scores_and_folds",
+        "generators_in",
         rules.decided("isinstance(iterator, GeneratorType)", False),
         (
             "test_callers.py::test_generated_folds_are_judged_by_their_splitter"

@@ -36,7 +36,8 @@ from skdp import (
 )
 from skdp.model_selection import PersonKFold, make_dp_scorer
 from skdp.pipeline import check_pipeline, split_budget
-from skdp.pipeline._known import KNOWN, REASONS, UNKNOWN, Known, find_class, find_raw_steps
+from skdp.pipeline._known import find_raw_steps
+from tests._private import KNOWN_STEPS, REASONS, TOOLS, UNKNOWN, KnownStep, find_class
 
 
 class OwnStep(TransformerMixin, BaseEstimator):
@@ -258,9 +259,19 @@ def test_a_new_class_of_scikit_learn_is_never_accepted(name):
     assert find_class(kind.__module__, "NewEstimator").kind in ("unknown", "learns")
 
 
-@pytest.mark.parametrize("key", KNOWN)
+def test_no_tool_has_two_entries():
+    classes = [name for tool in TOOLS for name in tool.classes]
+    modules = [name for tool in TOOLS for name in tool.modules]
+    assert len(set(classes)) == len(classes)
+    assert len(set(modules)) == len(modules)
+    for tool in TOOLS:
+        assert (tool.step is None) == (not tool.classes)
+        assert (tool.call is None) == (not tool.modules)
+
+
+@pytest.mark.parametrize("key", KNOWN_STEPS)
 def test_every_entry_says_what_to_write_instead(key):
-    entry = KNOWN[key]
+    entry = KNOWN_STEPS[key]
     assert {entry.kind, entry.otherwise} <= set(REASONS)
     is_accepted = entry.kind in ("stateless", "declared", "container", "wrapper")
     always = entry.condition is type(entry).condition
@@ -390,11 +401,11 @@ def test_columns_of_skrub_are_looked_into():
 
 def test_every_verified_class_is_judged():
     """A new one is row-wise only by a decision: compare with this list."""
-    accepted = {k: e for k, e in KNOWN.items() if e.kind in ("stateless", "declared")}
+    accepted = {k: e for k, e in KNOWN_STEPS.items() if e.kind in ("stateless", "declared")}
     judged = {
         key.rpartition(".")[2]
         for key, entry in accepted.items()
-        if entry.is_row_wise is Known.is_row_wise and key.startswith("sklearn")
+        if entry.is_row_wise is KnownStep.is_row_wise and key.startswith("sklearn")
     }
     assert judged == {
         "Binarizer",

@@ -37,8 +37,8 @@ from skdp import (
 )
 from skdp.pipeline import step_kind
 from skdp.pipeline._forms import form_of_table, output_form
-from skdp.pipeline._known import KNOWN
 from tests._estimators import BOUNDED_TRANSFORMERS, CENTRAL_TRANSFORMERS, completed
+from tests._private import KNOWN_STEPS
 
 N = 400
 RNG = np.random.default_rng(0)
@@ -259,7 +259,7 @@ def test_every_transformer_is_compared():
     names = {kind.__name__ for kind in compared}
     accepted = {
         path.rpartition(".")[2]
-        for path, entry in KNOWN.items()
+        for path, entry in KNOWN_STEPS.items()
         if path.startswith("sklearn.") and entry.kind in ("stateless", "declared")
     }
     # They read texts, and no table.

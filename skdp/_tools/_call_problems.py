@@ -1,0 +1,304 @@
+"""Problems of calls of tools, each a function of the call's local variables.
+
+A function of a `KnownCaller` returns the problem as the end of a sentence that begins with the
+tool's name, or "" if this call has none. It reads parameters and shapes, and no rows.
+"""
+
+import sys
+from numbers import Integral
+
+from sklearn.model_selection import KFold
+
+from skdp._tools._parts import holds_private, is_frozen, learns_raw, parts_in, parts_of
+from skdp._tools._scores_and_folds import (
+    declares_labels,
+    folds_problem,
+    has_private_scores,
+    is_by_person,
+    is_of_classes,
+    score_problem,
+    scores_refusal,
+    splits_by_values,
+    unread_folds_problem,
+)
+
+RAW_SCORES = "publishes or chooses by scores of the raw rows"
+LABEL_COUNTS = (
+    "gives each fit the rows of two labels, so that the exact number of rows of each label "
+    "becomes public"
+)
+# Private estimators whose fits publish `coef_` or `feature_importances_`.
+HAS_IMPORTANCES = frozenset(
+    "DPAdditiveClassifier DPAdditiveRegressor DPHistogramNB DPLinearRegression DPLinearSVC "
+    "DPLogisticRegression DPPoissonRegressor DPRidge DPSGDClassifier DPSGDRegressor".split()
+)
+# Selections of feature-engine that only read scores and importances of their model.
+SCORED_SELECTIONS = (
+    "RecursiveFeatureElimination",
+    "RecursiveFeatureAddition",
+    "SelectBySingleFeaturePerformance",
+)
+
+
+def no_problem(variables):
+    """Return "": no call of the tool has a problem."""
+    return ""
+
+
+def if_scored_by_classes(*names):
+    """Return a `problem` function that reports problems of scores for classes with some names."""
+
+    def problem(variables):
+        is_named = is_of_classes(variables.get("self"), *names)
+        return score_problem(variables) if is_named else ""
+
+    return problem
+
+
+def if_of_classes(*names, wrong):
+    """Return a `problem` function with a constant text for classes with some names."""
+
+    def problem(variables):
+        return wrong if is_of_classes(variables.get("self"), *names) else ""
+
+    return problem
+
+
+def unless_of_classes(*names, wrong):
+    """Return a `problem` function with a constant text for classes without some names."""
+
+    def problem(variables):
+        return "" if is_of_classes(variables.get("self"), *names) else wrong
+
+    return problem
+
+
+def prediction_problem(variables):
+    """Return the problem of cross-validated predictions, or ""."""
+    problems = [
+        "returns an answer for each raw row",
+        folds_problem(variables.get("cv"), variables.get("estimator")),
+    ]
+    return " and ".join(filter(None, problems))
+
+
+def raw_members_problem(variables):
+    """Return the problem of an ensemble's members that are not private, or ""."""
+    members = list(parts_in("estimators", getattr(variables.get("self"), "estimators", None)))
+    learning = [name for name, member in members if learns_raw(member)]
+    fitted = [name for name, m in members if is_frozen(m) and not holds_private(m)]
+    problems = []
+    if learning:
+        problems.append(f"has members {learning} that learn from raw rows without privacy")
+    if fitted:
+        problems.append(f"has members {fitted} that learned from rows which skdp does not know")
+    return " and ".join(problems)
+
+
+def stacking_problem(variables):
+    owner = variables.get("self")
+    problems = [raw_members_problem(variables)]
+    if not holds_private(getattr(owner, "final_estimator", None)):
+        problems.append("fits its final_estimator to raw rows")
+    if owner is not None and not isinstance(owner.cv, str):
+        problems.append(folds_problem(owner.cv, owner))
+    return " and ".join(filter(None, problems))
+
+
+def chain_refusal(variables):
+    """Return the reason to refuse a chain: its folds get no ids of persons, or are read late."""
+    owner = variables.get("self")
+    if getattr(owner, "cv", None) is not None and is_by_person(getattr(owner, "estimator", None)):
+        return "does not pass groups to the fits of its folds (use cv=None)"
+    return unread_folds_problem(variables)
+
+
+def _chain_problem(variables):
+    owner = variables.get("self")
+    if getattr(owner, "cv", None) is None:
+        return ""
+    return folds_problem(owner.cv, getattr(owner, "estimator", None))
+
+
+def _width(target):
+    """Return the number of columns of a target; 1 for a list of labels."""
+    shape = getattr(target, "shape", None)
+    if shape is None and isinstance(target, list | tuple) and len(target):
+        shape = (len(target), *(len(row) for row in target[:1] if isinstance(row, list | tuple)))
+    return shape[1] if shape is not None and len(shape) == 2 else 1
+
+
+def multiclass_problem(variables):
+    """Return the problem of one-against-one, or of one-against-rest with several columns, or ""."""
+    if is_of_classes(variables.get("self"), "OneVsOneClassifier"):
+        return LABEL_COUNTS
+    # `Y` has a column for each label of `y`. The labels of a single column are public.
+    if _width(variables.get("y")) < 2:
+        return ""
+    return if_of_classes(
+        "OneVsRestClassifier",
+        wrong=(
+            "fits nothing to a label that no row, or every row, has, and publishes that, so that "
+            "the label of one row can be seen"
+        ),
+    )(variables)
+
+
+def outputs_problem(variables):
+    """Return the problem of a fit of several outputs, or ""."""
+    problems = [_chain_problem(variables)]
+    estimator = getattr(variables.get("self"), "estimator", None)
+    # If there is a variable `Y`, `y` is one column of it.
+    if _width(variables.get("Y", variables.get("y"))) > 1 and not declares_labels(estimator):
+        wrong = (
+            "refuses, after other outputs were charged, an output of which all rows have one "
+            "label, so that the label of one row can be seen"
+        )
+        classes = ("MultiOutputClassifier", "ClassifierChain")
+        problems.append(if_of_classes(*classes, wrong=wrong)(variables))
+    return " and ".join(filter(None, problems))
+
+
+def importance_refusal(variables):
+    """Return the reason to refuse a selection that would fail after its first charge, or ""."""
+    owner = variables.get("self")
+    estimator = getattr(owner, "estimator", None)
+    is_default = getattr(owner, "importance_getter", "") == "auto"
+    is_fitted = getattr(owner, "prefit", False) is True or is_frozen(estimator)
+    if not is_default or is_fitted or not holds_private(estimator):
+        return ""
+    kind = type(estimator)
+    is_known_class = kind.__module__.partition(".")[0] in ("sklearn", "imblearn", "skdp")
+    has_names = hasattr(kind, "coef_") or hasattr(kind, "feature_importances_")
+    if has_names or not is_known_class or kind.__name__ in HAS_IMPORTANCES:
+        return ""
+    return (
+        f"selects by coef_ or feature_importances_, and {kind.__name__} has neither, which is "
+        "found after its fit was charged (give importance_getter, such as "
+        "'named_steps.dplogisticregression.coef_' for a pipeline, or select by another model)"
+    )
+
+
+def elimination_refusal(variables):
+    return importance_refusal(variables) or scores_refusal(variables)
+
+
+def sampler_problem(variables):
+    """Return the problem of imbalanced-learn steps that repeat or create rows, or ""."""
+    steps = getattr(variables.get("self"), "steps", None) or ()
+    samplers = [
+        f"{type(step).__name__} in step {name!r}"
+        for name, step in steps
+        if hasattr(step, "fit_resample")
+    ]
+    if not samplers:
+        return ""
+    return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
+
+
+def selection_problem(variables):
+    """Return the problem of a number of selected features that depends on rows, or ""."""
+    is_function = callable(getattr(variables.get("self"), "max_features", None))
+    return "computes max_features from raw rows" if is_function else ""
+
+
+def econml_problem(variables):
+    """Return the problem of an estimator of econml, or "" if all its models are private."""
+    owner = variables.get("self")
+    if owner is None:
+        # A function inside the fit of an estimator, which was checked.
+        return ""
+    if not is_of_classes(owner, "SLearner", "TLearner", "XLearner"):
+        return "computes its final stage, or its weights, from raw rows"
+    return raw_parts_problem(variables)
+
+
+def raw_parts_problem(variables):
+    """Return the problem of models in any parameter of a tool that are not private, or ""."""
+    owner = variables.get("self")
+    if owner is None:
+        return ""
+    # mlxtend can leave out the fits of all models but the last one.
+    is_prefit = getattr(owner, "fit_base_estimators", True) is False
+    raw = [
+        name
+        for name, part in parts_of(owner)
+        if learns_raw(part) and (name.startswith("meta_") or not is_prefit)
+    ]
+    return f"fits its {' and '.join(dict.fromkeys(raw))} to raw rows" if raw else ""
+
+
+def econml_refusal(variables):
+    """Return the reason to refuse an econml fit that would fail or repeat after charges, or ""."""
+    owner = variables.get("self")
+    final = getattr(variables.get("self"), "model_final", None)
+    if is_of_classes(owner, "NonParamDML", "KernelDML") and holds_private(final):
+        return "gives its private model_final a sample_weight"
+    if is_of_classes(owner, "DomainAdaptationLearner"):
+        return "gives its private models a sample_weight"
+    return bootstrap_problem(variables)
+
+
+def bootstrap_problem(variables):
+    """Return the problem of intervals by a bootstrap in causal inference, or ""."""
+    inference = variables.get("inference")
+    is_asked = variables.get("return_ci") is True or variables.get("bootstrap_ci") is True
+    if inference == "bootstrap" or type(inference).__name__ == "BootstrapInference" or is_asked:
+        return "draws rows again and again for its intervals, so that a person's row counts often"
+    return ""
+
+
+def causalml_refusal(variables):
+    if is_of_classes(variables.get("self"), "BaseRLearner"):
+        return "gives its private models a sample_weight"
+    return bootstrap_problem(variables)
+
+
+def causalml_problem(variables):
+    owner = variables.get("self")
+    names = ("BaseSLearner", "BaseTLearner", "BaseSRegressor", "BaseTRegressor")
+    if is_of_classes(owner, *names, "BaseSClassifier", "BaseTClassifier"):
+        return raw_parts_problem(variables)
+    return "fits its propensity model, or its last stage, to raw rows"
+
+
+def stacked_folds_problem(variables):
+    owner = variables.get("self")
+    problems = [raw_parts_problem(variables)]
+    cv = getattr(owner, "cv", None)
+    if getattr(owner, "stratify", False) or (
+        not isinstance(cv, Integral) and splits_by_values(cv, 0)
+    ):
+        problems.append("splits the rows by folds that depend on their labels")
+    return " and ".join(filter(None, problems))
+
+
+def feature_engine_problem(variables):
+    """Return the problem of a selection of feature-engine, or ""."""
+    is_scored = is_of_classes(variables.get("self"), *SCORED_SELECTIONS)
+    return score_problem(variables) if is_scored else RAW_SCORES
+
+
+def paired_test_problem(variables):
+    """Return the problem of a test that compares two models by their scores, or "".
+
+    mlxtend's tests split the rows by their numbers, without labels.
+    """
+    scoring = variables.get("scoring")
+    if not has_private_scores(scoring):
+        return RAW_SCORES
+    return folds_problem(KFold(), None, scoring)
+
+
+def autolog_problem(variables):
+    """Return the problem of mlflow's autologging with its current settings, or ""."""
+    settings = sys.modules.get("mlflow.utils.autologging_utils")
+    read = getattr(settings, "get_autologging_config", None)
+    raw = []
+    if read is None or read("sklearn", "log_post_training_metrics", True):
+        raw.append("exact scores of the training rows")
+    if read is None or read("sklearn", "log_input_examples", False):
+        raw.append("rows as input examples")
+    if read is None or read("sklearn", "log_datasets", True):
+        raw.append("a digest of the rows")
+    return f"logs {', '.join(raw)}" if raw else ""

@@ -1,0 +1,225 @@
+"""The entries of the registry of tools: a tool as a step, and as a caller of private fits."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from skdp._data._forms import TableForm
+from skdp._data._frames import kind_of
+from skdp._data._output import frame_library
+from skdp._tools._functions import is_elementwise
+from skdp._tools._scores_and_folds import unread_folds_problem
+from skdp.utils._values import FrozenValue
+
+# Methods and functions in which a tool learns from its rows.
+FITS = frozenset(
+    "fit _fit fit_transform fit_predict partial_fit _partial_fit fit_resample conformalize "
+    "fit_conformalize calibrate find_label_issues".split()
+)
+# Description of each kind of step that `step_kind` returns.
+REASONS = {
+    "private": "its fit is charged",
+    "local": "each row's transform is charged, in predictions too",
+    "stateless": "learns nothing",
+    "frozen": "was fitted before and is not fitted again",
+    "opaque": "was fitted before, and what it makes of a row may depend on other rows",
+    "declared": "learns nothing beyond what its parameters declare",
+    "container": "fits the steps inside it, each once",
+    "learns": "learns from the data without privacy",
+    "not_row_wise": (
+        "may round a row by how many rows stand beside it, and their number is private here"
+    ),
+    "resamples": "fits rows that repeat, are left out or were made of other rows",
+    "calibrates": "fits its last stage to raw rows",
+    "cross_validates": "chooses by scores on private rows, which are raw",
+    "wrapper": "fits the estimators inside it in a way that no plan covers",
+    "unknown": "is not known, and may learn from the data without privacy",
+}
+ACCEPTED = ("private", "stateless", "frozen", "declared")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool(FrozenValue):
+    """An entry of the registry: one tool of another library.
+
+    Parameters
+    ----------
+    classes : tuple of str, default=()
+        Public names of its classes with their modules. The name of a module means all of its
+        classes that have no entry.
+    step : KnownStep or None, default=None
+        The classes as steps of a pipeline.
+    modules : tuple of str, default=()
+        Modules in which its code runs, with all modules inside them that have no entry; or
+        "module:function" for one function.
+    call : KnownCaller or None, default=None
+        The calls of these modules around private fits.
+    """
+
+    classes: tuple[str, ...] = ()
+    step: "KnownStep | None" = None
+    modules: tuple[str, ...] = ()
+    call: "KnownCaller | None" = None
+
+
+def _always(step):
+    return True
+
+
+def _on_no_value(step):
+    return ""
+
+
+def _same_width(step, d):
+    return d
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownStep(FrozenValue):
+    """An entry of the table of known classes.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of an instance whose parameters fulfill the condition; a key of `REASONS`.
+    condition : callable
+        Maps an instance to False if its parameters contradict the kind.
+    otherwise : str
+        Kind of an instance that does not fulfill the condition.
+    advice : str
+        Advice on a replacement, for kinds that are not accepted.
+    private_parts : tuple of str
+        Parameters that fulfill the condition only if they hold an estimator that learns nothing
+        from rows without privacy.
+    inner : tuple of str
+        The parameters that hold the estimators that it fits.
+    defaults : dict of str to callable
+        Functions that return the estimator that it fits in place of None, by parameter.
+    fails_on : callable
+        Maps an instance to a description of the values on which its fit raises an error, with the
+        remedy; "" if there are none.
+    width : callable
+        Maps (instance, d) to the number of output columns for `d` input columns; None if unknown.
+    cells : str
+        Kind of the output columns, as in `TableShape`; "" if unknown.
+    sparse : {"refused", "kept", "dense", "made"}
+        Treatment of a sparse table. "made": dense tables also become sparse.
+    is_row_wise : callable
+        Maps an instance to True if each output row depends only on its input row, to the last bit,
+        because only operations listed in `skdp._data._row_wise` are used. A matrix product is not
+        listed, because its rounding depends on the number of rows.
+    """
+
+    kind: str
+    condition: Callable = _always
+    otherwise: str = "learns"
+    advice: str = ""
+    private_parts: tuple = ()
+    inner: tuple = ()
+    defaults: Mapping = field(default_factory=dict)
+    fails_on: Callable = _on_no_value
+    width: Callable = _same_width
+    cells: str = "number"
+    sparse: str = "refused"
+    is_row_wise: Callable = _always
+
+    def output_form(self, step, form):
+        """Return the form of an accepted step's output, from the form of its input."""
+        output = form.with_columns(self.width(step, form.n_columns))
+        cells = self.cells
+        library = frame_library(step)
+        names = None
+        if not cells:
+            # A function may return another container than the one that it receives. Functions of
+            # NumPy return a pandas frame with the same columns for a pandas frame.
+            is_known = form.library in ("", "pandas") and is_elementwise(step.func, step.kw_args)
+            if not (is_known and form.holds_numbers):
+                return TableForm(
+                    n_rows=form.n_rows, classes=form.classes, n_columns=output.n_columns
+                )
+            cells = kind_of(np.asarray(_of_one(step.func)).dtype)
+            if form.library and not step.validate and library in ("", form.library):
+                library = form.library
+                names = form.names
+        return replace(
+            output,
+            kinds=None if output.n_columns is None else (cells,) * output.n_columns,
+            holds_numbers=cells == "number",
+            library=library,
+            names=names,
+            has_names=None,
+            is_sparse=self._makes_sparse(step, form),
+        )
+
+    def _makes_sparse(self, step, form):
+        params = step.get_params(deep=False)
+        sparse_output = params.get("sparse_output", params.get("sparse"))
+        if isinstance(sparse_output, bool):
+            return sparse_output
+        # A step that refuses sparse tables never receives one.
+        return {"kept": form.is_sparse, "made": True, "dense": False, "refused": False}[self.sparse]
+
+
+def _of_one(function):
+    """Return the value of an elementwise function (None: identity) at a table of one 1."""
+    with np.errstate(all="ignore"):
+        return np.ones((1, 1)) if function is None else function(np.ones((1, 1)))
+
+
+@dataclass(frozen=True)
+class KnownCaller:
+    """Entry of the table: the privacy problem of a tool around private estimators.
+
+    Parameters
+    ----------
+    wrong : str
+        Problem of the tool, as the end of a sentence that begins with its name.
+    instead : str
+        Advice on a replacement.
+    refused : bool, default=False
+        True to refuse the fit, False to warn.
+    problem : callable or None, default=None
+        Function of the local variables of a call that returns the problem of this call, or "" if
+        there is none. None means that each call has the problem `wrong`.
+    refusal : callable or None, default=None
+        Function of the local variables of a call that returns the reason to refuse it, or "".
+    functions : frozenset of str or None, default=FITS
+        Functions of the module that learn from rows; None for all functions. If the key of the
+        entry names a function, the entry is about that function.
+    name : str, default=""
+        Name of the tool for users; "" takes the name of the class or function.
+    wrong_scores : str, default=""
+        Problem of private scores that the tool computes, with an advice; "" if there is none.
+    """
+
+    wrong: str
+    instead: str
+    refused: bool = False
+    problem: Callable[[dict], str] | None = None
+    refusal: Callable[[dict], str] | None = None
+    functions: frozenset[str] | None = FITS
+    name: str = ""
+    wrong_scores: str = ""
+
+    def problem_of(self, variables):
+        """Return the problem of a call, "" if there is none, and True if the call is refused."""
+        refusal = "" if self.refusal is None else self.refusal(variables)
+        if refusal:
+            return refusal, True
+        problem = self.wrong if self.problem is None else self.problem(variables)
+        return problem, self.refused
+
+    def problem_of_part(self, part, y=None):
+        """Return the problem of a part whose fit comes after other charges, as `problem_of` does.
+
+        Parameters
+        ----------
+        part : estimator
+        y : array-like, default=None
+            Its targets, of which only the shape is used.
+        """
+        variables = {"self": part, "y": y}
+        problem, is_refused = self.problem_of(variables)
+        late_folds = "" if is_refused else unread_folds_problem(variables)
+        return (late_folds, True) if late_folds else (problem, is_refused)

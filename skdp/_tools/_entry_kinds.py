@@ -1,0 +1,109 @@
+"""Entries that several tools share, and functions that return entries of one kind."""
+
+from skdp._tools._advice import (
+    CHAIN,
+    ENSEMBLE,
+    LABELS_INSTEAD,
+    PRIVATE_SCORES,
+    PRIVATE_SEARCH,
+    SEARCH,
+    STACKING,
+)
+from skdp._tools._call_problems import (
+    LABEL_COUNTS,
+    RAW_SCORES,
+    bootstrap_problem,
+    no_problem,
+    paired_test_problem,
+)
+from skdp._tools._entries import KnownCaller, KnownStep
+from skdp._tools._scores_and_folds import score_problem, scores_refusal
+from skdp._tools._step_conditions import scores_privately, stacks_with_index_folds, uses_true_labels
+
+
+def learns(private=None):
+    """Return an entry for a class that learns, with the private class to use instead."""
+    return KnownStep(kind="learns", advice=f"use {private or 'a private one'}")
+
+
+def wrapper(*inner):
+    """Return an entry for a class that learns nothing beyond what its inner estimators learn."""
+    return KnownStep(kind="wrapper", inner=inner)
+
+
+def ensemble(*inner):
+    """Return an entry for a class that fits repeated rows."""
+    return KnownStep(kind="resamples", advice=ENSEMBLE, inner=inner)
+
+
+def search(*inner, advice=SEARCH):
+    """Return an entry for a class that selects by scores, which may be private."""
+    return KnownStep(
+        kind="wrapper",
+        condition=scores_privately,
+        otherwise="cross_validates",
+        advice=advice,
+        inner=inner,
+    )
+
+
+def stacking():
+    """Return an entry for a class whose last stage is fitted to predictions of raw rows."""
+    return KnownStep(
+        kind="wrapper",
+        condition=stacks_with_index_folds,
+        otherwise="calibrates",
+        advice=STACKING,
+        inner=("estimators", "final_estimator"),
+        private_parts=("final_estimator",),
+    )
+
+
+def chain():
+    """Return an entry for a class that predicts targets one after the other."""
+    return KnownStep(
+        kind="wrapper",
+        condition=uses_true_labels,
+        otherwise="calibrates",
+        advice=CHAIN,
+        inner=("estimator", "base_estimator"),
+    )
+
+
+MAKES_ROWS_DEPEND = "fits to rows that were chosen, weighted or relabeled by other rows"
+SEARCH_CALL = KnownCaller(
+    wrong=RAW_SCORES, instead=PRIVATE_SEARCH, problem=score_problem, refusal=scores_refusal
+)
+CROSS_VALIDATION = KnownCaller(
+    wrong=RAW_SCORES,
+    instead=f"use dp_cross_val_score, or {PRIVATE_SCORES}",
+    problem=score_problem,
+    refusal=scores_refusal,
+)
+# OneVsOneClassifier calls these functions in its worker processes.
+ONE_VERSUS_ONE = KnownCaller(wrong=LABEL_COUNTS, instead=LABELS_INSTEAD, name="OneVsOneClassifier")
+RAW_EFFECT = KnownCaller(
+    wrong="averages over raw rows, with raw residuals for its interval",
+    instead="use fit and, on public rows, predict",
+    refusal=bootstrap_problem,
+)
+# A study calls functions of the user, which are checked separately, once for all trials.
+STUDY = KnownCaller(
+    wrong="",
+    instead=(
+        "return score(model, X, y) of score = make_dp_scorer(...); if these rows are public, "
+        "ignore this warning"
+    ),
+    problem=no_problem,
+    functions=None,
+)
+# The tests call inner functions, which need no separate judgment.
+PAIRED_TEST = KnownCaller(
+    wrong=RAW_SCORES,
+    instead="give it scoring=make_dp_scorer(...)",
+    problem=paired_test_problem,
+    functions=frozenset(
+        "combined_ftest_5x2cv paired_ttest_5x2cv paired_ttest_kfold_cv "
+        "paired_ttest_resampled".split()
+    ),
+)

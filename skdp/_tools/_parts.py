@@ -1,0 +1,159 @@
+"""The estimators inside an object: steps, models and the private ones among them."""
+
+from functools import cache
+from inspect import Parameter, signature
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+VAR_POSITIONAL = Parameter.VAR_POSITIONAL
+VAR_KEYWORD = Parameter.VAR_KEYWORD
+# Methods of the objects that can be steps of a pipeline. Some classes have no `get_params`.
+# Maximum number of values of a list among which steps are looked for. Lists of rows are longer.
+MAX_PARTS = 1000
+STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
+
+
+def is_private(value):
+    """Return True for a private estimator, which has `epsilon` and `accountant`."""
+    names = value.get_params(deep=False) if is_estimator(value) else ()
+    return "epsilon" in names and "accountant" in names
+
+
+def holds_private(value):
+    """Return True for a private estimator, or a step or model that has one inside it."""
+    if not is_step(value):
+        return False
+    return is_private(value) or any(map(is_private, nested_parts(value).values()))
+
+
+def is_frozen(value):
+    """Return True for a fitted estimator that is never fitted again."""
+    return isinstance(value, FrozenEstimator)
+
+
+def is_estimator(value):
+    """Return True for an estimator that is not a class."""
+    return hasattr(value, "get_params") and hasattr(value, "fit") and not isinstance(value, type)
+
+
+def is_step(value):
+    """Return True for an object that a pipeline or an ensemble can fit or apply to rows."""
+    if value is None or isinstance(value, type | str | float | int | np.ndarray):
+        return False
+    # Some objects have every attribute, such as the data ops of skrub, so the class is asked. Data
+    # frames have `transform`, too.
+    kind = type(value)
+    return any(hasattr(kind, method) for method in STEP_METHODS) and not hasattr(kind, "iloc")
+
+
+def parts_of(value):
+    """Yield the names and the values of the steps and models that an object was given.
+
+    They are found by their methods, in any parameter of the constructor, and in lists, tuples and
+    dictionaries of such. An object that does not store its parameters under their names is searched
+    in all of its attributes, without fitted ones.
+
+    Parameters
+    ----------
+    value : object
+
+    Yields
+    ------
+    name : str
+        Name of the parameter, followed by names or positions inside lists and dictionaries.
+    part : object
+    """
+    for name, param in _constructor_params(value).items():
+        yield from parts_in(name, param)
+
+
+def parts_in(name, value):
+    """Yield the names and the values of the steps and models in one parameter; see `parts_of`."""
+    if is_step(value):
+        yield name, value
+    elif type(value) is dict:
+        # The lists in a dictionary are candidates of a search.
+        for key, item in value.items():
+            if is_step(item):
+                yield f"{name}[{key!r}]", item
+    elif type(value) in (list, tuple):
+        for i, item in enumerate(value[:MAX_PARTS]):
+            # Steps are pairs (name, step), or triples that also contain columns.
+            is_named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
+            if is_named and is_step(item[1]):
+                yield item[0], item[1]
+            else:
+                yield from parts_in(f"{name}[{i}]", item)
+
+
+def _constructor_params(value):
+    """Return the parameters of an object by name, as `get_params(deep=False)` does."""
+    if hasattr(type(value), "get_params"):
+        try:
+            return value.get_params(deep=False)
+        except (TypeError, AttributeError):
+            pass
+    attributes = getattr(value, "__dict__", {})
+    names = _constructor_names(type(value))
+    if names is not None and all(name in attributes for name in names):
+        return {name: attributes[name] for name in names}
+    return {name: item for name, item in attributes.items() if not name.endswith("_")}
+
+
+@cache
+def _constructor_names(kind):
+    """Return the names of a constructor's parameters; None if it takes arbitrary ones."""
+    try:
+        parameters = list(signature(kind).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    if any(parameter.kind in (VAR_POSITIONAL, VAR_KEYWORD) for parameter in parameters):
+        return None
+    return tuple(parameter.name for parameter in parameters)
+
+
+def nested_parts(value):
+    """Return the steps and models inside an object at any depth, by their names.
+
+    Parameters of private estimators are left out.
+    """
+    nested = {}
+    _add_nested_parts(value, "", nested, {id(value)})
+    return nested
+
+
+def _add_nested_parts(value, prefix, nested, visited):
+    for name, part in parts_of(value):
+        path = f"{prefix}{name}"
+        # A list may contain one object several times, and objects may contain each other.
+        if id(part) in visited:
+            nested.setdefault(path, part)
+            continue
+        nested[path] = part
+        if not is_private(part):
+            _add_nested_parts(part, f"{path}__", nested, visited | {id(part)})
+
+
+def copy_parts(value):
+    """Return a copy of an estimator and of those inside it, so that `set_params` changes no other.
+
+    Everything else is shared. `clone` would ask the private estimators to be judged again.
+    """
+    if type(value) in (list, tuple):
+        return type(value)(map(copy_parts, value))
+    if not is_estimator(value) or is_frozen(value):
+        return value
+    copied = object.__new__(type(value))
+    vars(copied).update(vars(value))
+    for name, part in value.get_params(deep=False).items():
+        vars(copied)[name] = copy_parts(part)
+    return copied
+
+
+def learns_raw(part):
+    """Return True for a model or step without a private one inside it that learns when fitted."""
+    if is_frozen(part) or not hasattr(part, "fit") or holds_private(part):
+        return False
+    # A class can declare that its fits are charged, or learn nothing.
+    return vars(type(part)).get("__skdp_kind__") not in ("private", "stateless", "declared")

@@ -1,0 +1,277 @@
+"""Scores and folds of a tool: private scores, and folds whose rows depend on those of others.
+
+Everything is read from parameters. The rows of folds count as public only where a list declares
+them.
+"""
+
+from numbers import Integral
+from types import GeneratorType
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import is_classifier
+
+from skdp._tools._parts import is_estimator, is_private
+from skdp.exceptions import LedgerError
+
+# Splitters whose folds depend on row numbers alone, or on a keyed hash of a person's id.
+INDEX_SPLITTERS = frozenset(
+    "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit "
+    "PersonKFold".split()
+)
+# The class in which scikit-learn wraps listed folds, which count as public.
+LISTED_FOLDS = "_CVIterableWrapper"
+# Splitters that draw the rows of a fold with replacement.
+BOOTSTRAP_SPLITTERS = ("BootstrapOutOfBag", "Bootstrap")
+# Iterators of Python that name what they iterate over, without reading it.
+LAZY_ITERATORS = (map, filter, zip, enumerate)
+
+
+def has_private_scores(scoring):
+    """Return True if all scores that scikit-learn would compute are private."""
+    scorers = scorers_of(scoring)
+    return len(scorers) > 0 and all(
+        getattr(scorer, "releases_privately", False) is True for scorer in scorers
+    )
+
+
+def scorers_of(scoring):
+    """Return a list of the scorers in the parameter `scoring`."""
+    if isinstance(scoring, dict):
+        return list(scoring.values())
+    return list(scoring) if isinstance(scoring, list | tuple | set) else [scoring]
+
+
+def is_by_person(*charging):
+    """Return True if the privacy unit of an estimator or scorer is a person."""
+    for accountant in {id(a): a for value in charging for a in _accountants_in(value)}.values():
+        try:
+            unit = accountant.config.unit
+        except (AttributeError, LedgerError, ValueError):
+            continue
+        if unit == "person":
+            return True
+    return False
+
+
+def _accountants_in(value):
+    """Yield the accountants in a scorer or an estimator, and in the estimators inside it.
+
+    Parameters are read as attributes, since `get_params` takes as long as a small fit.
+    """
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _accountants_in(part)
+    elif is_estimator(value) or getattr(value, "releases_privately", False) is True:
+        for name, part in getattr(value, "__dict__", {}).items():
+            if name == "accountant":
+                yield part
+            elif not name.endswith("_"):
+                yield from _accountants_in(part)
+
+
+def folds_problem(cv, estimator, scoring=None):
+    """Return the problem of folds whose rows depend on those of others, or ""."""
+    splitter = splitter_of(cv)
+    # Listed folds count as public. scikit-learn wraps them in an object with a `split` method.
+    is_listed = type(splitter).__name__ == LISTED_FOLDS or not (
+        cv is None or isinstance(cv, Integral) or hasattr(splitter, "split")
+    )
+    is_by_row = not is_listed and type(splitter).__name__ != "PersonKFold"
+    if is_by_row and is_by_person(estimator, *scorers_of(scoring)):
+        return (
+            "splits the rows of persons by row numbers, which depend on how many rows others have "
+            "(use cv=PersonKFold(k))"
+        )
+    if splits_by_values(cv, estimator):
+        is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
+        more = ", or in which rows may repeat" if is_unknown else ""
+        may = "may depend" if is_unknown else "depend"
+        return f"splits the rows by folds that {may} on their labels{more}"
+    return ""
+
+
+def _is_of_sklearn(value):
+    return type(value).__module__.partition(".")[0] == "sklearn"
+
+
+def splits_by_values(cv, estimator):
+    """Return True if the rows of a fold may depend on values."""
+    if cv is None or isinstance(cv, Integral):
+        # scikit-learn uses stratified folds for classifiers.
+        return is_classifier(estimator)
+    cv = splitter_of(cv)
+    if not hasattr(cv, "split"):
+        # A list of folds counts as a declaration that they are public.
+        return False
+    return type(cv).__name__ not in (*INDEX_SPLITTERS, LISTED_FOLDS)
+
+
+def splitter_of(cv):
+    """Return the splitter of an iterator of folds that is not read, and `cv` otherwise."""
+    for generator in generators_in(cv):
+        splitter = generator.gi_frame and generator.gi_frame.f_locals.get("self")
+        if hasattr(splitter, "split"):
+            return splitter
+    return cv
+
+
+def generators_in(iterator):
+    """Yield a generator and the ones that it, or an iterator of Python, reads from."""
+    if isinstance(iterator, GeneratorType):
+        yield iterator
+        if iterator.gi_frame is not None:
+            # The iterable of a generator expression is its variable ".0".
+            yield from generators_in(iterator.gi_frame.f_locals.get(".0"))
+    elif type(iterator) in LAZY_ITERATORS:
+        for inner in iterator.__reduce__()[1]:
+            yield from generators_in(inner)
+
+
+def is_unread(cv):
+    """Return True for an iterator of folds from generators that have not ended."""
+    return any(generator.gi_frame is not None for generator in generators_in(cv))
+
+
+def score_problem(variables):
+    """Return the problem of a search or a cross-validation, or ""."""
+    owner = variables.get("self")
+    if owner is None:
+        scoring = variables.get("scoring")
+        cv = variables.get("cv")
+        estimator = variables.get("estimator")
+    else:
+        scoring = getattr(owner, "scoring", None)
+        cv = getattr(owner, "cv", None)
+        estimator = getattr(owner, "estimator", None)
+    problems = []
+    if not has_private_scores(scoring):
+        problems.append("publishes or chooses by scores of the raw rows")
+    problems.append(folds_problem(cv, estimator, scoring))
+    return " and ".join(filter(None, problems))
+
+
+def subset_problem(variables):
+    """Return the problem of a tool that fits to subsets of its rows and scores them, or "".
+
+    These are halving searches and learning curves.
+    """
+    problems = [score_problem(variables)]
+    owner = variables.get("self")
+    source = variables if owner is None else vars(owner)
+    estimator = source.get("estimator")
+    if source.get("resource", "n_samples") != "n_samples":
+        return problems[0]
+    if is_by_person(estimator, *scorers_of(source.get("scoring"))):
+        problems.append(
+            "takes a number of rows, so that how many rows others have decides whose rows a fit "
+            "gets (use dp_learning_curve or DPGridSearchCV)"
+        )
+    # The smallest number of rows is computed from the labels that occur. A classifier without
+    # `classes` publishes these.
+    is_counted = source.get("min_resources") in ("smallest", "exhaust")
+    if is_counted and is_classifier(estimator) and declares_some_labels(estimator):
+        problems.append(
+            "computes min_resources from the labels that occur, which a private classifier with "
+            "declared classes does not publish (give min_resources as a number)"
+        )
+    return " and ".join(filter(None, problems))
+
+
+def scores_refusal(variables):
+    """Return the reason to refuse a search or a cross-validation, or "".
+
+    Rows may be repeated, or the scores may get no ids of persons, which they refuse after the
+    first fit was charged.
+    """
+    owner = variables.get("self")
+    scoring = variables.get("scoring") if owner is None else getattr(owner, "scoring", None)
+    private = [s for s in scorers_of(scoring) if getattr(s, "releases_privately", False) is True]
+    if not get_config()["enable_metadata_routing"] and is_by_person(*private):
+        return (
+            "does not pass groups to private scores (call "
+            "sklearn.set_config(enable_metadata_routing=True) before)"
+        )
+    return repeated_rows_problem(variables)
+
+
+def repeated_rows_problem(variables):
+    """Return the problem of listed folds in which a row occurs twice, or "".
+
+    The lists are public, but a repeated row changes a fit or a score several times as much as the
+    charge covers.
+    """
+    owner = variables.get("self")
+    # The folds as scikit-learn checked them: an attribute of a search, and a variable of its `fit`
+    # before scikit-learn 1.9.
+    checked = getattr(owner, "_checked_cv_orig", variables.get("cv_orig"))
+    cv = variables.get("cv", getattr(owner, "cv", None) if checked is None else checked)
+    # scikit-learn wraps listed folds in an object with a `split` method.
+    folds = getattr(cv, "cv", cv)
+    if is_of_classes(splitter_of(cv), *BOOTSTRAP_SPLITTERS):
+        return (
+            f"gets the folds of {type(splitter_of(cv)).__name__}, which repeat rows, so that a "
+            "person's row counts repeatedly"
+        )
+    is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
+    if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
+        return "gets folds that list rows more than once, so that a person's row counts repeatedly"
+    return ""
+
+
+def unread_folds_problem(variables):
+    """Return the problem of folds that are read after the first charge, or "".
+
+    The rows of an iterator's folds are unknown before they are read. Its splitter is known if the
+    iterator is the generator of a splitter.
+    """
+    cv = getattr(variables.get("self"), "cv", None)
+    # A generator without a frame was read already, after its splitter was checked.
+    is_read = any(generator.gi_frame is None for generator in generators_in(cv))
+    is_known = not hasattr(cv, "__iter__") or isinstance(cv, list | tuple | np.ndarray)
+    # The string "prefit" has a `split` method too.
+    is_known = is_known or hasattr(splitter_of(cv), "split")
+    if not is_known and not is_read:
+        return (
+            "reads its folds from an iterator after the first fits were charged (give it a list of "
+            "folds, or a splitter)"
+        )
+    return repeated_rows_problem(variables)
+
+
+def repeats_rows(variables):
+    """Return True if the rows of one fold's fit, which a function of scikit-learn got, repeat."""
+    train = variables.get("train")
+    return isinstance(train, list | tuple | np.ndarray) and _repeats(train)
+
+
+def _is_fold(value):
+    return isinstance(value, list | tuple | np.ndarray) and len(value) == 2
+
+
+def _repeats(rows):
+    """Return True if an array of row indices contains an index twice; a mask never does."""
+    rows = np.asarray(rows)
+    return rows.dtype != bool and len(np.unique(rows)) < rows.size
+
+
+def is_of_classes(value, *names):
+    """Return True if the class of a value, or a base class of it, has one of some names."""
+    return any(cls.__name__ in names for cls in type(value).__mro__)
+
+
+def _declared_labels(estimator):
+    """Return the parameters `classes` of the private classifiers in an estimator."""
+    params = estimator.get_params() if is_estimator(estimator) else {}
+    private = (part for part in (estimator, *params.values()) if is_private(part))
+    return [part.classes for part in private if "classes" in part.get_params(deep=False)]
+
+
+def declares_labels(estimator):
+    """Return True if all private classifiers of an estimator declare their labels."""
+    return all(classes is not None for classes in _declared_labels(estimator))
+
+
+def declares_some_labels(estimator):
+    """Return True if a private classifier of an estimator declares its labels."""
+    return any(classes is not None for classes in _declared_labels(estimator))

@@ -1,0 +1,247 @@
+"""Conditions on the parameters of steps that learn nothing, and the widths of their outputs."""
+
+from functools import partial
+from math import comb
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from skdp._tools._functions import (
+    has_bounded_domain,
+    is_elementwise,
+    rounds_elements_alone,
+    treats_rows_alone,
+)
+from skdp._tools._scores_and_folds import INDEX_SPLITTERS
+from skdp.ledger._terms import terms_of
+
+
+def _is_dp_scorer(scoring):
+    """Return True for a scorer of `make_dp_scorer`, by its name, as it cannot be imported here."""
+    kind = type(scoring)
+    return kind.__name__ == "DPScorer" and kind.__module__.startswith("skdp.")
+
+
+def has_index_folds(cv, estimator):
+    """Return True if the assignment of rows to folds depends only on row numbers.
+
+    Parameters
+    ----------
+    cv : splitter, int, None or iterable
+    estimator : estimator
+        The estimator that is fitted. scikit-learn stratifies the default folds of classifiers.
+    """
+    if cv is None or isinstance(cv, Integral):
+        return not (hasattr(estimator, "fit") and is_classifier(estimator))
+    return type(cv).__name__ in INDEX_SPLITTERS
+
+
+def scores_privately(search):
+    scoring = search.scoring
+    scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
+    if not scorers or not all(map(_is_dp_scorer, scorers)):
+        return False
+    # The rows of a person must be in one fold.
+    if any(terms_of(scorer.accountant).unit == "person" for scorer in scorers):
+        return type(search.cv).__name__ == "PersonKFold"
+    return has_index_folds(search.cv, search.estimator)
+
+
+def stacks_with_index_folds(stack):
+    # "prefit" fits none of the estimators inside.
+    return isinstance(stack.cv, str) or has_index_folds(stack.cv, stack)
+
+
+def transforms_targets_alone(regressor):
+    # A transformer of the targets learns from them and is checked as a part.
+    return treats_rows_alone(regressor.func) and treats_rows_alone(regressor.inverse_func)
+
+
+def uses_true_labels(chain):
+    return chain.cv is None
+
+
+def adds_in_fixed_order(hasher):
+    # The order in which colliding features are added depends on whether the indices of other rows
+    # are sorted.
+    return hasher.input_type == "string" or np.dtype(hasher.dtype).kind in "iu"
+
+
+def fails_on_other_labels(encoder):
+    if encoder.handle_unknown != "error":
+        return ""
+    ignoring = "use_encoded_value" if hasattr(encoder, "unknown_value") else "ignore"
+    return f"an unknown category: use handle_unknown={ignoring!r}"
+
+
+def fails_beyond_knots(splines):
+    if splines.extrapolation != "error":
+        return ""
+    return "a value beyond the knots: use another extrapolation"
+
+
+def fails_on_negative_numbers(sampler):
+    return "a value of -skewedness or less: bound the values before"
+
+
+def fails_outside_domain(step):
+    if not has_bounded_domain(step.func):
+        return ""
+    return "a value that its function turns to NaN or infinity: bound the values before"
+
+
+def hashed_width(hasher, d):
+    return hasher.n_features
+
+
+def component_width(step, d):
+    return int(step.n_components)
+
+
+def declares_components(step):
+    return isinstance(step.n_components, Integral)
+
+
+def declares_gamma(sampler):
+    return isinstance(sampler.gamma, Real)
+
+
+def declares_knots(splines):
+    return np.ndim(splines.knots) == 2
+
+
+def marks_every_column(indicator):
+    return indicator.features == "all"
+
+
+def declares_words(encoder):
+    """Return True if no category can be parsed as a number, a date or a boolean.
+
+    scikit-learn converts declared categories to the dtype of the column, and a single missing value
+    changes that dtype: integers to floats, booleans to objects. Strings that are not numbers, dates
+    or booleans stay objects, or the fit raises an error.
+    """
+    rare = getattr(encoder, "min_frequency", None), getattr(encoder, "max_categories", None)
+    lists = encoder.categories
+    if rare != (None, None) or not isinstance(lists, list | tuple | np.ndarray):
+        return False
+    return all(_only_words(labels) for labels in lists)
+
+
+def _only_words(labels):
+    are_words = all(isinstance(v, str) or v is None or v is np.nan for v in labels)
+    if isinstance(labels, str) or not are_words:
+        return False
+    return not any(_converts(labels, dtype) for dtype in ("f8", "c16", "i8", "?", "M8", "m8"))
+
+
+def _converts(labels, dtype):
+    try:
+        values = np.array(list(labels), dtype=dtype)
+    except (TypeError, ValueError):
+        return False
+    return len(np.unique(values)) == len(values)
+
+
+def indicator_width(encoder, d):
+    sizes = [len(labels) for labels in encoder.categories]
+    drop = encoder.drop
+    if d is not None and len(sizes) != d:
+        return None
+    if drop is None or isinstance(drop, str):
+        return sum(size - (drop == "first" or (bool(drop) and size == 2)) for size in sizes)
+    return sum(sizes) - len(sizes) if all(v is not None for v in drop) else None
+
+
+def monomial_width(step, d):
+    if d is None:
+        return None
+    degree = step.degree
+    low, high = degree if isinstance(degree, tuple | list) else (0, degree)
+    sizes = range(max(low, 1), high + 1)
+    if step.interaction_only:
+        n_monomials = sum(comb(d, k) for k in sizes)
+    else:
+        n_monomials = sum(comb(d + k - 1, k) for k in sizes)
+    return n_monomials + bool(step.include_bias)
+
+
+def spline_width(splines, d):
+    n_knots, width = np.shape(splines.knots)
+    degree = 0 if splines.extrapolation == "periodic" else splines.degree
+    # The array of knots determines the number of columns.
+    per_column = n_knots - 1 + degree - (not splines.include_bias)
+    return width * per_column if d in (None, width) else None
+
+
+def fills_a_word(imputer):
+    # One missing value can change the dtype of numbers. A string is always stored as an object.
+    if not imputer.keep_empty_features or imputer.add_indicator:
+        return False
+    return imputer.strategy == "constant" and isinstance(imputer.fill_value, str)
+
+
+def has_row_function(step):
+    return treats_rows_alone(step.func, step.kw_args) and treats_rows_alone(
+        step.inverse_func, step.inv_kw_args
+    )
+
+
+def function_width(step, d):
+    # An array argument broadcasts a single column to several.
+    keeps_width = d != 1 or type(step.func) is not partial
+    return d if keeps_width and is_elementwise(step.func, step.kw_args) else None
+
+
+def rounds_rows_alone(step):
+    return rounds_elements_alone(step.func)
+
+
+def reads_words_itself(vectorizer):
+    has_functions = vectorizer.preprocessor is not None or vectorizer.tokenizer is not None
+    if has_functions or callable(vectorizer.strip_accents):
+        return False
+    # With other inputs, two rows may refer to one file object, which can be read only once.
+    return isinstance(vectorizer.analyzer, str) and vectorizer.input == "content"
+
+
+# Selectors of skrub that use only names and dtypes.
+SELECTORS = {"All", "Cols", "NameFilter"}
+DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}
+
+
+def selects_by_values(selector):
+    """Return True if columns may be selected by the values of their cells.
+
+    Parameters
+    ----------
+    selector : str, list of str or selector of skrub
+        Selectors can be combined by operators.
+    """
+    if selector is None or isinstance(selector, str | list | tuple):
+        return False
+    kind = type(selector).__name__
+    if kind in SELECTORS:
+        return False
+    if kind == "Filter":
+        return selector.name not in DTYPE_FILTERS
+    parts = [vars(selector).get(name) for name in ("left", "right", "complement")]
+    return not any(parts) or any(selects_by_values(part) for part in parts)
+
+
+def selects_by_name_or_dtype(step):
+    return not selects_by_values(step.cols)
+
+
+def unknown_width(step, d):
+    return None
+
+
+def scales_by_largest(normalizer):
+    # The other norms are sums, whose order of addition depends on the layout or the number of rows.
+    return normalizer.norm == "max"
+
+
+def never(step):
+    return False
