@@ -36,12 +36,7 @@ from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array
 from skdp._fitting._arguments import fitted_names, without_weights
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
-from skdp._fitting._callers import (
-    check_callers,
-    has_warned_around,
-    is_judged_before_copies,
-    is_sent_to_workers,
-)
+from skdp._fitting._callers import check_callers, has_warned_around, is_judged_before_copies
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
@@ -54,6 +49,7 @@ from skdp._fitting._release_context import (
     raw_data_policy,
     relation_of,
 )
+from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
 from skdp.ledger._terms import DEFAULT_CONFIG, terms_of

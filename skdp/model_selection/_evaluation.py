@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp._fitting._callers import check_scored
+from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, raw_data_policy, terms_of
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for

@@ -6,14 +6,10 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._dask import in_one_run
 from skdp._data._tables import indexable_table, read_numeric_target, read_target
-from skdp._fitting._callers import (
-    RefusedScore,
-    check_scored,
-    has_warned_around,
-    hides_errors_of_scores,
-    is_sent_to_workers,
-)
+from skdp._fitting._callers import has_warned_around
 from skdp._fitting._members import register_member_check, register_validation_check
+from skdp._fitting._scored_models import RefusedScore, check_scored, hides_errors_of_scores
+from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.base import private_release, raw_data_policy, terms_of
 from skdp.exceptions import RawDataWarning
 from skdp.ledger import PrivacyAccountant

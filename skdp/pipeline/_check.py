@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
-from skdp._fitting._callers import find_raw_settings
+from skdp._fitting._raw_parts import find_raw_settings
 from skdp._privacy_report import register_uncovered_reader
 from skdp._tools._entries import REASONS
 from skdp._tools._functions import is_elementwise

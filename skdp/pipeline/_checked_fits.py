@@ -13,8 +13,8 @@ from skdp._data._labels import category_codes
 from skdp._data._lengths import computed_column, opened_table, shape_of
 from skdp._data._tables import check_not_empty, target_array
 from skdp._fitting._arguments import forget_fitted
-from skdp._fitting._callers import register_step_reader
 from skdp._fitting._members import register_member_check, register_parameter_check
+from skdp._fitting._raw_parts import register_step_reader
 from skdp._privacy_report import PrivacyLineMixin
 from skdp._tools._registry import find_entry
 from skdp.base import terms_of

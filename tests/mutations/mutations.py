@@ -883,8 +883,8 @@ MUTATIONS = [
     ),
     Mutation(
         "seeds-that-tools-set",
-        "_fitting._callers",
-        "_judge",
+        "_fitting._tool_reports",
+        "report",
         rules.decided("any(finding.is_refused for finding in findings)", False),
         (
             "test_callers.py::test_who_sets_seeds_or_repeats_rows_is_refused_before_the_charge"
@@ -894,9 +894,9 @@ MUTATIONS = [
     ),
     Mutation(
         "seeds-of-unknown-tools",
-        "_fitting._callers",
-        "_unknown_caller",
-        rules.decided("_sets_seed(direct, estimator)", False),
+        "_fitting._tool_rules",
+        "_judge_unknown",
+        rules.decided("_sets_seed(call, estimator)", False),
         ("test_callers.py::test_a_seed_that_an_unknown_tool_sets_is_refused",),
         "anyone who has the model can remove the noise",
     ),

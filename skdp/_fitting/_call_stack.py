@@ -1,0 +1,347 @@
+"""Step 1 of the check of callers: read the call stack as a list of tool calls.
+
+The stack leads from a private operation outwards to the user's code, also through the threads that
+wait for a task. Three kinds of calls matter: calls of known tools and of containers, the outermost
+call of an installed package that is not known, and fits of classes that the user wrote.
+"""
+
+import threading
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import FrameType, ModuleType
+
+from skdp._fitting._waiting_threads import find_waiting, runs_or_sends_tasks
+from skdp._tools._entries import FITS, KnownCaller
+from skdp._tools._registry import STUDY, is_known, known_caller, passes_on
+from skdp.utils._values import FrozenValue
+
+CONTAINERS = (
+    "sklearn.pipeline",
+    "sklearn.compose._column_transformer",
+    "imblearn.pipeline",
+    "feature_engine.pipeline.pipeline",
+)
+VALIDATION = "sklearn.model_selection._validation"
+FROZEN = "sklearn.frozen._frozen"
+TARGETS = "sklearn.compose._target"
+# Module of the containers of skdp, whose plan checks the steps.
+CHECKED = "skdp.pipeline._checked_fits"
+# Modules that run the tasks of a worker; outside of these are no calls of the task's tool.
+RUNS_TASKS = frozenset(
+    {"concurrent.futures.thread", "multiprocessing.pool", "joblib.externals.loky.process_executor"}
+)
+# Module of the functions that scikit-learn's tools send to joblib.
+SENT_BY_SKLEARN = "sklearn.utils.parallel"
+# Folders of installed packages.
+INSTALLED = ("site-packages", "dist-packages")
+# Names of the functions that decorators put around others.
+DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper".split())
+
+
+@dataclass(frozen=True, eq=False)
+class ToolCall(FrozenValue):
+    """A call on the stack.
+
+    Parameters
+    ----------
+    frame : frame
+        The running call. Its local variables are read only when a rule asks for them, since that
+        keeps rows alive that the call deletes.
+    module, function : str
+        The function that is called.
+    tool : KnownCaller or None
+        Entry of the registry about this function; None for containers and unknown code.
+    """
+
+    frame: FrameType
+    module: str
+    function: str
+    tool: KnownCaller | None
+
+    @classmethod
+    def of(cls, frame):
+        """Return the call of a frame."""
+        module = frame.f_globals.get("__name__") or ""
+        function = frame.f_code.co_name
+        return cls(frame, module, function, known_caller(module, function))
+
+    @property
+    def variables(self):
+        """Local variables of the call."""
+        return self.frame.f_locals
+
+    @property
+    def subject(self):
+        """The object whose method is called, or None."""
+        return subject_of(self.variables)
+
+    @property
+    def name(self):
+        """Name of the class whose method is called, or of the function."""
+        subject = self.subject
+        return self.function if subject is None else type(subject).__name__
+
+    @property
+    def is_container(self):
+        """True for a call of a pipeline, a column transformer or a union."""
+        return self.module in CONTAINERS
+
+    @property
+    def is_validation(self):
+        """True for a call of scikit-learn's functions that fit an estimator to folds."""
+        return self.module == VALIDATION
+
+    @property
+    def is_study(self):
+        """True for a tool that compares the results of a function of the user."""
+        return self.tool is STUDY
+
+
+@dataclass(frozen=True, eq=False)
+class CallStack(FrozenValue):
+    """The calls around an operation, from the inside out.
+
+    Parameters
+    ----------
+    calls : list of ToolCall
+        Calls of known tools and containers.
+    direct : ToolCall or None
+        Innermost call of other code that does more than pass on rows. In an installed package it is
+        the package's outermost call, which the user's code made.
+    is_outermost : bool
+        True if `direct` is outside of all `calls`.
+    of_user : tuple of (ToolCall, int)
+        Fits of estimator classes of the user, and the number of `calls` inside each.
+    batches : list of frames
+        Calls in which joblib or Python runs or sends tasks.
+    is_parallel : bool
+        True if a task of another thread is running, so that outer calls are missing.
+    waiting : tuple of frames, default=()
+        Calls in other threads that wait for the task in which the ones before them are.
+    """
+
+    calls: list
+    direct: ToolCall | None
+    is_outermost: bool
+    of_user: tuple
+    batches: list
+    is_parallel: bool
+    waiting: tuple = ()
+
+    @cached_property
+    def unknown_tool(self):
+        """Call of an installed package that the registry does not know, or None."""
+        if self.direct is not None and is_installed(self.direct.frame):
+            return self.direct
+        return None
+
+    @property
+    def outermost(self):
+        """Call of the tool that the user's code called."""
+        if (self.unknown_tool is not None and self.is_outermost) or not self.calls:
+            return self.direct
+        return self.calls[-1]
+
+    @property
+    def planned_calls(self):
+        """Calls of containers whose steps were checked by a plan, from the inside out."""
+        last = -1
+        for i, call in enumerate(self.calls):
+            if call.is_container and checks_its_steps(call.subject):
+                last = i
+        return [call for call in self.calls[: last + 1] if call.is_container]
+
+    @property
+    def is_in_study(self):
+        """True if a study is around the operation, and no other tool that learns is inside it."""
+        tools = [call for call in self.calls if call.tool is not None]
+        is_around = any(call.is_study for call in tools)
+        return is_around and all(call.is_study for call in tools)
+
+    def is_called_by_tool(self, call):
+        """Return True if a known tool made a call, and not the user's code."""
+        outer = call.frame.f_back
+        is_sent_by_sklearn = False
+        waiting_calls = list(self.waiting)
+        while outer is not None:
+            module = outer.f_globals.get("__name__") or ""
+            if known_caller(module, outer.f_code.co_name):
+                return True
+            is_sent_by_sklearn = is_sent_by_sklearn or module == SENT_BY_SKLEARN
+            if module in RUNS_TASKS:
+                # Leave out the calls in the threads inside this one.
+                while waiting_calls and _is_inside(waiting_calls[0], outer):
+                    waiting_calls.pop(0)
+                if not waiting_calls:
+                    # In a worker process. The tool was judged when it copied its estimators.
+                    return is_sent_by_sklearn
+                outer = waiting_calls.pop(0)
+                continue
+            if not passes_on(module):
+                return False
+            outer = outer.f_back
+        return False
+
+    def public_name(self, call):
+        """Return the name of a tool for users; of an inner or private function, its public call's.
+
+        A private function is called by the outermost public call of its entry. An entry about all
+        functions of a package also covers inner functions and classes, which have public names.
+        """
+        name = call.name
+        tool = call.tool
+        if tool is None or (not name.startswith("_") and tool.functions is not None):
+            return name
+        outer_names = [outer.name for outer in reversed(self.calls) if outer.tool is tool]
+        public_names = (name for name in outer_names if not name.startswith("_"))
+        return next((name for name in public_names if name not in DECORATORS), name)
+
+    def outer_name(self, call):
+        """Return the name of the outermost tool around a function of scikit-learn's validation."""
+        outer = [other for other in self.calls if other.tool is not None]
+        return self.public_name(outer[-1]) if outer else call.name
+
+
+def read_stack(frame):
+    """Return the `CallStack` of a frame, with the calls in other threads that wait for it."""
+    stack = _read_thread(frame)
+    calls = stack.calls
+    of_user = stack.of_user
+    direct = stack.direct
+    is_outermost = stack.is_outermost
+    threads = {threading.get_ident()}
+    waiting = []
+    # The outer calls of a worker thread, or of a thread that sends tasks, are in a waiting thread.
+    while stack.is_parallel and (frame := find_waiting(stack.batches, threads)) is not None:
+        waiting.append(frame)
+        stack = _read_thread(frame)
+        of_user = of_user + tuple((call, len(calls) + n_inner) for call, n_inner in stack.of_user)
+        calls = calls + stack.calls
+        if direct is None or _is_in_same_package(direct, stack.direct):
+            direct = stack.direct
+            is_outermost = stack.is_outermost
+        else:
+            is_outermost = is_outermost and not stack.calls
+    return replace(
+        stack,
+        calls=calls,
+        direct=direct,
+        is_outermost=is_outermost,
+        of_user=of_user,
+        waiting=tuple(waiting),
+    )
+
+
+def _read_thread(frame):
+    """Return the `CallStack` of a frame in its own thread."""
+    calls = []
+    direct = None
+    is_outermost = False
+    batches = []
+    of_user = []
+    package = None
+    while frame is not None:
+        module = module_of(frame)
+        is_fit_of_user = not passes_on(module) and _is_fit_of_user(frame)
+        if is_fit_of_user:
+            of_user.append((ToolCall.of(frame), len(calls)))
+        if is_known(module) or module in CONTAINERS or module == TARGETS:
+            calls.append(ToolCall.of(frame))
+            is_outermost = False
+        elif runs_or_sends_tasks(module):
+            batches.append(frame)
+        elif direct is None and not passes_on(module) and not is_fit_of_user:
+            direct = frame
+            is_outermost = True
+            package = module.partition(".")[0] if is_installed(frame) else None
+        elif package is not None and module.partition(".")[0] == package and not passes_on(module):
+            direct = frame
+            is_outermost = True
+        elif package is None and direct is not None and _is_installed_fit(frame):
+            # A function of the user fits the private estimator while a tool calls it.
+            direct = frame
+            is_outermost = True
+            package = module.partition(".")[0]
+        frame = frame.f_back
+    is_worker = threading.current_thread() is not threading.main_thread()
+    return CallStack(
+        calls=calls,
+        direct=None if direct is None else ToolCall.of(direct),
+        is_outermost=is_outermost,
+        of_user=tuple(of_user),
+        batches=batches,
+        is_parallel=is_worker and bool(batches),
+    )
+
+
+def module_of(frame):
+    """Return the name of a call's module, also if Python runs it as a program."""
+    module = frame.f_globals.get("__name__") or ""
+    if module == "__main__":
+        module = getattr(frame.f_globals.get("__spec__"), "name", module)
+    return module
+
+
+def subject_of(variables):
+    """Return the object whose method is called; workers of a bagging have it as an argument."""
+    subject = variables.get("self", variables.get("ensemble"))
+    return None if isinstance(subject, type) else subject
+
+
+def checks_its_steps(container):
+    """Return True for a container of skdp, whose plan checked the steps."""
+    return type(container).__module__ == CHECKED
+
+
+def _is_in_same_package(call, outer):
+    """Return True if two calls are in one installed package, whose outer call the user made."""
+    if outer is None or not (is_installed(call.frame) and is_installed(outer.frame)):
+        return False
+    return module_of(call.frame).partition(".")[0] == module_of(outer.frame).partition(".")[0]
+
+
+def _is_installed_fit(frame):
+    """Return True for a fit of an estimator class of an installed package."""
+    code = frame.f_code
+    if code.co_name not in FITS or code.co_varnames[:1] != ("self",):
+        return False
+    return is_installed(frame) and hasattr(frame.f_locals.get("self"), "get_params")
+
+
+def _is_fit_of_user(frame):
+    """Return True for `fit` of an estimator class of the user, which a tool may have called.
+
+    A class that is derived from a private one, or wraps one, passes its rows on.
+    """
+    code = frame.f_code
+    # Variables of other frames are not read, because that would keep rows alive that these frames
+    # delete.
+    if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or is_installed(frame):
+        return False
+    return hasattr(frame.f_locals.get("self"), "get_params")
+
+
+def _is_inside(frame, outer):
+    """Return True if a frame is a call, or inside it, in one thread."""
+    while frame is not None and frame is not outer:
+        frame = frame.f_back
+    return frame is not None
+
+
+def is_installed(frame):
+    """Return True for a call of an installed package that does not use skdp itself."""
+    return is_in_package(frame.f_code.co_filename, frame.f_globals)
+
+
+def is_in_package(path, names):
+    """Return True for a file of an installed package whose global names are not skdp's."""
+    if not any(folder in path for folder in INSTALLED):
+        return False
+    return not any(map(_is_of_skdp, list(names.values())))
+
+
+def _is_of_skdp(value):
+    """Return True for skdp, its modules, and their classes and functions."""
+    # A module has no `__module__`.
+    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return isinstance(name, str) and name.partition(".")[0] == "skdp"

@@ -1,0 +1,105 @@
+"""The check that a search, a validation or a pipeline is within the budget before its first fit."""
+
+from skdp._fitting._call_states import keeps_state, state_of
+from skdp._fitting._search_prices import (
+    has_refused_candidates,
+    price_of_container,
+    price_of_search,
+    price_of_validation,
+)
+from skdp._tools._entries import FITS
+from skdp.exceptions import BudgetExceededError
+
+
+def check_prices(calls, occasion):
+    """Raise before the first fit of a search if its total price exceeds the budget.
+
+    Parameters
+    ----------
+    calls : list of ToolCall
+        From the inside out.
+    occasion : {"fit", "clone", "send", "answer"}
+        Operation that is about to run.
+
+    Returns
+    -------
+    str
+        Text about the price; "" if no search begins or its price is unknown.
+    """
+    if occasion == "answer":
+        return ""
+    for call in reversed(calls):
+        state = state_of(call.frame)
+        if state.has_price or not keeps_state(call.frame):
+            continue
+        if call.is_validation:
+            # It clones its estimator, or reads its tags, before the first fit.
+            state.has_price = True
+            price = price_of_validation(call.function, call.variables)
+            _check_price(call.function, price, None, call)
+        # A search clones its estimator before each fit: nothing is charged before the first clone.
+        elif occasion in ("clone", "send") and call.function == "fit":
+            text = _check_search(call, state)
+            if text:
+                return text
+        elif call.function in FITS:
+            _check_container(call, state)
+    return ""
+
+
+def _check_search(call, state):
+    """Check the price of a search and return a text about it, "" for other tools."""
+    state.has_price = True
+    subject = call.subject
+    name = type(subject).__name__
+    price = price_of_search(subject, call.variables.get("X"))
+    if price is None:
+        _check_container(call, state)
+        return ""
+    _check_price(name, price, subject, call)
+    text = f"{price}, of {price.accountant._remaining_for_charge():.6g} left"
+    if getattr(subject, "verbose", 0):
+        print(f"{name}: {text}")
+    return text
+
+
+def _check_container(call, state):
+    """Check the sum over the searches of a pipeline or an ensemble.
+
+    They may follow charges of its other parts.
+    """
+    state.has_price = True
+    subject = call.subject
+    _check_price(type(subject).__name__, price_of_container(subject), subject, call)
+
+
+def _check_price(name, price, subject, call):
+    """Raise `BudgetExceededError` if a price is more than the budget that remains.
+
+    Parameters
+    ----------
+    name : str
+        Name of the tool.
+    price : SearchPrice or None
+        None if it is unknown.
+    subject : object or None
+        Search or container whose fit begins.
+    call : ToolCall
+        Call of the tool.
+    """
+    if price is None:
+        return
+    accountant = price.accountant
+    # Charges on a part of the rows count only beyond those on the other parts.
+    remaining = accountant._remaining_for_charge()
+    if price.epsilon <= remaining * (1 + 1e-9) or has_refused_candidates(subject, call.variables):
+        return
+    total = accountant.epsilon, accountant.delta
+    raise BudgetExceededError(
+        (price.epsilon, price.delta),
+        (remaining, max(total[1] - accountant.delta_spent, 0.0)),
+        total,
+        message=f"{name}: {price}, and the budget has {remaining:.6g} left: give each fit "
+        "a smaller epsilon, try fewer candidates, or use DPGridSearchCV, which makes one "
+        "charge. Nothing was computed or charged",
+    )

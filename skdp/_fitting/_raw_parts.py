@@ -1,0 +1,401 @@
+"""Parts of a tool, a pipeline or a search that learn from rows without privacy.
+
+They are found before the first charge: in the steps of a pipeline, in the members of an ensemble,
+and in the settings that a search is about to try. Nothing is fitted, and copies share everything
+but their parameters.
+"""
+
+from collections.abc import Callable
+from inspect import unwrap
+from types import FunctionType
+from typing import NamedTuple
+
+from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
+from skdp._fitting._call_states import state_of
+from skdp._fitting._search_prices import listed_values
+from skdp._tools._parts import (
+    copy_parts,
+    holds_private,
+    is_estimator,
+    is_frozen,
+    is_private,
+    is_step,
+    nested_parts,
+    parts_of,
+)
+from skdp._tools._registry import known_caller, passes_on
+
+# Packages whose distributions draw numbers only.
+DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
+IF_PASSED_ON = "if it gives each row to each fit once, as it is, ignore this warning"
+# Modules of tools that give each fit one column, or one label, of their targets.
+SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
+# Function that finds the steps of pipelines that learn from rows without privacy; at most one.
+_step_readers: list[Callable] = []
+
+
+class PartProblem(NamedTuple):
+    """A problem of a part of an estimator.
+
+    Parameters
+    ----------
+    text : str
+    is_refused : bool
+        True if the fit of the part would be refused, after other parts were charged.
+    """
+
+    text: str
+    is_refused: bool
+
+
+def register_step_reader(find_raw_steps):
+    """Set the function that finds the steps of an estimator that are not private.
+
+    The modules of pipelines import this one, so they register their function here.
+    """
+    _step_readers[:] = [find_raw_steps]
+
+
+def read_steps(estimator, with_fitted=False):
+    """Return the steps of an estimator that are not private; see `register_step_reader`."""
+    return _step_readers[0](estimator, with_fitted=with_fitted) if _step_readers else []
+
+
+def raw_steps(estimator, is_calling=False, leave_out="", y=None, with_fitted=True):
+    """Return the problems of the steps of an estimator that learn from rows without privacy.
+
+    Parameters
+    ----------
+    estimator : object
+        A pipeline or another estimator; other objects have no steps.
+    is_calling : bool, default=False
+        True if a call of the estimator is being checked.
+    leave_out : str, default=""
+        Kind of steps that was checked already.
+    y : array-like, default=None
+        Targets of the outer fit, of which only the shape is used.
+    with_fitted : bool, default=True
+        True if frozen models are included, which have learned from unknown rows.
+
+    Returns
+    -------
+    list of PartProblem
+    """
+    if not is_step(estimator) or not _step_readers or checks_its_steps(estimator):
+        return []
+    params = nested_parts(estimator)
+    problems = []
+    for step in read_steps(estimator, with_fitted):
+        # Planned steps were checked by the plan.
+        if step.kind == leave_out or any(map(checks_its_steps, holders_of(step.name, params))):
+            continue
+        problems += _problems_of_step(step, is_calling and step.estimator is estimator)
+    return problems + _problems_of_tools(estimator, params, is_calling, y)
+
+
+def _problems_of_step(step, is_calling):
+    """Return the problem of one step as a list; containers of private estimators have none here.
+
+    Parameters
+    ----------
+    step : RawStep
+    is_calling : bool
+        True if it is the tool whose call is being checked, which its entry has judged.
+    """
+    advice = f" ({step.advice})" if step.advice else ""
+    if not is_step(step.estimator):
+        return [PartProblem(f"the parameter {step.name!r}{advice}", False)]
+    kind = type(step.estimator)
+    # Functions of targets run before the private regressor.
+    is_of_targets = kind.__module__ == TARGETS
+    if holds_private(step.estimator) and not is_of_targets:
+        is_checked_elsewhere = step.kind != "learns" or tool_of_class(kind) is not None
+        package = unknown_package(kind) if step.kind == "unknown" else ""
+        if package:
+            is_checked_elsewhere = is_calling
+            advice = f", a tool of {package} that skdp does not know ({IF_PASSED_ON})"
+        if is_checked_elsewhere:
+            return []
+    name = title(step.estimator, step.name)
+    if is_of_targets:
+        name = f"func or inverse_func of {name}"
+    repeats_rows = hasattr(step.estimator, "fit_resample")
+    return [PartProblem(name + advice, repeats_rows)]
+
+
+def _problems_of_tools(estimator, params, is_calling, y):
+    """Return the problems of the tools inside an estimator, and of the settings that they try.
+
+    Parameters
+    ----------
+    estimator : estimator
+    params : dict
+        Its nested parts by name.
+    is_calling : bool
+        True if a call of the estimator is being checked, which its entry has judged.
+    y : array-like or None
+    """
+    problems = []
+    parts = params if is_calling else {"": estimator, **params}
+    for name, part in parts.items():
+        holders = list(holders_of(name, params))
+        if name:
+            holders.append(estimator)
+        part_y = None if any(map(splits_targets, holders)) else y
+        if holds_private(part) and not is_private(part):
+            problems += _problems_of_part(part, name, part_y)
+        problems += _raw_settings(part, part_y)
+    return problems
+
+
+def _problems_of_part(part, name, y):
+    """Return the problem that the registry knows of a tool inside another one, as a list."""
+    tool = next(filter(None, map(tool_of_class, type(part).__mro__)), None)
+    if tool is None:
+        return []
+    problem, is_refused = tool.problem_of_part(part, y)
+    if not problem:
+        return []
+    return [PartProblem(f"{title(part, name)}, which {problem} ({tool.instead})", is_refused)]
+
+
+def splits_targets(estimator):
+    return type(estimator).__module__ in SPLIT_TARGETS
+
+
+def unknown_package(kind):
+    """Return the package of a class whose `fit` is an unknown tool's; "" for classes of users."""
+    owner = next((cls for cls in kind.__mro__ if "fit" in vars(cls)), kind)
+    fit = unwrap(vars(owner).get("fit"))
+    if passes_on(owner.__module__) or not isinstance(fit, FunctionType):
+        return ""
+    if not is_in_package(fit.__code__.co_filename, fit.__globals__):
+        return ""
+    return owner.__module__.partition(".")[0]
+
+
+def raw_in_members(tool, y):
+    """Return the problems inside the models that a tool was given, as `raw_steps` does.
+
+    Earlier models must not be charged before these are found. Models without a private estimator
+    are covered by the entry of their tool, and the parameter `estimator` is checked with the call.
+    """
+    if tool is None:
+        return []
+    return [
+        PartProblem(f"{problem.text} of the member {name!r}", problem.is_refused)
+        for name, member in parts_of(tool)
+        if name != "estimator" and holds_private(member) and not is_frozen(member)
+        for problem in raw_steps(member, y=y)
+    ]
+
+
+def raw_parts_of_user(subject):
+    """Return the problems of the parts that a class of the user was given, as `raw_steps` does."""
+    if holds_private(subject):
+        return raw_steps(subject, is_calling=True, with_fitted=False)
+    # It creates the private estimator in `fit`.
+    return [
+        PartProblem(f"{problem.text} of the member {name!r}", problem.is_refused)
+        for name, part in parts_of(subject)
+        for problem in raw_steps(part, with_fitted=False)
+    ]
+
+
+def raw_candidates(call, calls, estimator, y):
+    """Return the problems of the settings that a search will try, as `raw_steps` does.
+
+    Private candidates must not be charged before the problems of others are found. The result is
+    kept for the later fits of the search.
+    """
+    candidates, holder = _candidates_of(call, calls)
+    state = state_of(holder.frame)
+    if state.raw_candidates is None:
+        state.raw_candidates = _problems_of_candidates(candidates, estimator, y)
+    return state.raw_candidates
+
+
+def _candidates_of(call, calls):
+    """Return the settings that a search, or a validation curve, is about to try, as dictionaries.
+
+    Parameters
+    ----------
+    call : ToolCall
+    calls : list of ToolCall
+
+    Returns
+    -------
+    candidates : list of dict
+        Before scikit-learn's searches have drawn theirs, and in searches of other libraries, each
+        value of each parameter alone.
+    holder : ToolCall
+        The call to which they belong.
+    """
+    variables = call.variables
+    if "param_name" in variables and "param_range" in variables:
+        values = listed_values(variables["param_range"])
+        return [{variables["param_name"]: value} for value in values], call
+    subject = call.subject
+    for inner in calls:
+        if inner.function == "evaluate_candidates" and inner.subject is subject:
+            drawn = inner.variables.get("candidate_params")
+            return (drawn if isinstance(drawn, list) else []), inner
+    return _listed_candidates(subject), call
+
+
+def _listed_candidates(search):
+    """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
+    return [
+        {name: value} for name, values in _grid_items(search) for value in listed_values(values)
+    ]
+
+
+def _grid_items(search):
+    """Yield the parameters that a search tries, with their values or distributions."""
+    grids = None
+    for name in ("param_grid", "param_distributions", "search_spaces"):
+        grids = getattr(search, name, grids)
+    for grid in grids if isinstance(grids, list | tuple) else [grids]:
+        # skopt has a number of draws beside a grid.
+        grid = grid[0] if isinstance(grid, tuple) and grid else grid
+        yield from grid.items() if isinstance(grid, dict) else ()
+
+
+def _drawn_candidates(search, estimator):
+    """Yield the parameters whose values a search draws when other fits may have been charged.
+
+    Parameters of private estimators make nothing raw, and neither do numbers.
+    """
+    if not hasattr(estimator, "get_params"):
+        return
+    params = estimator.get_params()
+    for name, values in _grid_items(search):
+        is_drawn = hasattr(values, "rvs") and not hasattr(values, "__len__")
+        draws_numbers = type(values).__module__.partition(".")[0] in DRAW_NUMBERS
+        is_of_private = is_private(params.get(name.rpartition("__")[0], estimator))
+        if is_drawn and not (draws_numbers or listed_values(values) or is_of_private):
+            yield name, type(values).__name__
+
+
+def find_raw_settings(search):
+    """Return texts about the listed values that a search tries and that make its estimator raw.
+
+    Estimators among them are left out, because `find_raw_steps` of the pipelines' modules finds
+    them.
+    """
+    return [problem.text for problem in _raw_settings(search)]
+
+
+def _raw_settings(search, y=None):
+    # The step reader does not look at candidates for the steps of a plan.
+    estimator = getattr(search, "estimator", None)
+    settings = [
+        setting
+        for setting in _listed_candidates(search)
+        if checks_its_steps(estimator) or not any(map(is_estimator, setting.values()))
+    ]
+    drawn = [
+        PartProblem(
+            f"the parameter {name!r} of {type(search).__name__}, whose candidates {distribution} "
+            "draws after other fits may have been charged (list the candidates)",
+            False,
+        )
+        for name, distribution in _drawn_candidates(search, estimator)
+    ]
+    return _problems_of_candidates(settings, estimator, y) + drawn
+
+
+def _problems_of_candidates(candidates, estimator, y):
+    """Return the problems that an estimator has with candidates and not without, once each."""
+    if not hasattr(estimator, "get_params"):
+        return []
+    params = estimator.get_params()
+    texts = {problem.text for problem in raw_steps(estimator, y=y)}
+    visited = set()
+    problems = {}
+    for candidate in candidates:
+        values = _relevant_values(candidate, estimator, params)
+        key = tuple((name, id(value)) for name, value in values.items())
+        if key in visited:
+            continue
+        visited.add(key)
+        for problem in _raw_with(estimator, values, y):
+            if problem.text not in texts:
+                texts.add(problem.text)
+                names = _causes(problem.text, estimator, values, y)
+                text = f"{problem.text} among the candidates for {' and '.join(map(repr, names))}"
+                problems[text] = problem.is_refused
+    return [PartProblem(text, is_refused) for text, is_refused in problems.items()]
+
+
+def _relevant_values(candidate, estimator, params):
+    """Return the values of a candidate that can make an estimator raw.
+
+    Other settings of a private estimator make nothing raw. They are most settings.
+    """
+    return {
+        name: value
+        for name, value in candidate.items()
+        if is_step(value)
+        or any(holder in candidate for holder in _outer_names(name))
+        or not is_private(params.get(name.rpartition("__")[0], estimator))
+    }
+
+
+def _causes(text, estimator, values, y):
+    """Return the names of the values each of which alone causes a problem, or all names."""
+    names = [
+        name
+        for name, value in values.items()
+        if text in {problem.text for problem in _raw_with(estimator, {name: value}, y)}
+    ]
+    return names or list(values)
+
+
+def _outer_names(name):
+    """Return the names of the estimators that hold a nested parameter."""
+    names = name.split("__")
+    return ["__".join(names[:i]) for i in range(1, len(names))]
+
+
+def _raw_with(estimator, values, y):
+    """Return the problems of an estimator with other parameter values, as `raw_steps` does."""
+    if not values:
+        return []
+    changed = copy_parts(estimator)
+    try:
+        changed.set_params(**{name: copy_parts(value) for name, value in values.items()})
+    except (TypeError, ValueError, AttributeError):
+        # The search refuses names and values that do not fit.
+        return []
+    problems = raw_steps(changed, y=y)
+    if checks_its_steps(changed):
+        refusal = refusal_of_plan(changed)
+        if refusal:
+            problems.append(PartProblem(refusal, True))
+    return problems
+
+
+def refusal_of_plan(container):
+    """Return the reason for which a plan refuses its present steps, or ""."""
+    try:
+        container.check_steps()
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def holders_of(name, params):
+    """Yield the estimators that contain a nested parameter, from its name."""
+    for outer in _outer_names(name):
+        yield params.get(outer)
+
+
+def title(estimator, name):
+    class_name = type(estimator).__name__
+    return f"{class_name} in {name!r}" if name else class_name
+
+
+def tool_of_class(kind):
+    """Return the entry of the table about `fit` of a class."""
+    return known_caller(kind.__module__, "fit")

@@ -1,0 +1,111 @@
+"""Step 3 of the check of callers: refuse an operation, or warn once per call of the outermost tool.
+
+A finding that is refused raises an error always, and others if the ledger's setting is "raise". The
+state of the calls (`_call_states.py`) tells which warnings were given.
+"""
+
+import threading
+import warnings
+
+from skdp._fitting._call_states import has_warned, state_of
+from skdp._tools._registry import passes_on
+from skdp.exceptions import RawDataWarning
+from skdp.utils._warnings import warn_user
+
+# Lock that is held while warning, so that the threads of a tool warn only once.
+_warning_lock = threading.RLock()
+
+
+def report(operation, findings, stack, on_raw_data, price=""):
+    """Raise or warn about the findings of `judge`.
+
+    Parameters
+    ----------
+    operation : Operation
+    findings : list of ToolFinding
+    stack : CallStack
+    on_raw_data : callable
+        Function that returns the setting of the ledger. It is called only if there are findings.
+    price : str, default=""
+        Text about the price of a search that begins.
+    """
+    if not findings:
+        return
+    name = type(operation.estimator).__name__
+    # Inner functions of a tool may have the same problem, which is reported once.
+    sentences = {}
+    for finding in findings:
+        sentences.setdefault(finding.problem, f"{finding.tool} around {name} {finding.problem}")
+    text = "; ".join(sentences.values())
+    if any(finding.is_refused for finding in findings):
+        raise ValueError(f"{text}. Nothing was computed or charged")
+    raise_if_asked(text, on_raw_data, "computed or charged")
+    if getattr(operation.estimator, "_was_reported", False):
+        # The process that sent it to this worker has warned.
+        return
+    more = f"; {price}" if price else ""
+    warn_once(text, stack.outermost, [finding.call for finding in findings], stack.calls, more)
+
+
+def raise_if_asked(text, on_raw_data, avoided):
+    """Raise `ValueError` if the ledger's setting is "raise".
+
+    Parameters
+    ----------
+    text : str
+        Text about the problems.
+    on_raw_data : callable
+        Function that returns the setting of the ledger, "warn" or "raise".
+    avoided : str
+        What was not done.
+    """
+    if on_raw_data() == "raise":
+        raise ValueError(
+            f"{text}. Nothing was {avoided}: this ledger was opened with on_raw_data='raise'"
+        )
+
+
+def warn_once(text, outermost, found_in, calls, more=""):
+    """Warn once for each call of the outermost tool, or always if the warning is an error.
+
+    Parameters
+    ----------
+    text : str
+        Text about the problems.
+    outermost : ToolCall
+        Call of the tool that the user's code called.
+    found_in : list of ToolCall
+        Calls that have problems.
+    calls : list of ToolCall
+        All calls of known tools, from the inside out.
+    more : str, default=""
+        Further text, which alone causes no new warning.
+    """
+    with _warning_lock:
+        state = state_of(outermost.frame)
+        is_covered = state.is_complete or text in state.texts or _is_covered(found_in, calls)
+        if is_covered and not _is_error():
+            return
+        warn_user(text + more, RawDataWarning, is_skipped=passes_on)
+        # After the warning: if it is an error, it is raised at the next call again.
+        state.texts.add(text)
+        for call in found_in:
+            state_of(call.frame).is_complete = True
+
+
+def _is_covered(found_in, calls):
+    """Return True if each call that has a problem was warned of, or is inside one that was."""
+    checked = found_in or calls[:1]
+    for call in checked:
+        outer = calls[calls.index(call) :] if call in calls else [call]
+        if not any(has_warned(around.frame) for around in outer):
+            return False
+    return bool(checked)
+
+
+def _is_error():
+    """Return True if the user turned `RawDataWarning` into an error."""
+    for action, message, category, module, line in warnings.filters:
+        if message is None and module is None and not line and issubclass(RawDataWarning, category):
+            return action == "error"
+    return False

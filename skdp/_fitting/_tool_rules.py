@@ -1,0 +1,325 @@
+"""Step 2 of the check of callers: judge the tool calls around an operation by rules.
+
+`judge` is a function of the calls and of the private estimator alone. It reads parameters, shapes
+and listed folds, computes nothing from rows, and reports nothing. The calls keep two of its results
+(`_call_states.py`), so that each call is looked at once.
+
+Each finding comes from one rule:
+
+====================  ==============================================================================
+known_tool            The registry knows a problem of the tool with its parameters.
+repeated_fold         The fit of a fold is about to get a row twice.
+folds_of_validation   A tool gives scikit-learn's validation folds that its entry could not read.
+raw_steps             Steps or members inside the tool learn from raw rows.
+late_weights          A pipeline passes weights to a private step, which refuses them.
+unknown_tool          An installed package fits the estimator, and the registry does not know it.
+set_seed              Such a package sets the seed of the noise.
+====================  ==============================================================================
+"""
+
+from dataclasses import dataclass
+
+from skdp._fitting._arguments import NO_WEIGHTS
+from skdp._fitting._call_stack import TARGETS, ToolCall, module_of
+from skdp._fitting._call_states import state_of
+from skdp._fitting._raw_parts import (
+    IF_PASSED_ON,
+    raw_candidates,
+    raw_in_members,
+    raw_steps,
+    splits_targets,
+    title,
+)
+from skdp._tools._entries import FITS
+from skdp._tools._parts import holds_private, is_private, nested_parts, parts_in, parts_of
+from skdp._tools._scores_and_folds import repeats_rows
+from skdp.utils._values import FrozenValue
+
+RAW_STEPS = "has steps that learn from raw rows"
+REPEATED_FOLDS = (
+    "fits to folds that list rows more than once, so that a person's row counts repeatedly: use "
+    "cv=KFold(5, shuffle=True, random_state=0)"
+)
+SETS_SEED = (
+    "sets the seed of the noise, which can be read from the fitted model: use a tool that leaves "
+    "random_state=None unchanged, such as VotingClassifier"
+)
+UNKNOWN_TOOL = (
+    "is a tool that skdp does not know: no charge covers what it computes from the rows beside the "
+    f"private fits, or rows that it chooses, repeats or weights by others ({IF_PASSED_ON})"
+)
+
+
+@dataclass(frozen=True)
+class Operation(FrozenValue):
+    """An operation of a private estimator that is about to run.
+
+    Parameters
+    ----------
+    estimator : estimator
+    occasion : {"fit", "clone", "send", "answer"}
+        "send" is a pickle for a worker, and "answer" a prediction or transform.
+    """
+
+    estimator: object
+    occasion: str
+
+    @property
+    def is_of_plan(self):
+        """True for a copy in a worker process that a fit of a plan has sent there.
+
+        The plan checked the steps around the estimator. Its container is in the other process.
+        """
+        return getattr(self.estimator, "_is_sent_by_plan", False)
+
+    @property
+    def is_copy(self):
+        """True for a copy, which does not show the purpose of a tool."""
+        return self.occasion in ("clone", "send")
+
+    @property
+    def is_for_fit(self):
+        """True for a fit, and for a pickle of an unfitted estimator, which a worker will fit."""
+        is_sent = self.occasion == "send" and not hasattr(self.estimator, "privacy_")
+        return self.occasion == "fit" or is_sent
+
+
+@dataclass(frozen=True)
+class ToolFinding(FrozenValue):
+    """A problem of a call of a tool around a private estimator.
+
+    Parameters
+    ----------
+    rule : str
+        Name of the rule that found it.
+    call : ToolCall
+    tool : str
+        Name of the tool for users.
+    problem : str
+        Text that follows the names of the tool and of the estimator.
+    is_refused : bool
+        True if the operation is refused, also if the ledger's setting is "warn".
+    """
+
+    rule: str
+    call: ToolCall
+    tool: str
+    problem: str
+    is_refused: bool
+
+
+def judge(operation, stack):
+    """Return the list of `ToolFinding` about the calls around an operation.
+
+    Parameters
+    ----------
+    operation : Operation
+    stack : CallStack
+    """
+    findings = []
+    other_calls = []
+    planned = stack.planned_calls
+    if operation.is_of_plan:
+        planned = [call for call in stack.calls if call.is_container]
+    # From the user's code inwards.
+    for call in reversed(stack.calls):
+        if call.is_validation and operation.occasion == "fit":
+            findings += _repeated_fold(call, stack)
+        if operation.occasion != "fit" and not _learns_in(call):
+            other_calls.append(call)
+            continue
+        # A finding about the steps of a pipeline covers the pipelines inside it.
+        has_steps = any(finding.rule == "raw_steps" for finding in findings)
+        if call.is_validation and stack.is_called_by_tool(call):
+            findings += _inner_validation(call, stack, has_steps)
+        else:
+            findings += _judge_call(call, operation, stack, has_steps or call in planned)
+    # A copy alone does not show the purpose of a tool.
+    if findings and operation.is_copy:
+        outer_findings = []
+        for call in other_calls:
+            outer_findings += _judge_call(call, operation, stack, skips_steps=True)
+        findings = outer_findings + findings
+    if stack.unknown_tool is not None and (operation.is_for_fit or findings):
+        findings.append(_judge_unknown(stack.unknown_tool, operation.estimator))
+    return findings
+
+
+def _learns_in(call):
+    """Return True for a function in which a tool learns, or any function of some tools."""
+    return call.function in FITS or (call.tool is not None and call.tool.functions is not None)
+
+
+def _judge_call(call, operation, stack, skips_steps):
+    """Return the findings about a call.
+
+    Parameters
+    ----------
+    call : ToolCall
+    operation : Operation
+    stack : CallStack
+    skips_steps : bool
+        True if the steps inside the tool were checked by a plan, or reported already.
+    """
+    findings = _known_tool(call, stack)
+    if call.is_container and operation.occasion == "fit":
+        findings += _late_weights(call, stack)
+    if not skips_steps:
+        findings += _raw_steps(call, operation, stack, has_findings=bool(findings))
+    return findings
+
+
+def _repeated_fold(call, stack):
+    if not repeats_rows(call.variables):
+        return []
+    name = stack.outer_name(call)
+    return [ToolFinding("repeated_fold", call, name, REPEATED_FOLDS, is_refused=True)]
+
+
+def _known_tool(call, stack):
+    if call.tool is None:
+        return []
+    problem, is_refused = call.tool.problem_of(call.variables)
+    if not problem:
+        return []
+    name = call.tool.name or stack.public_name(call)
+    return [ToolFinding("known_tool", call, name, f"{problem}: {call.tool.instead}", is_refused)]
+
+
+def _inner_validation(call, stack, has_steps):
+    """Return the findings about a function of scikit-learn's validation that a tool called.
+
+    The entry of the outer tool covers its scores and predictions.
+    """
+    findings = []
+    if call.tool is None:
+        return findings
+    # Folds that the tool received as an iterator are a list only in this call.
+    refusal = call.tool.refusal(call.variables) if call.tool.refusal else ""
+    if refusal:
+        problem = f"{refusal}: {call.tool.instead}"
+        name = stack.public_name(call)
+        findings.append(ToolFinding("folds_of_validation", call, name, problem, is_refused=True))
+    # A tool may put its estimator into a pipeline that was not checked with the tool.
+    inner = call.variables.get("estimator")
+    subjects = [outer.subject for outer in stack.calls]
+    tuned = [getattr(subject, "estimator", None) for subject in subjects if subject is not None]
+    is_built = inner is not None and not any(inner is part for part in tuned)
+    if is_built and not has_steps:
+        findings += _finding_of_steps(call, stack.outer_name(call), raw_steps(inner))
+    return findings
+
+
+def _late_weights(call, stack):
+    """Return a finding if a pipeline passes `sample_weight` to a private step, which refuses it.
+
+    The steps before it would have been charged.
+    """
+    variables = call.variables
+    params = {**(variables.get("params") or {}), **(variables.get("fit_params") or {})}
+    weighted = [
+        param.rpartition("__")[0]
+        for param, value in params.items()
+        if param.endswith("__sample_weight") and value is not None
+    ]
+    parts = nested_parts(call.subject) if weighted else {}
+    for step in weighted:
+        part = parts.get(step)
+        # An ensemble of scikit-learn passes weights to all of its members.
+        is_ensemble = holds_private(part) and type(part).__module__.startswith("sklearn.ensemble")
+        if is_private(part) or is_ensemble:
+            problem = f"passes {step}__sample_weight to {title(part, step)}: {NO_WEIGHTS}"
+            name = stack.public_name(call)
+            return [ToolFinding("late_weights", call, name, problem, is_refused=True)]
+    return []
+
+
+def _raw_steps(call, operation, stack, has_findings):
+    """Return a finding about the parts inside a tool that learn from raw rows."""
+    # A function such as `cross_val_score` fits its estimator, as the `fit` of a search does.
+    fits = (call.is_validation and call.tool is not None) or (
+        call.subject is not None and call.function in FITS
+    )
+    # A frozen step of a pipeline is only asked for its answers.
+    is_only_asked = operation.occasion == "answer" and not call.is_container
+    if is_only_asked or not fits:
+        return []
+    variables = call.variables
+    # Tools for several targets give each fit one of them.
+    y = None if splits_targets(call.subject) else variables.get("Y", variables.get("y"))
+    if call.is_container:
+        # Samplers are covered by the entry of their pipeline.
+        leave_out = "resamples" if has_findings else ""
+        problems = raw_steps(call.subject, is_calling=True, leave_out=leave_out, y=y)
+    elif call.module == TARGETS:
+        problems = raw_steps(call.subject, is_calling=True, y=y)
+    elif has_findings or operation.is_copy or not state_of(call.frame).has_private_parts:
+        problems = _raw_parts(call, stack, y, is_complete=has_findings or operation.is_copy)
+    else:
+        problems = []
+    return _finding_of_steps(call, stack.public_name(call), problems)
+
+
+def _raw_parts(call, stack, y, is_complete):
+    """Return the problems inside a tool, which is checked with the tool, before its fits.
+
+    Worker processes cannot tell the user about its steps. Some tools fit their members without a
+    clone.
+
+    Parameters
+    ----------
+    call : ToolCall
+    stack : CallStack
+    y : array-like or None
+    is_complete : bool
+        True to check the tuned estimator, also if it has no private part: a class of the user may
+        create the private estimator that is being fitted.
+    """
+    subject = call.subject
+    if call.is_validation:
+        inner = call.variables.get("estimator")
+    else:
+        inner = getattr(subject, "estimator", None)
+    problems = raw_in_members(subject, y)
+    if is_complete or holds_private(inner):
+        steps = raw_steps(inner, y=y)
+        problems = steps + raw_candidates(call, stack.calls, inner, y) + problems
+    state_of(call.frame).has_private_parts = not problems
+    return problems
+
+
+def _finding_of_steps(call, name, problems):
+    """Return the finding about some `PartProblem`, as a list."""
+    if not problems:
+        return []
+    text = "; ".join(problem.text for problem in problems)
+    is_refused = any(problem.is_refused for problem in problems)
+    return [ToolFinding("raw_steps", call, name, f"{RAW_STEPS}: {text}", is_refused)]
+
+
+def _judge_unknown(call, estimator):
+    """Return the finding about a tool that is not in the registry."""
+    name = f"{call.name} of {module_of(call.frame).partition('.')[0]}"
+    if _sets_seed(call, estimator):
+        return ToolFinding("set_seed", call, name, SETS_SEED, is_refused=True)
+    return ToolFinding("unknown_tool", call, name, UNKNOWN_TOOL, is_refused=False)
+
+
+def _sets_seed(call, estimator):
+    """Return True if a tool set the seed of an estimator that the user left without a seed."""
+    if getattr(estimator, "random_state", None) is None:
+        return False
+    if getattr(estimator, "_was_sent_without_seed", False):
+        # It had no seed when it was sent to this worker process.
+        return True
+    variables = call.variables
+    # The tool's models, or the arguments of its function.
+    code = call.frame.f_code
+    models = []
+    for name in code.co_varnames[: code.co_argcount]:
+        value = variables.get(name)
+        parts = parts_of(value) if name == "self" else parts_in(name, value)
+        for _, part in parts:
+            models += [part, *nested_parts(part).values()]
+    same = [part for part in models if type(part) is type(estimator)]
+    return bool(same) and all(getattr(part, "random_state", None) is None for part in same)

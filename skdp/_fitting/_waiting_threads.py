@@ -1,0 +1,165 @@
+"""The thread that waits for a task: its calls are the outer calls of the task's thread.
+
+joblib and Python's executors run tasks in other threads, and pickle tasks for worker processes in
+threads of their pools. The call stack of such a thread ends at the pool. The tool is on the stack
+of the thread that waits for the task, and both threads share an object: a future, a queue, or
+joblib's cache of pickles.
+"""
+
+import sys
+import threading
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+
+from skdp._tools._registry import is_known
+
+PARALLEL = "joblib.parallel"
+# Modules of Python's threads, executors and pools. Their threads run or send tasks of another
+# thread, which waits for them.
+EXECUTORS = frozenset(
+    "threading concurrent.futures.thread concurrent.futures.process concurrent.futures._base "
+    "multiprocessing.pool multiprocessing.queues".split()
+)
+# Modules of joblib whose threads pickle tasks for worker processes.
+SENDS_TASKS_OF_JOBLIB = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
+# Functions of Python that do so, each in a separate thread.
+SENDS_TASKS = frozenset(
+    {("multiprocessing.pool", "_handle_tasks"), ("multiprocessing.queues", "_feed")}
+)
+# Flags of the code of functions whose calls can be suspended.
+SUSPENDABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+# Other threads go on while their calls are read, so that a generator may be suspended before its
+# outer call is read. Then all threads are read again, at most this number of times.
+MAX_READS = 20
+
+
+def runs_or_sends_tasks(module):
+    """Return True for a module whose calls run or send tasks of another thread."""
+    return module == PARALLEL or module in SENDS_TASKS_OF_JOBLIB or module in EXECUTORS
+
+
+def is_sent_to_workers():
+    """Return True if the current pickle is a task for worker processes of joblib or Python.
+
+    Their threads pickle tasks only. Other pickles need no check.
+    """
+    if threading.current_thread() is threading.main_thread():
+        return False
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__")
+        if module in SENDS_TASKS_OF_JOBLIB or (module, frame.f_code.co_name) in SENDS_TASKS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def find_waiting(batches, visited):
+    """Return the call in another thread that waits for a task.
+
+    Parameters
+    ----------
+    batches : list of frames
+        Calls that run or send the task.
+    visited : set of int
+        Threads that were searched already. The thread of the result is added.
+
+    Returns
+    -------
+    frame or None
+        None if there is no such call, as in a worker process.
+    """
+    pickles = [_pickles_of(frame) for frame in batches]
+    shared = _objects_of_tasks(batches)
+    for _ in range(MAX_READS):
+        was_suspended = False
+        for thread, frame in sys._current_frames().items():
+            if thread in visited:
+                continue
+            while frame is not None:
+                if _waits_for(frame, shared) or _waits_in_joblib(frame, pickles):
+                    visited.add(thread)
+                    return frame
+                outermost = frame
+                frame = frame.f_back
+            # No thread begins in a generator: this one was suspended, and its outer calls are lost.
+            was_suspended = was_suspended or bool(outermost.f_code.co_flags & SUSPENDABLE)
+        if not was_suspended:
+            break
+    return None
+
+
+def _waits_in_joblib(frame, pickles):
+    """Return True for a call of joblib that waits for a task with one of some caches of pickles."""
+    if frame.f_globals.get("__name__") != PARALLEL:
+        return False
+    cache = _pickles_of(frame)
+    return cache is not None and any(cache is other for other in pickles)
+
+
+def _objects_of_tasks(batches):
+    """Return objects of Python that only the thread of a task, and the one that waits, have.
+
+    These are the thread, the executor or the pool that runs or sends a task, and its future.
+    """
+    shared = []
+    for frame in batches:
+        module = frame.f_globals.get("__name__")
+        if module not in EXECUTORS:
+            continue
+        variables = frame.f_locals
+        if module == "threading":
+            shared.append(variables.get("self"))
+        elif module == "multiprocessing.pool":
+            # The queues of the pool, in a thread that runs or sends its tasks.
+            shared += [variables.get(name) for name in ("inqueue", "taskqueue")]
+        elif module == "multiprocessing.queues":
+            pending = getattr(
+                getattr(variables.get("onerror"), "__self__", None), "pending_work_items", {}
+            )
+            item = pending.get(getattr(variables.get("obj"), "work_id", None))
+            shared.append(getattr(item, "future", None))
+        else:
+            reference = variables.get("executor_reference")
+            if callable(reference):
+                shared.append(reference())
+            shared.append(getattr(variables.get("self"), "future", None))
+    return [value for value in shared if value is not None]
+
+
+def _waits_for(frame, shared):
+    """Return True if a call waits for one of some objects, or if a known tool started it."""
+    if not shared:
+        return False
+    module = frame.f_globals.get("__name__") or ""
+    variables = frame.f_locals if module in EXECUTORS or is_known(module) else {}
+    values = list(variables.values())
+    for group in (variables.get("fs"), variables.get("futures")):
+        if isinstance(group, list | tuple | set):
+            values += list(group)
+    if module == "multiprocessing.pool":
+        if "taskqueue" in variables or "inqueue" in variables:
+            # Another thread of the pool.
+            return False
+        owner = variables.get("self")
+        # The result of `map_async` has the pool.
+        pool = getattr(owner, "_pool", None)
+        for holder in (owner, pool):
+            values += [getattr(holder, name, None) for name in ("_inqueue", "_taskqueue")]
+    return any(value is other for value in shared for other in values)
+
+
+def _pickles_of(frame):
+    """Return an object that a call of joblib shares with its tasks only, or None.
+
+    It is the dictionary in which joblib caches pickles.
+    """
+    variables = frame.f_locals
+    owner = variables.get("self")
+    if frame.f_globals.get("__name__") in SENDS_TASKS_OF_JOBLIB:
+        # An item of loky has a function. An item of a pool is a tuple with a wrapped function.
+        owner = variables.get("obj")
+        if isinstance(owner, tuple) and len(owner) > 2:
+            owner = owner[2]
+        for name in ("fn", "func"):
+            owner = getattr(owner, name, owner)
+    return getattr(owner, "_pickle_cache", None)
