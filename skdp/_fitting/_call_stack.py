@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FrameType, ModuleType
 
-from skdp._fitting._waiting_threads import find_waiting, runs_or_sends_tasks
+from skdp._fitting._waiting_threads import TASK_MODULES, find_waiting
 from skdp._tools._entries import FITS, KnownCaller
 from skdp._tools._registry import STUDY, is_known, known_caller, passes_on
-from skdp.utils._values import FrozenValue
 
 CONTAINERS = (
     "sklearn.pipeline",
@@ -39,7 +38,7 @@ DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper"
 
 
 @dataclass(frozen=True, eq=False)
-class ToolCall(FrozenValue):
+class ToolCall:
     """A call on the stack.
 
     Parameters
@@ -98,14 +97,14 @@ class ToolCall(FrozenValue):
 
 
 @dataclass(frozen=True, eq=False)
-class CallStack(FrozenValue):
+class CallStack:
     """The calls around an operation, from the inside out.
 
     Parameters
     ----------
     calls : list of ToolCall
         Calls of known tools and containers.
-    direct : ToolCall or None
+    direct : frame or None
         Innermost call of other code that does more than pass on rows. In an installed package it is
         the package's outermost call, which the user's code made.
     is_outermost : bool
@@ -121,7 +120,7 @@ class CallStack(FrozenValue):
     """
 
     calls: list
-    direct: ToolCall | None
+    direct: FrameType | None
     is_outermost: bool
     of_user: tuple
     batches: list
@@ -131,15 +130,20 @@ class CallStack(FrozenValue):
     @cached_property
     def unknown_tool(self):
         """Call of an installed package that the registry does not know, or None."""
-        if self.direct is not None and is_installed(self.direct.frame):
-            return self.direct
+        if self.direct is not None and is_installed(self.direct):
+            return ToolCall.of(self.direct)
         return None
+
+    @property
+    def is_bare(self):
+        """True if no tool is around the operation, and no class of the user that fits."""
+        return not (self.calls or self.of_user) and self.unknown_tool is None
 
     @property
     def outermost(self):
         """Call of the tool that the user's code called."""
-        if (self.unknown_tool is not None and self.is_outermost) or not self.calls:
-            return self.direct
+        if self.unknown_tool is not None and (self.is_outermost or not self.calls):
+            return self.unknown_tool
         return self.calls[-1]
 
     @property
@@ -205,6 +209,8 @@ class CallStack(FrozenValue):
 def read_stack(frame):
     """Return the `CallStack` of a frame, with the calls in other threads that wait for it."""
     stack = _read_thread(frame)
+    if not stack.is_parallel:
+        return stack
     calls = stack.calls
     of_user = stack.of_user
     direct = stack.direct
@@ -242,19 +248,20 @@ def _read_thread(frame):
     package = None
     while frame is not None:
         module = module_of(frame)
-        is_fit_of_user = not passes_on(module) and _is_fit_of_user(frame)
+        passes_rows_on = passes_on(module)
+        is_fit_of_user = not passes_rows_on and _is_fit_of_user(frame)
         if is_fit_of_user:
             of_user.append((ToolCall.of(frame), len(calls)))
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(ToolCall.of(frame))
             is_outermost = False
-        elif runs_or_sends_tasks(module):
+        elif module in TASK_MODULES:
             batches.append(frame)
-        elif direct is None and not passes_on(module) and not is_fit_of_user:
+        elif direct is None and not passes_rows_on and not is_fit_of_user:
             direct = frame
             is_outermost = True
             package = module.partition(".")[0] if is_installed(frame) else None
-        elif package is not None and module.partition(".")[0] == package and not passes_on(module):
+        elif package is not None and not passes_rows_on and module.partition(".")[0] == package:
             direct = frame
             is_outermost = True
         elif package is None and direct is not None and _is_installed_fit(frame):
@@ -266,7 +273,7 @@ def _read_thread(frame):
     is_worker = threading.current_thread() is not threading.main_thread()
     return CallStack(
         calls=calls,
-        direct=None if direct is None else ToolCall.of(direct),
+        direct=direct,
         is_outermost=is_outermost,
         of_user=tuple(of_user),
         batches=batches,
@@ -293,11 +300,11 @@ def checks_its_steps(container):
     return type(container).__module__ == CHECKED
 
 
-def _is_in_same_package(call, outer):
+def _is_in_same_package(frame, outer):
     """Return True if two calls are in one installed package, whose outer call the user made."""
-    if outer is None or not (is_installed(call.frame) and is_installed(outer.frame)):
+    if outer is None or not (is_installed(frame) and is_installed(outer)):
         return False
-    return module_of(call.frame).partition(".")[0] == module_of(outer.frame).partition(".")[0]
+    return module_of(frame).partition(".")[0] == module_of(outer).partition(".")[0]
 
 
 def _is_installed_fit(frame):

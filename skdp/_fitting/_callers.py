@@ -79,6 +79,8 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     innermost = sys._getframe(2)
     stack = read_stack(innermost)
     operation = Operation(estimator, occasion)
+    if stack.is_bare:
+        return operation.is_of_plan
     is_planned = operation.is_of_plan or bool(stack.planned_calls)
     if occasion == "answer" and stack.is_in_study:
         _check_answer_in_study(operation, stack, innermost, on_raw_data)

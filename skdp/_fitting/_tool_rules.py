@@ -51,7 +51,7 @@ UNKNOWN_TOOL = (
 
 
 @dataclass(frozen=True)
-class Operation(FrozenValue):
+class Operation:
     """An operation of a private estimator that is about to run.
 
     Parameters

@@ -30,11 +30,10 @@ SUSPENDABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Other threads go on while their calls are read, so that a generator may be suspended before its
 # outer call is read. Then all threads are read again, at most this number of times.
 MAX_READS = 20
-
-
-def runs_or_sends_tasks(module):
-    """Return True for a module whose calls run or send tasks of another thread."""
-    return module == PARALLEL or module in SENDS_TASKS_OF_JOBLIB or module in EXECUTORS
+# Modules whose calls run or send tasks of another thread.
+TASK_MODULES = EXECUTORS | SENDS_TASKS_OF_JOBLIB | {PARALLEL}
+# Class of joblib whose call runs tasks in a worker.
+TASKS_OF_JOBLIB = "BatchedCalls"
 
 
 def is_sent_to_workers():
@@ -92,6 +91,9 @@ def _waits_in_joblib(frame, pickles):
     """Return True for a call of joblib that waits for a task with one of some caches of pickles."""
     if frame.f_globals.get("__name__") != PARALLEL:
         return False
+    # Another worker runs tasks with the same cache. Its calls are not around this task.
+    if type(frame.f_locals.get("self")).__name__ == TASKS_OF_JOBLIB:
+        return False
     cache = _pickles_of(frame)
     return cache is not None and any(cache is other for other in pickles)
 
@@ -131,21 +133,33 @@ def _waits_for(frame, shared):
     if not shared:
         return False
     module = frame.f_globals.get("__name__") or ""
-    variables = frame.f_locals if module in EXECUTORS or is_known(module) else {}
-    values = list(variables.values())
-    for group in (variables.get("fs"), variables.get("futures")):
-        if isinstance(group, list | tuple | set):
-            values += list(group)
     if module == "multiprocessing.pool":
-        if "taskqueue" in variables or "inqueue" in variables:
-            # Another thread of the pool.
-            return False
-        owner = variables.get("self")
-        # The result of `map_async` has the pool.
-        pool = getattr(owner, "_pool", None)
-        for holder in (owner, pool):
-            values += [getattr(holder, name, None) for name in ("_inqueue", "_taskqueue")]
+        values = _queues_of(frame.f_locals)
+    elif module == "threading":
+        # Other threads ask whether a thread lives. The one that waits for it joins it.
+        values = [frame.f_locals.get("self")] if frame.f_code.co_name == "join" else []
+    elif module in EXECUTORS or is_known(module):
+        variables = frame.f_locals
+        values = list(variables.values())
+        for group in (variables.get("fs"), variables.get("futures")):
+            if isinstance(group, list | tuple | set):
+                values += list(group)
+    else:
+        return False
     return any(value is other for value in shared for other in values)
+
+
+def _queues_of(variables):
+    """Return the queues of the pool that a call of `multiprocessing.pool` waits for."""
+    if "taskqueue" in variables or "inqueue" in variables:
+        # Another thread of the pool.
+        return []
+    owner = variables.get("self")
+    # The result of `map_async` has the pool.
+    queues = []
+    for holder in (owner, getattr(owner, "_pool", None)):
+        queues += [getattr(holder, "_inqueue", None), getattr(holder, "_taskqueue", None)]
+    return queues
 
 
 def _pickles_of(frame):
