@@ -77,7 +77,7 @@ def _same_width(step, d):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownStep(FrozenValue):
-    """An entry of the table of known classes.
+    """The classes of a tool as steps of a pipeline: the information that they learn from rows.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _of_one(function):
 
 @dataclass(frozen=True)
 class KnownCaller:
-    """Entry of the table: the privacy problem of a tool around private estimators.
+    """The calls of a tool around private fits, and their privacy problem.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ class KnownCaller:
     refusal : callable or None, default=None
         Function of the local variables of a call that returns the reason to refuse it, or "".
     functions : frozenset of str or None, default=FITS
-        Functions of the module that learn from rows; None for all functions. If the key of the
-        entry names a function, the entry is about that function.
+        Functions of the modules that learn from rows; None for all functions. If `modules` of
+        the tool names a function, the entry is about that function.
     name : str, default=""
         Name of the tool for users; "" takes the name of the class or function.
     wrong_scores : str, default=""

@@ -6,25 +6,11 @@ from types import SimpleNamespace
 import pytest
 
 from skdp._fitting._waiting_threads import find_waiting
-
-SOURCE = """
-import sys
-
-def {name}({argument}):
-    yield sys._getframe()
-"""
-
-
-def running_call(module, name, argument, value):
-    """Return the frame of a call of a function with one argument, and what keeps it running."""
-    names = {"__name__": module}
-    exec(SOURCE.format(name=name, argument=argument), names)
-    generator = names[name](value)
-    return next(generator), generator
+from tests._fitting._running_calls import running_call
 
 
 def call_of_joblib(owner):
-    return running_call("joblib.parallel", "call", "self", owner)
+    return running_call("joblib.parallel", "call", self=owner)
 
 
 @pytest.mark.parametrize("n_suspended", [0, 1, 3])
@@ -66,8 +52,8 @@ def test_the_thread_that_maintains_a_pool_waits_for_no_task(
 ):
     """It holds the objects of all threads of the pool, now and then in a variable."""
     worker = object()
-    task, keeps_task = running_call("threading", "run", "self", worker)
-    other, keeps_other = running_call(module, function, argument, worker)
+    task, keeps_task = running_call("threading", "run", self=worker)
+    other, keeps_other = running_call(module, function, **{argument: worker})
     monkeypatch.setattr(sys, "_current_frames", lambda: {1: other})
     assert (find_waiting([task], set()) is other) == waits
     keeps_task.close()
