@@ -1,4 +1,4 @@
-"""What is known about a call of a tool, as long as the call lasts.
+"""The state of a call of a tool: its judgments and warnings, as long as the call lasts.
 
 A tool calls many fits, and each of them checks its callers. So that each call of the outermost tool
 warns once, and a search looks at its candidates once, a `CallState` is stored in a local variable
@@ -13,7 +13,7 @@ STATE_VARIABLE = "__skdp_warning_state__"
 
 @dataclass
 class CallState:
-    """What was judged, computed and reported in one call of a tool.
+    """The judgments, intermediate results and warnings of one call of a tool.
 
     Attributes
     ----------
