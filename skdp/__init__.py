@@ -6,6 +6,7 @@ from skdp._data._schema import Schema, schema_from
 from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
 from skdp._version import __version__
+from skdp.calibration import DPCalibratedClassifierCV
 from skdp.cluster import DPKMeans
 from skdp.decomposition import DPPCA
 from skdp.ensemble import DPRandomForestClassifier, DPRandomForestRegressor
@@ -24,6 +25,7 @@ from skdp.linear_model import (
 from skdp.model_selection import (
     DPGridSearchCV,
     DPRandomizedSearchCV,
+    DPTunedThresholdClassifierCV,
     dp_cross_validate,
     dp_evaluate,
 )
@@ -51,6 +53,7 @@ __all__ = [
     "ChunkedArray",
     "DPAdditiveClassifier",
     "DPAdditiveRegressor",
+    "DPCalibratedClassifierCV",
     "DPDecisionTreeClassifier",
     "DPGaussianNB",
     "DPGridSearchCV",
@@ -78,6 +81,7 @@ __all__ = [
     "DPStandardScaler",
     "DPTableVectorizer",
     "DPTargetEncoder",
+    "DPTunedThresholdClassifierCV",
     "LedgerError",
     "PrivacyAccountant",
     "PrivacyReport",

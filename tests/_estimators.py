@@ -14,6 +14,7 @@ from skdp import (
     DPPCA,
     DPAdditiveClassifier,
     DPAdditiveRegressor,
+    DPCalibratedClassifierCV,
     DPDecisionTreeClassifier,
     DPGaussianNB,
     DPGridSearchCV,
@@ -41,6 +42,7 @@ from skdp import (
     DPStandardScaler,
     DPTableVectorizer,
     DPTargetEncoder,
+    DPTunedThresholdClassifierCV,
     RandomizedResponseTransformer,
 )
 from tests import _public
@@ -55,8 +57,11 @@ LISTED = [
     DPLogisticRegression(mechanism="gradient"),
     DPLogisticRegression(standard_errors="total"),
     DPLogisticRegression(data_norm="auto"),
+    DPLogisticRegression(class_weight="balanced"),
+    DPLogisticRegression(class_weight="balanced", mechanism="gradient", C=1.0),
     DPLinearSVC(),
     DPLinearSVC(data_norm="auto"),
+    DPLinearSVC(class_weight="balanced"),
     DPLinearSVC(epsilon=2.0, delta=0.0, C=0.5, huber_threshold=0.1, data_norm=3.0),
     DPLinearRegression(target_bounds=(-10, 10)),
     DPRidge(target_bounds=(-10, 10), alpha=0.5, data_norm=3.0),
@@ -71,6 +76,7 @@ LISTED = [
     DPSGDClassifier(),
     DPSGDClassifier(loss="hinge", data_norm=3.0),
     DPSGDClassifier(delta=0.0),
+    DPSGDClassifier(class_weight="balanced", sampling="poisson", max_iter=2),
     DPSGDClassifier(sampling="poisson", max_iter=2, optimizer="adam"),
     DPSGDRegressor(target_bounds=(-10, 10)),
     DPSGDRegressor(target_bounds=(-10, 10), loss="huber", sampling="poisson", max_iter=2),
@@ -90,6 +96,18 @@ LISTED = [
         n_iter=2,
         strategy="random_stopping",
         mean_runs=1,
+    ),
+    DPTunedThresholdClassifierCV(DPLogisticRegression()),
+    DPTunedThresholdClassifierCV(
+        make_pipeline(DPStandardScaler(bounds=(-10, 10)), DPLinearSVC(class_weight="balanced")),
+        epsilon=8.0,
+        delta=0.0,
+        cv=2,
+        refit=True,
+    ),
+    DPCalibratedClassifierCV(DPLogisticRegression()),
+    DPCalibratedClassifierCV(
+        DPAdditiveClassifier(bounds=(-10, 10)), epsilon=8.0, method="isotonic", refit=True
     ),
     DPMeanTransformer(),
     DPMeanTransformer(bounds=(-10, 10)),
@@ -126,6 +144,7 @@ LISTED = [
     DPAdditiveClassifier(),
     DPAdditiveClassifier(delta=0.0, bounds=(-10, 10)),
     DPAdditiveClassifier(categories=[0, 1, 2]),
+    DPAdditiveClassifier(class_weight="balanced"),
     DPAdditiveRegressor(target_bounds=(-10, 10)),
     DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
     DPTableVectorizer(),
@@ -138,6 +157,7 @@ LISTED = [
     DPRandomForestClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
     DPRandomForestRegressor(n_estimators=20, target_bounds=(-10, 10)),
     DPDecisionTreeClassifier(max_depth=3),
+    DPDecisionTreeClassifier(class_weight="balanced", delta=0.0, bounds=(-10, 10), max_depth=2),
     DPDecisionTreeClassifier(delta=0.0, bounds=(-10, 10), max_depth=2),
 ]
 

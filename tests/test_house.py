@@ -18,6 +18,7 @@ TESTS = Path(__file__).parent
 ORDER = [
     "testing",
     "export",
+    "calibration",
     "model_selection",
     "__main__",
     "_command_line",

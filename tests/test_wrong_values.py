@@ -27,6 +27,8 @@ def right(kind):
     if kind.__name__.endswith("SearchCV"):
         grid = {"C": [0.1, 1.0]}
         return kind(DPLogisticRegression(data_norm=2.0), grid)
+    if "estimator" in params:
+        return kind(DPLogisticRegression(data_norm=2.0))
     given = {"target_bounds": (0, 1), "data_norm": 2.0, "bounds": (0, 1), "delta": 1e-6}
     if kind.__name__ == "DPTargetEncoder":
         del given["target_bounds"]

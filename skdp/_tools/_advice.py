@@ -51,14 +51,15 @@ ENSEMBLE = (
 )
 RESAMPLER = (
     "leave it out: one person's row is repeated or moves others, so that its charge does not "
-    "cover it; weigh rare classes by class_weight={label: weight} of the private model"
+    "cover it; weight rare classes by class_weight='balanced' of the private model"
 )
 CALIBRATION = (
-    "leave it out and use predict_proba of the private model, or fit it to rows that are public"
+    "use DPCalibratedClassifierCV, or predict_proba of the private model alone, or fit it to rows "
+    "that are public"
 )
 THRESHOLD = (
-    "choose the threshold without looking at rows and set it by FixedThresholdClassifier, or "
-    "weigh the classes by class_weight={label: weight} of the private model"
+    "use DPTunedThresholdClassifierCV, or set a threshold that you choose without looking at rows "
+    "by FixedThresholdClassifier, or weight the classes by class_weight of the private model"
 )
 STACKING = (
     "give it a private final_estimator and cv='prefit' or cv=KFold(k, shuffle=True, "

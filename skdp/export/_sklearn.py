@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, RandomizedSearchCV
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -95,6 +95,8 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     check_is_fitted(model)
     if type(model) in SEARCHES and hasattr(model, "best_estimator_"):
         return to_sklearn(model.best_estimator_)
+    if type(model) is skdp.DPTunedThresholdClassifierCV:
+        return _tuned_threshold(model)
     if type(model) in RULES:
         exported = RULES[type(model)](model)
         if hasattr(model, "feature_names_in_"):
@@ -131,6 +133,15 @@ def _pipeline(model):
 
 def _feature_union(model):
     return _copied(model, transformer_list=_exported_steps(model.transformer_list))
+
+
+def _tuned_threshold(model):
+    exported = FixedThresholdClassifier(
+        to_sklearn(model.estimator_),
+        threshold=model.best_threshold_,
+        response_method=model.response_method_,
+    )
+    return with_attributes(exported, estimator_=exported.estimator)
 
 
 def _frozen(model):

@@ -48,12 +48,15 @@ class FittedTerms(FrozenValue):
         Score of a row without the values of its cells.
     stds : list of ndarray, default=None
         Standard errors of the values, of the same shapes; None if they are not known.
+    class_weight : ndarray of shape (n_classes,), default=None
+        Released balanced class weights.
     """
 
     terms: list
     values: list
     constant: np.ndarray
     stds: list | None = None
+    class_weight: np.ndarray | None = None
 
     def with_target_scale(self, scale):
         """Return the terms in the units of targets, from terms of scaled targets."""

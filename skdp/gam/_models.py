@@ -8,16 +8,17 @@ from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wis
 from skdp.gam._additive import FittedTerms, PrivateAdditiveModel, RawTableModel
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger import PrivacyAccountant
+from skdp.linear_model._balanced import is_balanced
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 from skdp.utils._types import Bounds, Categories, Classes
 
 
-def _class_task(weights, delta):
+def _class_task(weights, delta, balanced=False):
     """Return the task for class weights; with delta = 0, residual vectors are not clipped."""
     if len(weights) == 2:
-        return BinaryTask(weights=weights)
-    return MultinomialTask(weights=weights, clipped=delta > 0.0)
+        return BinaryTask(weights=weights, is_balanced=balanced)
+    return MultinomialTask(weights=weights, clipped=delta > 0.0, is_balanced=balanced)
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
@@ -48,9 +49,13 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         ValueError
             If a parameter is invalid, as in `fit`.
         """
-        weights = np.array(self._class_weights(shape))
-        weights = tuple((weights / weights.max()).tolist())
-        return self._plan(_class_task(weights, guarantee.delta), shape, guarantee)
+        if is_balanced(self.class_weight):
+            weights = (1.0,) * len(self._planned_classes(shape))
+        else:
+            weights = np.array(self._class_weights(shape))
+            weights = tuple((weights / weights.max()).tolist())
+        task = _class_task(weights, guarantee.delta, is_balanced(self.class_weight))
+        return self._plan(task, shape, guarantee)
 
     @row_wise_answer
     def decision_function(self, X):
@@ -191,10 +196,12 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     classes : array-like of shape (n_classes,), default=None
         Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
-        class. A class that is not named has weight 1. "balanced" would be computed from the data
-        and is refused.
+    class_weight : dict or "balanced", default=None
+        Weights of classes, by which the loss of a row is multiplied. A dict has public positive
+        weights; classes that are not in it have weight 1. "balanced" weights class c by
+        n / (k n_c), as scikit-learn does, from class counts that the fit releases first, for at
+        most a tenth of the budget. Counts are raised to the standard deviation of their noise and
+        to n / (100 k), so that a weight is at most 100. The noise grows with the largest weight.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -222,6 +229,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The released weight of each class; only with ``class_weight="balanced"``.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -283,7 +292,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         interactions: int | list | Literal["auto"] = 0,
         monotonic_cst: dict | list | None = None,
         classes: Classes | None = None,
-        class_weight: dict | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -342,6 +351,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
                 feature_importances_=self._importances(shapes),
                 noise_multiplier_=plan.noise_multiplier,
             )
+            if fitted.class_weight is not None:
+                self.class_weight_ = fitted.class_weight
         return self
 
 

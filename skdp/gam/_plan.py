@@ -62,6 +62,11 @@ MIN_TREND_CELLS = 12
 # decrease the mean AUC by .003 (epsilon = .3) and .004 (1), with accuracy as before. A ratio of 10
 # decreases the accuracy on the smallest tables below that of the most frequent class.
 CLASSES_BASELINE_FRACTION = (0.25, 15.0, MIN_FRACTION)
+# With balanced weights: the class counts, and the shrinkage test, whose loss decreases come from
+# the rows of a rare class. The noise is a thousandth of the rows, so that the count of a class of
+# 1 % has an error of 10 %; see docs/benchmarks/rare_classes.py.
+BALANCED_COUNTS_FRACTION = (0.1, 1000.0, MIN_FRACTION)
+BALANCED_TEST_FRACTION = (0.08, 1000.0, MIN_FRACTION)
 # If pairs are chosen: the steps before, and the choice; fractions of the remaining budget.
 PAIR_FRACTIONS = {"first_steps": 0.2, "pair_choice": 0.1}
 # Factor of the weights of the first steps, from which the joint steps start.
@@ -231,6 +236,9 @@ class AdditivePlan(ColumnsPlan):
             if self.finds_variance:
                 # The event is the same for every clip, because the noise is proportional to it.
                 distribution += ", at the largest clip of residuals"
+            if self.task.is_balanced:
+                # So is it for all weights.
+                distribution += ", in units of the largest class weight"
             reads = IN_STEPS
         return Stage(
             name=name,
@@ -355,6 +363,9 @@ class AdditivePlan(ColumnsPlan):
         }
         if self.has_trends and not self.budget.is_pure and not self.finds_variance:
             fractions["baseline"] = self._fraction_for_noise(*CLASSES_BASELINE_FRACTION)
+        if task.is_balanced:
+            fractions["baseline"] = self._fraction_for_noise(*BALANCED_COUNTS_FRACTION)
+            fractions["shrinkage_test"] = self._fraction_for_noise(*BALANCED_TEST_FRACTION)
         if self.finds_variance:
             fractions["variance"] = self._fraction_for_noise(*VARIANCE_FRACTION)
             fractions["baseline"] = self._fraction_for_noise(*FIRST_MEAN_FRACTION)
@@ -429,14 +440,27 @@ class AdditivePlan(ColumnsPlan):
         constant : ndarray of shape (n_outputs,)
         stds : list of ndarray of the shapes of values, or None
             Standard errors of the values, relative to the mean of their term.
+        class_weight : ndarray of shape (n_classes,)
+            Only with balanced weights: the released weights.
         """
         table = read.X
         targets = read.y
         columns = self._find_domains(table, source, persons)
         terms = self._count_cells(columns, table, source, persons)
         cells = self._joint_codes(terms, table, targets, row_weights_of(persons))
-        baseline = self.task.initial_scores(self.baseline.run(targets, source, persons))
+        released = self.baseline.run(targets, source, persons)
         variance = None
+        if self.task.is_balanced:
+            weights = self.baseline.weights(released).values
+            task = self.task.with_balanced_weights(weights, self.budget.is_pure)
+            # Weighted classes are equally frequent, so the steps start at scores of 0.
+            baseline = np.zeros(task.n_outputs)
+            # The event is that of the plan for every weight: the noise is proportional to the clip,
+            # and the clip to the largest weight.
+            plan = replace(self, task=task)
+            result = plan._run_steps(table, targets, terms, cells, baseline, variance, source)
+            return (*result, np.array(weights))
+        baseline = self.task.initial_scores(released)
         if self.finds_variance:
             variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
             baseline, variance = self._correct_mean(targets, baseline, variance, source, persons)
@@ -631,7 +655,8 @@ class AdditivePlan(ColumnsPlan):
         l2_reg_strength = max(noise_minimum, condition_minimum, MIN_L2_REG_STRENGTH)
         if self.finds_variance or self.uses_moments:
             curvature = self.task.typical_curvature or 1.0
-            dof_minimum = min_l2_reg_strength(design, MAX_DOF_FRACTION * self.n_rows)
+            n_effective = self.n_rows / self.task.mean_weight_of_classes
+            dof_minimum = min_l2_reg_strength(design, MAX_DOF_FRACTION * n_effective)
             dof_minimum *= curvature
             l2_reg_strength = max(l2_reg_strength, dof_minimum)
         return _descent.Schedule(
@@ -750,7 +775,7 @@ class AdditivePlan(ColumnsPlan):
                     design,
                     weights,
                     problem,
-                    variance=VARIANCE_OF_CLASSES,
+                    variance=VARIANCE_OF_CLASSES * self.task.mean_weight_of_classes,
                     step_noise=noise.scale,
                     noise=self._steps_noise(1, 1, budget_fraction).scale,
                     curvature=self.task.typical_curvature,

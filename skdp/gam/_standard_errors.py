@@ -191,5 +191,8 @@ def _curvatures(task, scores, spread):
     p = task.probabilities(all_scores.reshape(-1, 1))[:, 1].reshape(q.shape)
     # The loss of a row on the wrong side is linear: its residual is clipped.
     low, high = task.weights
+    if task.is_balanced:
+        # Scores are those of weighted rows; the frequency of the label among rows is smaller.
+        p = low * p / (low * p + high * (1.0 - p))
     unclipped = np.where(all_scores < 0.0, low * (1.0 - p), high * p)
     return (q * (1.0 - q) * unclipped) @ NODE_WEIGHTS / NODE_WEIGHTS.sum()

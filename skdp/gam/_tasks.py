@@ -1,7 +1,7 @@
 """Losses for binary, multiclass and regression targets: clipped residuals and constants."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,10 +13,13 @@ from skdp._data._row_wise import row_norms, row_softmax, row_sums
 from skdp._data._sums import exact_sum
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._regression_losses import HuberLoss
+from skdp.linear_model._balanced import ClassCounts
 from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
 from skdp.mechanisms._plan import plan_release
 from skdp.utils._values import FrozenValue
 
+# Clip of the residuals of two classes, before they are weighted.
+ROW_CLIP = 0.5
 # Factor that compensates for the rounding error of a clipped vector's norm.
 NORM_MARGIN = 1.0 - 2.0**-40
 # Number of iterations for the initial scores; each one at least halves the error.
@@ -25,7 +28,16 @@ N_ITERATIONS = 50
 
 @dataclass(frozen=True)
 class _ClassTask(FrozenValue):
-    """Base of the tasks of classes, whose `loss` is a negative log-likelihood."""
+    """Base of the tasks of classes, whose `loss` is a negative log-likelihood.
+
+    Parameters
+    ----------
+    is_balanced : bool, default=False
+        True if class counts are released first, from which balanced weights follow; see
+        `skdp.linear_model._balanced`. Until then the task is planned with weights of 1.
+    """
+
+    is_balanced: bool = False
 
     score_std = 2.0
     unit = 1.0
@@ -55,14 +67,37 @@ class _ClassTask(FrozenValue):
         """
         return self.loss.value_at_zero() + 1.0
 
+    @property
+    def max_weight(self):
+        """The largest class weight, to which the clip of a row's residuals is proportional."""
+        return max(self.weights)
+
+    @property
+    def mean_weight_of_classes(self):
+        """Variance of a row's weighted residuals over that of residuals times their mean weight.
+
+        With balanced weights each class has the same weighted frequency, so that it is the mean of
+        the weights over classes. Public weights are not taken into account.
+        """
+        return sum(self.weights) / len(self.weights) if self.is_balanced else 1.0
+
+    def with_balanced_weights(self, weights, is_pure):
+        """Return the task with released weights.
+
+        The mean weight of a row is 1, and the clip grows with the largest weight. With delta = 0
+        the largest weight is 1 instead: the bounds of the perturbed objective hold for it.
+        """
+        scale = max(weights) if is_pure else 1.0
+        return replace(self, weights=tuple(weight / scale for weight in weights))
+
     def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
         """Return the plan of the noisy class frequencies; if there are two, only one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
+        noise = mechanism(l1=l1, l2=math.sqrt(l1))
+        if self.is_balanced:
+            return ClassCounts(n_rows=n_rows, n_classes=len(self.weights), mechanism=noise)
         return ClassBaseline(
-            n_rows=n_rows,
-            class_weight=self.weights,
-            mechanism=mechanism(l1=l1, l2=math.sqrt(l1)),
-            max_abs_score=MAX_SCORE,
+            n_rows=n_rows, class_weight=self.weights, mechanism=noise, max_abs_score=MAX_SCORE
         )
 
     def minority_fraction(self, scores):
@@ -73,6 +108,10 @@ class _ClassTask(FrozenValue):
         scores : ndarray of shape (n_outputs,)
             Baseline scores.
         """
+        if self.is_balanced:
+            # A class of weight w has n / (k w) rows.
+            frequencies = [1.0 / (len(self.weights) * weight) for weight in self.weights]
+            return (sum(frequencies) - max(frequencies)) / sum(frequencies)
         return 1.0 - float(self.probabilities(scores[np.newaxis]).max())
 
     def initial_scores(self, log_odds):
@@ -92,7 +131,7 @@ class BinaryTask(_ClassTask):
     Parameters
     ----------
     weights : tuple of float
-        Weights of the two classes; the larger one is 1.
+        Weights of the two classes. The larger one is 1, unless they are balanced.
 
     Attributes
     ----------
@@ -130,8 +169,15 @@ class BinaryTask(_ClassTask):
     weights: tuple = (1.0, 1.0)
 
     loss = BinaryLogisticLoss()
-    clip = clip_l1 = 0.5
     typical_curvature = 0.15
+
+    @property
+    def clip(self):
+        return ROW_CLIP * self.max_weight
+
+    @property
+    def clip_l1(self):
+        return self.clip
 
     def residuals(self, scores, targets):
         """Return the clipped residuals of rows, times the weights of their classes.
@@ -147,7 +193,7 @@ class BinaryTask(_ClassTask):
         ndarray of shape (n_rows, n_outputs)
         """
         residuals = self.loss.residual(scores[:, 0], targets)
-        np.clip(residuals, -self.clip, self.clip, out=residuals)
+        np.clip(residuals, -ROW_CLIP, ROW_CLIP, out=residuals)
         return (residuals * np.take(self.weights, targets))[:, None]
 
     def probabilities(self, scores):
@@ -157,8 +203,8 @@ class BinaryTask(_ClassTask):
         ``(1 - p) min(q, c) = p min(1 - q, c)``.
         """
         q = expit(scores[:, 0])
-        one = np.minimum(q, self.clip)
-        other = np.minimum(expit(-scores[:, 0]), self.clip)
+        one = np.minimum(q, ROW_CLIP)
+        other = np.minimum(expit(-scores[:, 0]), ROW_CLIP)
         p = one / (one + other)
         return np.column_stack([1.0 - p, p])
 
@@ -170,7 +216,7 @@ class MultinomialTask(_ClassTask):
     Parameters
     ----------
     weights : tuple of float
-        Weights of the classes; the largest one is 1.
+        Weights of the classes. The largest one is 1, unless they are balanced.
     clipped : bool, default=True
         False for objective perturbation, which needs gradients of a convex function; clipped
         residual vectors are not gradients.
@@ -184,10 +230,18 @@ class MultinomialTask(_ClassTask):
         return MultinomialLogisticLoss(len(self.weights))
 
     @property
-    def clip(self):
+    def row_clip(self):
+        """Largest L2 norm of a row's residuals before they are weighted."""
         return math.sqrt(0.5 if self.clipped else 2.0)
 
-    clip_l1 = 2.0
+    @property
+    def clip(self):
+        return self.row_clip * self.max_weight
+
+    @property
+    def clip_l1(self):
+        return 2.0 * self.max_weight
+
     typical_curvature = 0.1
     overlap = 0.06
 
@@ -195,7 +249,7 @@ class MultinomialTask(_ClassTask):
         """Return the clipped residuals of rows; see `BinaryTask.residuals`."""
         residuals = self.loss.residual(scores, targets)
         norms = row_norms(residuals)
-        factor = np.minimum(1.0, self.clip / np.maximum(norms, 1e-300)) * NORM_MARGIN
+        factor = np.minimum(1.0, self.row_clip / np.maximum(norms, 1e-300)) * NORM_MARGIN
         return residuals * (factor * np.asarray(self.weights)[targets])[:, None]
 
     def probabilities(self, scores):
@@ -208,7 +262,7 @@ class MultinomialTask(_ClassTask):
         p = np.empty_like(q)
         for k in range(q.shape[1]):
             norms = row_norms(q - np.eye(q.shape[1])[k])
-            p[:, k] = q[:, k] * np.maximum(1.0, norms / self.clip)
+            p[:, k] = q[:, k] * np.maximum(1.0, norms / self.row_clip)
         return p / row_sums(p)[:, np.newaxis]
 
 
@@ -306,6 +360,8 @@ class NumberTask(FrozenValue):
     clip: float = 0.25
 
     loss = HuberLoss()
+    is_balanced = False
+    mean_weight_of_classes = 1.0
     n_outputs = 1
     typical_curvature = None
     score_std = overlap = 0.5

@@ -10,10 +10,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdp._data._parts import Rows, row_blocks, slice_row_args, sum_over
-from skdp._data._persons import row_weights_of, weighted_bincount
+from skdp._data._parts import Rows, sum_over
+from skdp._data._persons import row_weights_of
 from skdp._data._sums import exact_sum, split_epsilon
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
+from skdp.linear_model._balanced import (
+    BalancedBaseline,
+    BalancedWeights,
+    count_sensitivity,
+    release_counts,
+)
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import plan_release
 from skdp.utils._values import FrozenValue
@@ -32,10 +38,10 @@ ROWS_PER_SCALE_OF_COUNTS = 200.0
 # constant.
 MAX_SHRINKAGE_FRACTION = 0.05
 ROWS_PER_SHRINKAGE_SCALE = 100.0
+# The same constant for balanced weights: the loss decreases come from the rows of a rare class.
+ROWS_PER_BALANCED_SHRINKAGE_SCALE = 1000.0
 # Grid on which targets are summed without rounding errors.
 TARGET_STEP = 2.0**-20
-# Number of class codes that are counted at once.
-COUNTED_ROWS = 1 << 16
 # Largest magnitude of a baseline score.
 MAX_SCORE = 8.0
 
@@ -93,19 +99,12 @@ class ClassBaseline(FrozenValue):
         float or ndarray of shape (n_classes,)
         """
         n_classes = len(self.class_weight)
-        is_binary = n_classes == 2
-        row_weights = row_weights_of(persons)
-        counts = np.zeros(n_classes)
-        # In blocks, since counting copies the codes as numbers of eight bytes.
-        for rows in row_blocks(codes, COUNTED_ROWS):
-            counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n_classes)
-        counts = counts[is_binary:]
-        counts = self.mechanism.release(counts, random_state=source)
-        if is_binary:
-            counts = np.append(self.n_rows - counts, counts)
+        counts = release_counts(
+            codes, n_classes, self.n_rows, self.mechanism, source, row_weights_of(persons)
+        )
         logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
         logits += np.log(self.class_weight)
-        if is_binary:
+        if n_classes == 2:
             scores = logits[1] - logits[0]
         else:
             scores = logits - logits.mean()
@@ -207,13 +206,14 @@ def _baseline_fraction(rows, n_rows, ratio):
 def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCORE):
     """Return the plan of rows with noisy class frequencies as the baseline.
 
-    Without an intercept there is no baseline and the plan is returned unchanged.
+    Without an intercept there is no baseline and the plan is returned unchanged. Balanced classes
+    are equally frequent by their weights, so that their baseline needs no release.
 
     Parameters
     ----------
     rows : RowPlan
     n_rows : int
-    class_weight : list of float
+    class_weight : list of float or BalancedWeights
         Weight of each class.
     max_abs_score : float, default=8.0
         Largest magnitude of a score.
@@ -224,13 +224,10 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
     """
     if not rows.constant:
         return rows
+    if isinstance(class_weight, BalancedWeights):
+        return replace(rows, baseline=BalancedBaseline(score_std=class_weight.score_std))
     fraction = _baseline_fraction(rows, n_rows, ROWS_PER_SCALE)
-    if len(class_weight) == 2:
-        # Only one of the two classes is counted.
-        sensitivity = 1
-    else:
-        # Under replace-one, a row can change two counts.
-        sensitivity = rows.remaining.neighbors.sensitivity_factor
+    sensitivity = count_sensitivity(len(class_weight), rows.remaining.neighbors)
     mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
     baseline = ClassBaseline(
         n_rows=n_rows,
@@ -292,7 +289,10 @@ def reserve_for_shrinkage(rows, shape):
     if rows.baseline is None or rows.n_features(shape.n_columns) <= 2:
         return rows
     remaining = rows.remaining
-    fraction = ROWS_PER_SHRINKAGE_SCALE / shape.n_rows / remaining.epsilon
+    rows_per_scale = ROWS_PER_SHRINKAGE_SCALE
+    if isinstance(rows.baseline, BalancedBaseline):
+        rows_per_scale = ROWS_PER_BALANCED_SHRINKAGE_SCALE
+    fraction = rows_per_scale / shape.n_rows / remaining.epsilon
     fraction = min(MAX_SHRINKAGE_FRACTION, fraction)
     epsilon, remaining_epsilon = split_epsilon(remaining.epsilon, fraction)
     sensitivity = MAX_DECREASE_NORM["l1"] * remaining.neighbors.sensitivity_factor

@@ -15,6 +15,7 @@ from skdp._optim._classification_losses import (
 )
 from skdp._optim._default_settings import LossSpec
 from skdp.base import row_wise_answer
+from skdp.linear_model._balanced import BalancedWeights, is_balanced
 from skdp.linear_model._regressor import PrivateLinearModel, PrivatePredictorMixin
 from skdp.utils._validation import check_magnitude
 
@@ -87,7 +88,8 @@ class PrivateClassifierMixin(PrivatePredictorMixin, ClassifierMixin):
 
     def _assumptions(self):
         assumptions = super()._assumptions()
-        if getattr(self, "class_weight", None) is not None:
+        class_weight = getattr(self, "class_weight", None)
+        if class_weight is not None and not is_balanced(class_weight):
             assumptions = (*assumptions, "class_weight")
         if self.classes is None:
             return (*assumptions, "the labels of y")
@@ -178,8 +180,8 @@ def check_class_weight(class_weight, classes):
         return [1.0] * len(classes)
     if not isinstance(class_weight, dict):
         raise ValueError(
-            "class_weight must be a dict of public weights or None; 'balanced' would be computed "
-            f"from the data, got {class_weight!r}"
+            "class_weight must be a dict of public weights, 'balanced' or None, got "
+            f"{class_weight!r}"
         )
     labels = classes.tolist()
     unknown = [label for label in class_weight if label not in labels]
@@ -191,19 +193,49 @@ def check_class_weight(class_weight, classes):
     return [check_magnitude(class_weight.get(label, 1.0), name) for label in labels]
 
 
-def logistic_loss_spec(class_weight):
+def weighted_loss(loss, class_weight):
+    """Return a loss with class weights, and the typical weight of a row.
+
+    Parameters
+    ----------
+    loss : ClippableLoss
+    class_weight : list of float or BalancedWeights
+        Weight of each class.
+
+    Returns
+    -------
+    loss : ClippableLoss
+        Its bounds hold for the largest weight.
+    typical_weight : float
+        The mean weight of rows with balanced weights, otherwise the largest weight.
+    """
+    if isinstance(class_weight, BalancedWeights):
+        return ClassWeightedLoss(loss, class_weight.values), 1.0
+    if any(weight != 1.0 for weight in class_weight):
+        loss = ClassWeightedLoss(loss, tuple(class_weight))
+    return loss, max(class_weight)
+
+
+def max_class_weight(class_weight):
+    """Return the largest weight of a list or of `BalancedWeights`."""
+    if isinstance(class_weight, BalancedWeights):
+        return class_weight.max_weight
+    return max(class_weight)
+
+
+def logistic_loss_spec(class_weight, n_classes):
     """Return the specification of the logistic loss.
 
     Parameters
     ----------
-    class_weight : list of float
+    class_weight : list of float or BalancedWeights
         Weight of each class.
+    n_classes : int
 
     Returns
     -------
     LossSpec
     """
-    n_classes = len(class_weight)
     if n_classes == 2:
         loss = BinaryLogisticLoss()
         # Norm of the residual at zero weights.
@@ -215,19 +247,18 @@ def logistic_loss_spec(class_weight):
         # With several classes, the curvature is known too roughly to estimate it along the weights.
         curvature_from = None
     min_clip_fraction = typical_residual / loss.loss_lipschitz
-    if any(weight != 1.0 for weight in class_weight):
-        loss = ClassWeightedLoss(loss, tuple(class_weight))
-    max_weight = max(class_weight)
+    row_curvature = loss.curvature_bound
+    loss, typical_weight = weighted_loss(loss, class_weight)
     return LossSpec(
         loss,
         residual_norm=loss.loss_lipschitz,
-        curvature=loss.curvature_bound,
+        curvature=typical_weight * row_curvature,
         weights_norm=WEIGHTS_NORM,
         signal=SIGNAL * math.prod(loss.weights_shape),
         min_clip_fraction=min_clip_fraction,
         clip_noise_threshold=CLIP_NOISE_THRESHOLD,
-        shrinkage_residual=typical_residual * max_weight,
-        typical_curvature=TYPICAL_CURVATURE * max_weight,
+        shrinkage_residual=typical_residual * max_class_weight(class_weight),
+        typical_curvature=TYPICAL_CURVATURE * typical_weight,
         null_decrease_factor=NULL_DECREASE_FACTOR,
         curvature_from=curvature_from,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,

@@ -46,6 +46,7 @@ class ClippedDescent(PrivateSolver):
     update: Update
     shrinkage: ShrinkageRule
     quadratic = 1.0
+    choice = "gradient"
 
     @property
     def mechanism(self):

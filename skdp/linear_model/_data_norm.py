@@ -8,6 +8,7 @@ import numpy as np
 from skdp._data._bounded import BoundedRows
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, ClippedSums
 from skdp.accounting import Guarantee
+from skdp.linear_model._balanced import BalancedBaseline
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.linear_model._row_center import RowCenter, rounding_factor
@@ -39,8 +40,9 @@ class RowPlan:
         Guarantee of the whole fit.
     remaining : Guarantee
         Guarantee that is left for the weights.
-    baseline : ClassBaseline or MeanBaseline, default=None
-        Release of the scores that weights shrink to; None for scores of 0.
+    baseline : ClassBaseline, MeanBaseline or BalancedBaseline, default=None
+        Release of the scores that weights shrink to; None for scores of 0. A `BalancedBaseline` is
+        known without a release.
     shrinkage_mechanism : LaplaceMechanism, default=None
         Release of the loss decreases of the shrinkage rule. None if weights are not shrunk, or by
         the last steps of a descent.
@@ -53,7 +55,7 @@ class RowPlan:
     constant: float
     fit_guarantee: Guarantee
     remaining: Guarantee
-    baseline: ClassBaseline | MeanBaseline | None = None
+    baseline: ClassBaseline | MeanBaseline | BalancedBaseline | None = None
     shrinkage_mechanism: LaplaceMechanism | None = None
     center: RowCenter | None = None
 
@@ -61,6 +63,13 @@ class RowPlan:
     def norm(self):
         """Upper bound on the norm of a row with its constant feature."""
         return math.hypot(self.data_norm, self.constant)
+
+    @property
+    def released_baseline(self):
+        """The baseline, if it is released; None if it is known or there is none."""
+        if isinstance(self.baseline, BalancedBaseline):
+            return None
+        return self.baseline
 
     def n_features(self, n_columns):
         """Return the number of features for a number of columns, including the constant feature."""
@@ -139,8 +148,8 @@ class RowPlan:
             plans.append(self.norm_search)
         if self.center is not None:
             plans.append(self.center.plan())
-        if self.baseline is not None:
-            plans.append(self.baseline.plan())
+        if self.released_baseline is not None:
+            plans.append(self.released_baseline.plan())
         plans.append(weights)
         if self.shrinkage_mechanism is not None:
             mechanism = self.shrinkage_mechanism

@@ -17,6 +17,7 @@ from skdp.ledger._report import describe_composition, describe_relation
 from skdp.ledger._state import Part, composed_price
 from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
+from skdp.linear_model._mechanism_choice import with_steps_of
 from skdp.linear_model._regressor import PrivateLinearModel
 from skdp.utils import _validation as checks
 
@@ -244,16 +245,30 @@ class PrivateSGDModel(PrivateLinearModel):
         It starts at a baseline that is released first, or at weights that were released earlier.
         """
         loss_spec = self._loss_spec(shape)
-        checks.check_magnitude(self.data_norm, "data_norm")
-        rows = plan_rows(self, shape.n_rows, guarantee)
+        rows = self._plan_rows(shape, guarantee)
         if with_baseline:
             rows = self._reserve_for_baseline(rows, shape)
+        return self._plan_steps(shape, rows, loss_spec)
+
+    def _plan_rows(self, shape, guarantee):
+        """Return the plan of rows, whose norm must be declared."""
+        checks.check_magnitude(self.data_norm, "data_norm")
+        return plan_rows(self, shape.n_rows, guarantee)
+
+    def _plan_steps(self, shape, rows, loss_spec, planned=None):
+        """Return the plan of a run on planned rows.
+
+        With `planned`, the plan of a run with another loss, it has the batches and the number of
+        steps of that plan.
+        """
         checks.check_choice(self.partial_fit_rows, "partial_fit_rows", CALL_DESCRIPTIONS)
         radius = math.inf
         if self.projection_radius is not None:
             radius = checks.check_magnitude(self.projection_radius, "projection_radius")
         checks.check_choice(self.penalty, "penalty", ("l2", None))
         requested = self._requested_settings(shape.n_rows, rows.remaining.delta)
+        if planned is not None:
+            requested = with_steps_of(requested, planned.weights.settings)
         problem = rows.sgd_problem(shape, loss_spec)
         weights = plan_run(problem, automatic_settings(problem, requested))
         n_averaged = 1

@@ -1,6 +1,7 @@
 """Linear classification by noisy stochastic gradients."""
 
 import math
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -8,9 +9,10 @@ from sklearn.utils.metaestimators import available_if
 
 from skdp._data._row_wise import row_sums
 from skdp._optim import _classification_losses
-from skdp.base import private_fit, private_fit_method
+from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
+from skdp.linear_model._balanced import is_balanced, plan_balanced, weighted_result
 from skdp.linear_model._baseline import MAX_SCORE, reserve_for_class_baseline
 from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
 from skdp.utils._types import Classes
@@ -35,6 +37,16 @@ def _has_probabilities(estimator):
         raise AttributeError(
             f"loss is {estimator.loss!r}, which has no probabilities; use 'log_loss' or "
             "'modified_huber'"
+        )
+    return True
+
+
+def _has_fixed_weights(estimator):
+    # scikit-learn refuses balanced weights in `partial_fit`, too: later rows are not known.
+    if is_balanced(estimator.class_weight):
+        raise AttributeError(
+            "class_weight='balanced' is not supported by partial_fit, whose calls would have "
+            "different weights; pass a dict of public weights"
         )
     return True
 
@@ -116,10 +128,13 @@ class DPSGDClassifier(
         charged by parallel composition: only the most expensive one counts (with "replace_one" the
         two most expensive ones, and for groups of rows as many more as a group may have rows).
         With persons as the unit, costs add up all the same: a person may have rows in any call.
-    class_weight : dict, default=None
-        Public weights of classes, between 1e-50 and 1e50; classes that are not in the dict have
-        weight 1. The loss of a row is multiplied by the weight of its class. "balanced" is refused,
-        since it would be computed from the data.
+    class_weight : dict or "balanced", default=None
+        Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
+        in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
+        class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
+        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        100. The noise grows with the largest weight. There is no
+        `partial_fit` with "balanced".
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -135,6 +150,8 @@ class DPSGDClassifier(
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The released weight of each class; only with ``class_weight="balanced"``.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Noisy coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -220,7 +237,7 @@ class DPSGDClassifier(
         average: bool = True,
         projection_radius: float | None = None,
         partial_fit_rows: Literal["any", "disjoint"] = "any",
-        class_weight: dict | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -282,7 +299,7 @@ class DPSGDClassifier(
         with private_fit(self) as fit:
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
-            weights = fit.run(plan, table)
+            weights, class_weight, plan = weighted_result(fit.run(plan, table), plan)
             self._publish_weights(
                 fit,
                 plan,
@@ -290,8 +307,11 @@ class DPSGDClassifier(
                 coef_=weights.coef,
                 intercept_=weights.intercept,
             )
+            if class_weight is not None:
+                self.class_weight_ = class_weight
         return self
 
+    @available_if(_has_fixed_weights)
     @private_fit_method
     def partial_fit(self, X, y, classes=None, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
@@ -342,25 +362,49 @@ class DPSGDClassifier(
 
     def _reserve_for_baseline(self, rows, shape):
         """Return the plan of rows with noisy class frequencies as the baseline."""
+        class_weight = self._class_weights(shape)
+        return self._reserve_for_classes(rows, shape, class_weight)
+
+    def _reserve_for_classes(self, rows, shape, class_weight):
+        """Return the plan of rows with the baseline of weighted classes."""
         max_abs_score = MAX_SCORE if self.loss == "log_loss" else 1.0
-        return reserve_for_class_baseline(
-            rows, shape.n_rows, self._class_weights(shape), max_abs_score
+        return reserve_for_class_baseline(rows, shape.n_rows, class_weight, max_abs_score)
+
+    @plans_for_groups
+    def _plan_call(self, shape, guarantee, with_baseline=True):
+        if not is_balanced(self.class_weight):
+            return super()._plan_call(shape, guarantee, with_baseline=with_baseline)
+        n_classes = len(self._planned_classes(shape))
+        return plan_balanced(
+            partial(self._plan_balanced_run, shape), shape.n_rows, n_classes, guarantee
         )
+
+    def _plan_balanced_run(self, shape, guarantee, class_weight, planned):
+        """Return the plan of a run with balanced weights; see `plan_balanced`."""
+        loss_spec = self._weighted_loss_spec(shape, class_weight)
+        rows = self._plan_rows(shape, guarantee)
+        rows = self._reserve_for_classes(rows, shape, class_weight)
+        return self._plan_steps(shape, rows, loss_spec, planned)
 
     def _loss_spec(self, shape):
         """Return the `LossSpec` of the parameters `loss` and `class_weight`."""
-        class_weight = self._class_weights(shape)
+        return self._weighted_loss_spec(shape, self._class_weights(shape))
+
+    def _weighted_loss_spec(self, shape, class_weight):
+        """Return the `LossSpec` of the parameter `loss` for class weights."""
+        n_classes = len(self._planned_classes(shape))
         if check_choice(self.loss, "loss", LOSSES) == "log_loss":
-            return _classifier.logistic_loss_spec(class_weight)
+            return _classifier.logistic_loss_spec(class_weight, n_classes)
         loss, curvature = HINGES[self.loss]
         residual_norm = curvature
-        if len(class_weight) > 2:
-            loss = _classification_losses.OneVersusRestLoss(loss, len(class_weight))
-            residual_norm *= math.sqrt(len(class_weight))
-        if any(weight != 1.0 for weight in class_weight):
-            loss = _classification_losses.ClassWeightedLoss(loss, tuple(class_weight))
-        max_weight = max(class_weight)
-        return _classifier.hinge_loss_spec(loss, max_weight * residual_norm, max_weight * curvature)
+        if n_classes > 2:
+            loss = _classification_losses.OneVersusRestLoss(loss, n_classes)
+            residual_norm *= math.sqrt(n_classes)
+        loss, typical_weight = _classifier.weighted_loss(loss, class_weight)
+        max_weight = _classifier.max_class_weight(class_weight)
+        return _classifier.hinge_loss_spec(
+            loss, max_weight * residual_norm, typical_weight * curvature
+        )
 
     @available_if(_has_probabilities)
     @np.errstate(all="ignore")

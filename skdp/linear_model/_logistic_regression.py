@@ -1,11 +1,13 @@
 """Logistic regression with differential privacy."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model import _classifier
+from skdp.linear_model._balanced import is_balanced, plan_balanced, weighted_result
 from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import MECHANISMS, choose_mechanism
@@ -67,10 +69,12 @@ class DPLogisticRegression(
         all if epsilon is large.
     penalty : {"l2"}, default="l2"
         Norm of the penalty.
-    class_weight : dict, default=None
-        Public weights of classes, between 1e-50 and 1e50; classes that are not in the dict have
-        weight 1. The noise grows with the largest weight. "balanced" is refused, since it would be
-        computed from the data.
+    class_weight : dict or "balanced", default=None
+        Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
+        in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
+        class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
+        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        100. The noise grows with the largest weight.
     standard_errors : {"noise", "total"}, default="noise"
         Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is public,
         at no cost. "total": sampling error and privacy noise together. This requires the Hessian of
@@ -91,6 +95,8 @@ class DPLogisticRegression(
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The released weight of each class; only with ``class_weight="balanced"``.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Noisy coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -172,7 +178,7 @@ class DPLogisticRegression(
         mechanism: Literal["auto", "output", "objective", "gradient"] = "auto",
         C: float | Literal["auto"] = "auto",
         penalty: Literal["l2"] = "l2",
-        class_weight: dict | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         standard_errors: Literal["noise", "total"] = "noise",
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
@@ -224,17 +230,19 @@ class DPLogisticRegression(
         with private_fit(self) as fit:
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
-            weights = fit.run(plan, table)
+            weights, class_weight, plan = weighted_result(fit.run(plan, table), plan)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,
                 coef_=weights.coef,
                 intercept_=weights.intercept,
                 coef_standard_error_=weights.standard_error,
-                mechanism_=plan.mechanism.mechanism_name,
+                mechanism_=plan.mechanism.weights.choice,
                 C_=plan.mechanism.weights.C,
                 data_norm_=weights.data_norm,
             )
+            if class_weight is not None:
+                self.class_weight_ = class_weight
         return self
 
     @plans_for_groups
@@ -260,7 +268,13 @@ class DPLogisticRegression(
         ValueError
             If `fit` would refuse a parameter.
         """
-        class_weight = self._class_weights(shape)
+        if not is_balanced(self.class_weight):
+            return self._plan_weights(shape, guarantee, self._class_weights(shape))
+        n_classes = len(self._planned_classes(shape))
+        return plan_balanced(partial(self._plan_weights, shape), shape.n_rows, n_classes, guarantee)
+
+    def _plan_weights(self, shape, guarantee, class_weight, planned=None):
+        """Return the plan of a fit with class weights; see `plan_balanced`."""
         check_choice(self.mechanism, "mechanism", ("auto", *MECHANISMS))
         check_choice(self.penalty, "penalty", ("l2",))
         check_choice(self.standard_errors, "standard_errors", ("noise", "total"))
@@ -271,8 +285,10 @@ class DPLogisticRegression(
             rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight)
         if not with_hessian and self.mechanism != "output":
             rows = reserve_for_shrinkage(rows, shape)
-        loss_spec = _classifier.logistic_loss_spec(class_weight)
-        candidate = choose_mechanism(self.mechanism, C, rows, shape, loss_spec, with_hessian)
+        loss_spec = _classifier.logistic_loss_spec(class_weight, len(self._planned_classes(shape)))
+        candidate = choose_mechanism(
+            self.mechanism, C, rows, shape, loss_spec, with_hessian, planned=planned
+        )
         hessian = None
         if with_hessian:
             _, hessian_guarantee = split_guarantee(candidate.mechanism, rows.remaining)
@@ -283,8 +299,7 @@ class DPLogisticRegression(
             weights=candidate.plan(),
             total_excess_loss=candidate.bounded_excess_loss,
             hessian=hessian,
-            mechanism_name=candidate.mechanism,
-            max_class_weight=max(class_weight),
+            max_class_weight=_classifier.max_class_weight(class_weight),
         )
         return fit.plan()
 
@@ -297,12 +312,10 @@ class _LogisticFit(WeightsFit):
     ----------
     hessian : HessianRelease or None
         Release of the Hessian for total standard errors.
-    mechanism_name : {"output", "objective", "gradient"}
     max_class_weight : float
     """
 
     hessian: HessianRelease | None
-    mechanism_name: str
     max_class_weight: float
 
     def weights_plan(self):

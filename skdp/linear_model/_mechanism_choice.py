@@ -53,7 +53,7 @@ class MechanismCandidate:
 
 
 def choose_mechanism(
-    mechanism, C, rows, shape, loss_spec, with_hessian=False, alternative="objective"
+    mechanism, C, rows, shape, loss_spec, with_hessian=False, alternative="objective", planned=None
 ):
     """Return the candidate that is requested or has the smallest expected loss.
 
@@ -73,11 +73,16 @@ def choose_mechanism(
         The perturbation that "auto" compares with gradients. "output" is for losses for which
         objective perturbation is not proved: noise on the gradient reaches the weights divided by
         curvature plus regularization, noise on the minimizer depends on the regularization alone.
+    planned : WeightsFit, default=None
+        Plan of the same fit for typical class weights. The result has its mechanism, its
+        number of steps and its releases, so that both have the same privacy event.
 
     Returns
     -------
     MechanismCandidate
     """
+    if planned is not None:
+        return _candidate(planned.weights.choice, C, rows, shape, loss_spec, with_hessian, planned)
     if mechanism != "auto":
         return _candidate(mechanism, C, rows, shape, loss_spec, with_hessian)
     perturbation = _candidate(alternative, C, rows, shape, loss_spec, with_hessian)
@@ -93,7 +98,7 @@ def choose_mechanism(
 
 
 def descent_candidate(
-    rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0, *, is_centered=False
+    rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0, *, is_centered=False, planned=None
 ):
     """Return the candidate of noisy clipped gradients.
 
@@ -109,12 +114,18 @@ def descent_candidate(
         value that balances regularization and noise.
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
+    planned : WeightsFit, default=None
+        See `choose_mechanism`.
 
     Returns
     -------
     MechanismCandidate
     """
     n_rows = shape.n_rows
+    if planned is not None:
+        is_centered = False
+        rows = replace(rows, center=planned.rows.center, remaining=planned.rows.remaining)
+        requested = with_steps_of(requested, planned.weights.settings)
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
     # Only for one output: with several, a center weakened the shrinkage of weights that were fitted
@@ -150,7 +161,17 @@ def descent_candidate(
     )
 
 
-def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
+def with_steps_of(requested, settings):
+    """Return requested settings with the batches and the number of passes of other settings."""
+    return replace(
+        requested,
+        sampling=settings.sampling,
+        batch_size=settings.batch_size,
+        max_iter=settings.max_iter,
+    )
+
+
+def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian, planned=None):
     """Return the candidate of one mechanism; see `choose_mechanism`."""
     guarantee = rows.remaining
     if with_hessian:
@@ -166,7 +187,9 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian):
             loss_spec = replace(loss_spec, min_clip_fraction=2.0, shrinkage_residual=0.0)
         rows = replace(rows, remaining=guarantee)
         is_centered = C is None and not with_hessian
-        return descent_candidate(rows, shape, loss_spec, requested, is_centered=is_centered)
+        return descent_candidate(
+            rows, shape, loss_spec, requested, is_centered=is_centered, planned=planned
+        )
     problem = rows.problem(loss_spec, shape)
     weights_norm = _planning.EXPECTED_WEIGHTS_NORM / rows.data_norm
     if mechanism == "output":

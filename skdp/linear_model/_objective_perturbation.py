@@ -126,6 +126,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
     noise: LinearNoise
     output: object
     mechanism: Plan
+    choice = "objective"
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the minimizer of the perturbed objective, with the output noise.

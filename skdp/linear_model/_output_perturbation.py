@@ -49,6 +49,7 @@ class OutputPerturbation(_planning.PrivateSolver):
     size: int
     mechanism: object
     quadratic = 1.0
+    choice = "output"
 
     def run(self, loss, rows, y, source, start=0.0):
         """Return the noisy minimizer.

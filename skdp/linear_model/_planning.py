@@ -81,7 +81,8 @@ class PrivateSolver(FrozenValue):
     is charged. For a solver that minimizes a loss, `C` and `quadratic` are the constants of the
     objective, and ``noise_variance(curvature)`` returns the variance of the noise in the weights
     along a direction in which the summed loss has this curvature. A person whose rows have weights
-    that sum to 1 changes the result by no more than a row.
+    that sum to 1 changes the result by no more than a row. `choice` is its value of the parameter
+    `mechanism` of estimators.
     """
 
     def averaging_bias(self, curvature, norm):

@@ -151,6 +151,11 @@ class BinaryPlan(_RunsInTwoSteps, CellsPlan):
         cells += np.asarray(codes, dtype=np.int64) * n_cells
         return count_cells([cells], self.sizes, row_weights)
 
+    def release_counts(self, rows, source, persons=None):
+        """Return the noisy counts themselves, in one vector."""
+        statistics = self.statistics(rows, row_weights_of(persons))
+        return self.mechanism.release(statistics, random_state=source)
+
     def metrics(self, noisy, mechanism, source):
         """Return the `BinaryCells`."""
         counts = noisy.astype(np.float64).reshape(2, -1)

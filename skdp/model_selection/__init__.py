@@ -13,6 +13,7 @@ from skdp.model_selection._person_folds import PersonKFold, person_train_test_sp
 from skdp.model_selection._scorer import DPScorer, make_dp_scorer
 from skdp.model_selection._scores import BoundedScore, bounded_score
 from skdp.model_selection._search import DPGridSearchCV, DPRandomizedSearchCV
+from skdp.model_selection._tuned_threshold import DPTunedThresholdClassifierCV
 
 __all__ = [
     "BoundedScore",
@@ -20,6 +21,7 @@ __all__ = [
     "DPRandomizedSearchCV",
     "DPScorer",
     "DPScores",
+    "DPTunedThresholdClassifierCV",
     "EvaluationReport",
     "PersonKFold",
     "bounded_score",

@@ -48,6 +48,9 @@ STRATEGY_TEXTS = {
         lambda unit: f"all candidates on the training {unit}s, compared on held-out {unit}s"
     ),
     "cv": "all candidates on all splits",
+    "histogram": UnitText(
+        lambda unit: f"the model on training {unit}s, its scores counted on other {unit}s"
+    ),
     "random_stopping": UnitText(
         lambda unit: (
             "a secret random number of runs, each of a candidate drawn at random, on the "
@@ -374,13 +377,32 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             "cv_results_": _results(candidates, outcome.scores, noise_std, best),
             "strategy_": plan.strategy,
         }
-        charged = plan.mechanism
         public = plan.task.public("the candidates")
-        stages = (*plan.training_stages, *plan.stages)
+        charged, stages = self._publish_statements(fit, plan, candidate, outcome.model, public)
         if outcome.model is not None:
+            released["best_estimator_"] = candidate.with_accountant(outcome.model, self.accountant)
+        sampler = describe_rows_of_search(plan)
+        fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
+
+    def _publish_statements(self, fit, plan, candidate, model, public):
+        """Set the statements of a published model, and return the charge and stages of the search.
+
+        Parameters
+        ----------
+        fit : PrivateFit
+        plan : SearchPlan
+        candidate : Candidate
+        model : estimator or None
+            The fitted candidate that is published.
+        public : tuple of str
+            Public quantities of the search.
+        """
+        charged = plan.mechanism
+        stages = (*plan.training_stages, *plan.stages)
+        if model is not None:
             fitted_steps = []
             for step in candidate.pipeline.steps:
-                fitted_step = step.fitted_in(outcome.model)
+                fitted_step = step.fitted_in(model)
                 # A step that received no columns was not fitted.
                 if not hasattr(fitted_step, "privacy_"):
                     continue
@@ -392,7 +414,6 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             if fitted_steps:
                 last = fitted_steps[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
-            released["best_estimator_"] = candidate.with_accountant(outcome.model, self.accountant)
             # The published fit is one of many fits with a joint charge, and the model also reveals
             # the choice. So the statement of every step has the charge of the whole search.
             charge = fit.public_charge(charged)
@@ -410,8 +431,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                     charges=(charge,),
                     calls=(),
                 )
-        sampler = describe_rows_of_search(plan)
-        fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
+        return charged, stages
 
     def _check_published(self, method):
         check_is_fitted(self)

@@ -120,7 +120,7 @@ def dp_evaluate(
     check_scored(model, report, lambda: raw_data_policy(terms_of(accountant)))
     with PrivateFit(report) as fit:
         task = make_task(model, metrics, target_bounds)
-        table, targets = _read_rows(model, X, y, task)
+        table, targets = read_scored_rows(model, X, y, task)
         n_units = fit.read_groups(groups, len(targets))
         if fit.terms.unit == "person":
             check_row_wise(model)
@@ -148,7 +148,7 @@ def dp_evaluate(
     return report
 
 
-def _read_rows(model, X, y, task):
+def read_scored_rows(model, X, y, task):
     """Return the table and the targets after checking them; nothing is computed from values."""
     X = indexable_table(X)
     if isinstance(task, NumbersTask):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit
 from sklearn.base import is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -374,12 +375,15 @@ def make_task(model, metrics, target_bounds, classes=None):
         classes = np.asarray(model.classes_ if classes is None else classes)
         has_probabilities = hasattr(model, "predict_proba")
         has_scores = has_probabilities or hasattr(model, "decision_function")
+        if has_tuned_threshold(model):
+            # The threshold is one of the scores of this method.
+            has_probabilities = model.response_method_ == "predict_proba"
         if len(classes) == 2 and has_scores:
             return BinaryTask(
                 classes=classes,
                 metrics=check_metrics(metrics, BINARY_METRICS),
                 method="predict_proba" if has_probabilities else "decision_function",
-                threshold=threshold_of(model) if has_probabilities else 0.5,
+                threshold=threshold_of(model, has_probabilities),
             )
         existing = LABEL_METRICS if len(classes) == 2 else MULTICLASS_METRICS
         requested = REQUESTED_METRICS if has_probabilities and len(classes) > 2 else ()
@@ -422,10 +426,25 @@ def bounds_of(model, target_bounds):
     return check_target_bounds(target_bounds)
 
 
-def threshold_of(model):
-    """Return the public probability above which a model predicts the positive class."""
+def has_tuned_threshold(model):
+    """Return True for a `DPTunedThresholdClassifierCV`, known by its attribute."""
+    return of_skdp(model) and hasattr(model, "best_threshold_")
+
+
+def threshold_of(model, has_probabilities=True):
+    """Return the public probability above which a model predicts the positive class.
+
+    Decision values correspond to the probabilities of their logistic function.
+    """
     threshold = 0.5
-    if type(model) is TunedThresholdClassifierCV:
+    if has_tuned_threshold(model):
+        threshold = model.best_threshold_
+        if not has_probabilities:
+            threshold = float(expit(np.nextafter(threshold, -np.inf)))
+            return threshold if 0.0 < threshold < 1.0 else 0.5
+    elif not has_probabilities:
+        return 0.5
+    elif type(model) is TunedThresholdClassifierCV:
         threshold = model.best_threshold_
     elif type(model) is FixedThresholdClassifier and not isinstance(model.threshold, str):
         threshold = model.threshold

@@ -15,6 +15,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Plan
 from skdp.mechanisms._stages import Stage, stages_of
+from skdp.metrics._plans import CellsPlan
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import (
@@ -204,7 +205,8 @@ class SearchPlan(MechanismPlan):
     ----------
     task : SearchTask
     strategy : str
-        "scores" for a cross-validation: only scores are released.
+        "scores" for a cross-validation and "histogram" for counts of scores: no candidate is
+        chosen.
     runs : dict of (int, int) to FitPlan
         The fits, by (candidate, split). For random stopping: the fits that a run may draw.
     refits : tuple of FitPlan, default=()
@@ -249,12 +251,14 @@ class SearchPlan(MechanismPlan):
         """
         is_exact = len(self.record_paths) == 1 and not self.reserved_delta
         name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
-        if self.strategy != "scores":
+        if self.strategy not in ("scores", "histogram"):
             choice = "the best noisy score of a secret number of runs"
             if self.choice is not None:
                 choice = f"{self.choice.name} and noisy scores"
             name = f"search over {len(self.layout.candidate_splits)} candidates: "
             name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
+        elif self.refits:
+            name += ", then a refit"
         total = self.task.guarantee
         # The sensitivity of one candidate's score, or of all scores if none is chosen.
         if self.choice is None:
@@ -303,7 +307,10 @@ class SearchPlan(MechanismPlan):
             choice = ()
         else:
             choice = stages_of(self.choice, "the choice of a candidate")
-        stages = (*choice, *stages_of(self.noisy, "noisy scores"))
+        name = "noisy scores"
+        if self.strategy == "histogram":
+            name = CellsPlan.released_name
+        stages = (*choice, *stages_of(self.noisy, name))
         stages = tuple(replace(stage, reads=SCORED_PART) for stage in stages)
         if self.denominators is not None:
             stages = (*stages_of(self.denominators), *stages)
@@ -460,7 +467,7 @@ def _selection_mechanisms(task, layout, is_shared, scale):
             factor = 8.0
         epsilon = math.sqrt(factor * selection * task.rho)
     choice = SELECTIONS[task.selection](epsilon * scale, sensitivity, monotonic)
-    return choice, _noise(task, scores, scale, l1=l1, l2=l2)
+    return choice, score_noise(task, scores, scale, l1=l1, l2=l2)
 
 
 def selection_sensitivities(task, layout):
@@ -476,9 +483,9 @@ def _release_mechanism(task, layout, scale):
     if isinstance(task.score, PooledStatistics):
         # A row is scored in one fold, so that its sensitivity is that of one table.
         l1, l2 = task.score.sensitivities
-        return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
+        return None, score_noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
     l1, l2 = release_sensitivities(task, layout)
-    return None, _noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
+    return None, score_noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
 
 
 def release_sensitivities(task, layout):
@@ -498,7 +505,7 @@ def release_sensitivities(task, layout):
     return l1, math.sqrt(l2_squared) * (1.0 + 2.0**-50)
 
 
-def _noise(task, budget_fraction, scale, *, l1, l2):
+def score_noise(task, budget_fraction, scale, *, l1, l2):
     """Return the mechanism that releases scores of the given L1 and L2 sensitivities."""
     total = task.guarantee
     if total.delta == 0.0:
@@ -552,11 +559,9 @@ def plan_random_stopping(task, layout, mean_runs):
     noisy = _run_score_mechanism(run.event, sensitivity, total.delta)
     if noisy is None:
         # Rows that are scored have a record path that differs from that of trained rows.
-        score_noise = partial(_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
-        score_scale = fitting_scale(
-            task, lambda s: (record_path(scale, score_noise(s).event, 0.0),)
-        )
-        noisy = score_noise(score_scale)
+        noise_at = partial(score_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
+        score_scale = fitting_scale(task, lambda s: (record_path(scale, noise_at(s).event, 0.0),))
+        noisy = noise_at(score_scale)
         record_paths += (record_path(scale, noisy.event, 0.0),)
     return task.make_plan(
         "random_stopping",

@@ -76,9 +76,9 @@ class DPScorer:
         # `TunedThresholdClassifierCV` reads it before its first fit, to score many thresholds.
         raise AttributeError(
             f"{type(self).__name__} scores one table once, and TunedThresholdClassifierCV asks for "
-            "the score of many thresholds, which no charge covers: use FixedThresholdClassifier "
-            "with a threshold that you choose without these rows, or class_weight={label: weight}. "
-            "Nothing was computed or charged"
+            "the score of many thresholds, which no charge covers: use "
+            "DPTunedThresholdClassifierCV, FixedThresholdClassifier with a threshold that you "
+            "choose without these rows, or class_weight='balanced'. Nothing was computed or charged"
         )
 
     @in_one_run

@@ -351,14 +351,16 @@ def take_fraction(rows, fraction, ids=None, purpose="share"):
     return np.sort(order[: max(1, round(fraction * len(order)))])
 
 
-def hold_out(n_samples, ids=None):
-    """Return the default split: a quarter of the rows, or persons, is the test set.
+def hold_out(n_samples, ids=None, fraction=TEST_FRACTION):
+    """Return a single split; a quarter of the rows, or persons, is the test set by default.
 
     Parameters
     ----------
     n_samples : int
     ids : ndarray of shape (n_samples,), default=None
         As in `make_splits`.
+    fraction : float, default=0.25
+        Fraction of the test set.
 
     Raises
     ------
@@ -371,7 +373,7 @@ def hold_out(n_samples, ids=None):
             "least 2"
         )
     units = np.arange(n_samples)
-    test = take_fraction(units, TEST_FRACTION, ids, "hold out")
+    test = take_fraction(units, fraction, ids, "hold out")
     train = _check_not_empty(np.setdiff1d(units, test, True))
     return Splits((train,), (test,), n_samples)
 

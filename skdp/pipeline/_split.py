@@ -225,6 +225,7 @@ def tabular_pipeline(
     target_bounds: tuple[float, float] | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
+    **params: object,
 ) -> Pipeline:
     """Return a pipeline that fits a private model to raw tables within one budget.
 
@@ -255,6 +256,9 @@ def tabular_pipeline(
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    **params
+        Further parameters of the model, such as ``class_weight="balanced"`` or
+        ``interactions="auto"``.
 
     Returns
     -------
@@ -265,8 +269,8 @@ def tabular_pipeline(
     Raises
     ------
     ValueError
-        If the estimator is not a classifier or regressor of skdp, or refuses a parameter. Nothing
-        was charged.
+        If the estimator is not a classifier or regressor of skdp, lacks a parameter in `params`, or
+        refuses one. Nothing was charged.
 
     Notes
     -----
@@ -306,7 +310,17 @@ def tabular_pipeline(
         )
     model_params = model.get_params(deep=False)
     model = clone(model)
-    params: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
+    unknown = [name for name in params if name not in model_params]
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is not a parameter of {type(model).__name__}, which has "
+            f"{', '.join(sorted(model_params))}"
+        )
+    if "data_norm" in params:
+        raise ValueError("data_norm cannot be set: the vectorizer returns rows of norm at most 1")
+    model.set_params(**params)
+    model_params = model.get_params(deep=False)
+    set_here: dict[str, object] = {"epsilon": epsilon, "delta": delta, "data_norm": 1.0}
     optional = {
         "bounds": None if is_auto(bounds) else bounds,
         "target_bounds": target_bounds,
@@ -314,8 +328,8 @@ def tabular_pipeline(
         "random_state": random_state,
         "categories": categories,
     }
-    params |= {name: value for name, value in optional.items() if value is not None}
-    model.set_params(**{name: value for name, value in params.items() if name in model_params})
+    set_here |= {name: value for name, value in optional.items() if value is not None}
+    model.set_params(**{name: value for name, value in set_here.items() if name in model_params})
     guarantee_of(model)
     if isinstance(model, RawTableModel):
         return with_checked_fits(make_pipeline(model))

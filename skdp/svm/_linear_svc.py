@@ -1,5 +1,6 @@
 """Linear support vector classification with differential privacy."""
 
+from functools import partial
 from typing import Literal
 
 from skdp._optim._classification_losses import (
@@ -8,8 +9,9 @@ from skdp._optim._classification_losses import (
 )
 from skdp.base import plans_for_groups, private_fit, private_fit_method
 from skdp.ledger import PrivacyAccountant
+from skdp.linear_model._balanced import is_balanced, plan_balanced, weighted_result
 from skdp.linear_model._baseline import reserve_for_class_baseline, reserve_for_shrinkage
-from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_spec
+from skdp.linear_model._classifier import PrivateLinearClassifier, hinge_loss_spec, weighted_loss
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._output_perturbation import check_reg_strength
@@ -50,6 +52,12 @@ class DPLinearSVC(PrivateLinearClassifier):
     classes : array-like of shape (n_classes,), default=None
         The labels that can occur. None uses the labels of y and thereby declares them public;
         the privacy statement says so. A declared class without rows is fitted like any other.
+    class_weight : dict or "balanced", default=None
+        Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
+        in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
+        class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
+        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        100. The noise grows with the largest weight.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. The noise on the
@@ -79,6 +87,8 @@ class DPLinearSVC(PrivateLinearClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The released weight of each class; only with ``class_weight="balanced"``.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Noisy coefficients.
     intercept_ : ndarray of shape (1,) or (n_classes,)
@@ -136,6 +146,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         fit_intercept: bool = True,
         intercept_scaling: float = 0.3,
         classes: Classes | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         C: float | Literal["auto"] = "auto",
         huber_threshold: float = 0.5,
         mechanism: Literal["auto", "output", "gradient"] = "auto",
@@ -149,6 +160,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes
+        self.class_weight = class_weight
         self.C = C
         self.huber_threshold = huber_threshold
         self.mechanism = mechanism
@@ -187,7 +199,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         with private_fit(self) as fit:
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
-            weights = fit.run(plan, table)
+            weights, class_weight, plan = weighted_result(fit.run(plan, table), plan)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,
@@ -196,6 +208,8 @@ class DPLinearSVC(PrivateLinearClassifier):
                 C_=plan.mechanism.weights.C,
                 data_norm_=weights.data_norm,
             )
+            if class_weight is not None:
+                self.class_weight_ = class_weight
         return self
 
     @plans_for_groups
@@ -221,6 +235,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         ValueError
             If `fit` would refuse a parameter.
         """
+        if not is_balanced(self.class_weight):
+            return self._plan_weights(shape, guarantee, self._class_weights(shape))
+        n_classes = len(self._planned_classes(shape))
+        return plan_balanced(partial(self._plan_weights, shape), shape.n_rows, n_classes, guarantee)
+
+    def _plan_weights(self, shape, guarantee, class_weight, planned=None):
+        """Return the plan of a fit with class weights; see `plan_balanced`."""
         h = check_within(self.huber_threshold, "huber_threshold", 1e-4, 1e4)
         C = check_reg_strength(self.C, "C")
         n_classes = len(self._planned_classes(shape))
@@ -228,14 +249,16 @@ class DPLinearSVC(PrivateLinearClassifier):
             loss = BinaryHuberizedHingeLoss(h)
         else:
             loss = MulticlassHuberizedHingeLoss(n_classes, h)
-        loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, 1.0)
+        loss, typical_weight = weighted_loss(loss, class_weight)
+        loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, typical_weight)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             # A hinge loss needs no scores beyond the margin 1.
-            class_weight = [1.0] * n_classes
             rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight, max_abs_score=1.0)
         rows = reserve_for_shrinkage(rows, shape)
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
         # Objective perturbation is not proved for the Huberized hinge.
-        candidate = choose_mechanism(mechanism, C, rows, shape, loss_spec, alternative="output")
+        candidate = choose_mechanism(
+            mechanism, C, rows, shape, loss_spec, alternative="output", planned=planned
+        )
         return WeightsFit.from_candidate(candidate).plan()

@@ -39,14 +39,15 @@ WRONG_VALUES = {
     "boolean": (
         (
             "add_indicator average clip fit_intercept refit sparse_output standard_errors "
-            "unit_norm with_centering with_mean with_scaling with_std"
+            "store_cv_results unit_norm with_centering with_mean with_scaling with_std"
         ).split(),
         BOOLEAN,
     ),
     "choice": (
         (
-            "count encode learning_rate loss mechanism numeric optimizer output_distribution "
-            "partial_fit_rows penalty sampling selection strategy"
+            "count encode learning_rate loss mechanism method numeric optimizer "
+            "output_distribution partial_fit_rows penalty response_method sampling selection "
+            "strategy"
         ).split(),
         CHOICE,
     ),
@@ -68,6 +69,7 @@ WRONG_VALUES = {
     "center": (["center"], ([math.nan], [[0.0], [0.0]], "middle")),
     "edges": (["edges"], ([3.0, 2.0, 1.0], [[1.0]], [math.nan, 1.0], "wide")),
     "label": (["fill_value"], ([1, 2], math.nan)),
+    "thresholds": (["thresholds"], ([], [math.nan], 100, "many")),
     "scorer": (["scoring"], (3, "no such score")),
     "estimator": (["estimator"], (None, 3, "model")),
     "grid": (["param_grid", "param_distributions"], (3, "C")),

@@ -281,10 +281,12 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     classes : array-like of shape (n_classes,), default=None
         Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
-    class_weight : dict, default=None
-        Public positive weights of the classes. The loss of a row is multiplied by the weight of its
-        class. A class that is not named has weight 1. "balanced" would be computed from the data
-        and is refused.
+    class_weight : dict or "balanced", default=None
+        Weights of classes, by which the loss of a row is multiplied. A dict has public positive
+        weights; classes that are not in it have weight 1. "balanced" weights class c by
+        n / (k n_c), as scikit-learn does, from class counts that the fit releases first, for at
+        most a tenth of the budget. Counts are raised to the standard deviation of their noise and
+        to n / (100 k), so that a weight is at most 100. The noise grows with the largest weight.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -311,6 +313,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
+    class_weight_ : ndarray of shape (n_classes,)
+        The released weight of each class; only with ``class_weight="balanced"``.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -362,7 +366,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         categories: Categories | Literal["auto"] | None = None,
         max_depth: int = 6,
         classes: Classes | None = None,
-        class_weight: dict | None = None,
+        class_weight: dict | Literal["balanced"] | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
         verbose: int = 0,
@@ -419,4 +423,6 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
                 intercept_=fitted.constant,
                 noise_multiplier_=plan.noise_multiplier,
             )
+            if fitted.class_weight is not None:
+                self.class_weight_ = fitted.class_weight
         return self

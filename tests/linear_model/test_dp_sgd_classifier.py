@@ -263,7 +263,7 @@ def test_a_callback_that_fails_leaves_the_ledger_right():
         {"projection_radius": -1.0},
         {"data_norm": 0.0},
         {"intercept_scaling": float("nan")},
-        {"class_weight": "balanced"},
+        {"class_weight": "even"},
         {"class_weight": {7: 1.0}},
         {"class_weight": {0: -1.0}},
         {"partial_fit_rows": "new"},

@@ -109,7 +109,7 @@ def test_the_sensitivity_is_that_of_the_largest_class_weight(mechanism):
         ({"mechanism": "laplace"}, "mechanism"),
         ({"mechanism": None}, "mechanism"),
         ({"penalty": "l1"}, "penalty"),
-        ({"class_weight": "balanced"}, "balanced"),
+        ({"class_weight": "even"}, "balanced"),
         ({"class_weight": {7: 1.0}}, "not one of the classes"),
         ({"class_weight": {0: 0.0}}, "class_weight"),
         ({"class_weight": {0: -1.0}}, "class_weight"),

@@ -698,6 +698,36 @@ MUTATIONS = [
         "the counts of single folds are not in the sensitivity",
     ),
     Mutation(
+        "balanced-weights-of-raw-counts",
+        "linear_model._balanced",
+        "release_counts",
+        rules.put_for(
+            "mechanism.release(counts[is_binary:], random_state=source)", "counts[is_binary:]"
+        ),
+        (
+            "linear_model/test_balanced.py::test_an_attack_on_the_weights_stays_below_the_epsilon_of_the_counts",
+        ),
+        "class weights are computed from raw counts",
+    ),
+    Mutation(
+        "balanced-weights-beside-the-clip",
+        "gam._tasks",
+        "_ClassTask.max_weight",
+        rules.put_for("max(self.weights)", "1.0"),
+        ("linear_model/test_balanced.py::test_the_clip_bounds_every_rows_weighted_residual",),
+        "rows of a rare class have too little noise",
+    ),
+    Mutation(
+        "refit-beside-counted-scores",
+        "model_selection._score_cells",
+        "plan_counted_fits",
+        rules.put_for("events + refit", "events"),
+        (
+            "model_selection/test_tuned_threshold.py::test_every_rows_releases_are_within_the_budget",
+        ),
+        "the refit and the fits before it have the whole budget each",
+    ),
+    Mutation(
         "denominators-for-free",
         "model_selection._plans",
         "SearchTask.denominator_events",

@@ -195,3 +195,23 @@ def test_a_frame_between_the_front_and_the_model_changes_nothing(container, by_c
     assert type(made).__module__.partition(".")[0] == container
     assert list(made.columns) == pipe[:-1].get_feature_names_out().tolist()
     np.testing.assert_allclose(*models, atol=1e-12)
+
+
+def test_further_parameters_are_those_of_the_model():
+    pipe = tabular_pipeline("classifier", class_weight="balanced", n_bins=16)
+    assert pipe[-1].class_weight == "balanced"
+    assert pipe[-1].n_bins == 16
+    model = DPLogisticRegression(C=0.5)
+    pipe = tabular_pipeline(model, class_weight={1: 2.0})
+    assert pipe[-1].get_params()["class_weight"] == {1: 2.0}
+    assert pipe[-1].get_params()["C"] == 0.5
+    assert model.class_weight is None
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [({"n_trees": 3}, "'n_trees' is not a parameter"), ({"data_norm": 2.0}, "data_norm")],
+)
+def test_parameters_that_the_model_lacks_or_the_pipeline_sets_are_refused(params, words):
+    with pytest.raises(ValueError, match=words):
+        tabular_pipeline(DPLogisticRegression, **params)

@@ -132,7 +132,7 @@ def places(step):
 KINDS = [
     kind
     for kind in ESTIMATORS
-    if kind.__name__.startswith("DP") and not kind.__name__.endswith("SearchCV")
+    if kind.__name__.startswith("DP") and not hasattr(kind, "_candidate_params")
 ]
 
 

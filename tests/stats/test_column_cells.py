@@ -198,7 +198,7 @@ def test_a_pandas_category_declares_no_list():
         ({"monotonic_cst": {"color": 1}}, "categorical"),
         ({"monotonic_cst": {"size": 2}}, "monotonic_cst"),
         ({"verbose": -1}, "verbose"),
-        ({"class_weight": "balanced"}, "public"),
+        ({"class_weight": "even"}, "public"),
     ],
 )
 def test_bad_parameters_are_refused(params, words):

@@ -1,0 +1,331 @@
+"""Base class of classifiers whose scores are counted by class to adjust their predictions."""
+
+from numbers import Real
+
+import numpy as np
+from sklearn.base import ClassifierMixin, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._tables import target_array
+from skdp._fitting._callers import check_scored
+from skdp.base import PrivateFit, private_fit, private_fit_method, raw_data_policy, terms_of
+from skdp.mechanisms._plan import plan_for
+from skdp.model_selection._base_search import (
+    STRATEGY_TEXTS,
+    BasePrivateSearch,
+    describe_rows_of_search,
+    make_task,
+)
+from skdp.model_selection._candidates import Rows, check_accountants, labels_of_candidate
+from skdp.model_selection._cross_validate import grid_guarantee
+from skdp.model_selection._evaluation import read_scored_rows
+from skdp.model_selection._evaluation_task import BINARY_METRICS, BinaryTask, check_row_wise
+from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._score_cells import PooledCells, ScoreCells, plan_cells, plan_counted_fits
+from skdp.model_selection._splits import Layout, check_cv, hold_out, make_splits
+from skdp.pipeline._instances import is_estimator
+from skdp.pipeline._selectable import check_selectable
+from skdp.pipeline._trial import suppress_fit_output
+from skdp.utils._units import UnitText
+from skdp.utils._validation import SIZES, check_boolean, check_integer, check_n_jobs, check_within
+
+RESPONSE_METHODS = ("predict_proba", "decision_function")
+
+
+class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
+    """Base of meta-estimators that release the scores of a classifier of two classes by class.
+
+    The fit of the classifier and the counts of its scores are one release. Subclasses define
+    `_response_methods` and `_adjust`, which returns the fitted attributes for released counts.
+    """
+
+    # Parameters of the searches that a single candidate does not need.
+    selection = "exponential"
+    mean_runs = None
+
+    @private_fit_method
+    def fit(self, X, y, *, groups=None, **params):
+        """Charge the fits and the counts of the scores together, and fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            Rows, in any form that the estimator accepts.
+        y : array-like of shape (n_samples,)
+            Labels of two classes.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
+        **params : dict
+            Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
+            routing enabled.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the remaining budget does not cover all fits and the counts; nothing was fitted.
+        """
+        if self._is_prefit:
+            self._check_parameters()
+            check_scored(self._prefit_model, self, lambda: raw_data_policy(self._terms))
+        with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
+            if self._is_prefit:
+                self._fit_prefit(fit, X, y, groups)
+                return self
+            run = self._read_plan_and_charge(fit, X, y, groups, params)
+            if self.verbose:
+                print(f"{type(self).__name__}: {STRATEGY_TEXTS['histogram']}")
+            self._run_and_publish(fit, run)
+        return self
+
+    @property
+    def _terms(self):
+        return terms_of(self.accountant)
+
+    @property
+    def _is_prefit(self):
+        """True if the estimator was fitted before, and only its scores are counted."""
+        is_named = isinstance(self.cv, str) and self.cv == "prefit"
+        return is_named or isinstance(self.estimator, FrozenEstimator)
+
+    @property
+    def _prefit_model(self):
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator.estimator
+        return self.estimator
+
+    def _candidate_params(self):
+        return ({},)
+
+    def _check_parameters(self):
+        check_boolean(self.refit, "refit")
+        check_n_jobs(self.n_jobs)
+        check_integer(self.verbose, "verbose", 0)
+        if not is_estimator(self.estimator):
+            raise ValueError(f"estimator must be an estimator, got {self.estimator!r}")
+        if not is_classifier(self.estimator):
+            raise ValueError(
+                f"estimator must be a classifier, got {type(self._prefit_model).__name__}"
+            )
+        self._response_method(self._prefit_model)
+        if self._is_prefit:
+            if self.refit:
+                raise ValueError("refit=True fits the estimator again: set cv to folds or a float")
+            check_is_fitted(self._prefit_model)
+        elif isinstance(self.cv, Real) and not isinstance(self.cv, int | np.integer):
+            check_within(self.cv, "cv", 0.0, 1.0, "()")
+        else:
+            check_cv(self.cv, self._terms.unit == "person")
+
+    def _check_score_and_splits(self, candidates, table, n_columns):
+        for candidate in candidates:
+            check_accountants(candidate, self.accountant)
+            self._response_method(candidate)
+            if table.has_target and table.y is not None:
+                self._check_two_classes(labels_of_candidate(candidate, target_array(table.y)))
+
+    def _response_method(self, model):
+        """Return the method of the model whose scores are counted."""
+        for name in self._response_methods:
+            if hasattr(model, name):
+                return name
+        raise ValueError(
+            f"estimator needs one of the methods {', '.join(self._response_methods)}, and "
+            f"{type(model).__name__} has none"
+        )
+
+    def _check_two_classes(self, classes):
+        """Return the classes; raise `ValueError` unless there are two."""
+        if len(classes) != 2:
+            raise ValueError(
+                f"{type(self).__name__} is for two classes. Only binary classification is "
+                f"supported, got the classes {list(classes)[:5]}"
+            )
+        return classes
+
+    def _make_splits(self, n_units, ids):
+        """Return the public splits of rows, or persons."""
+        is_fraction = isinstance(self.cv, Real) and not isinstance(self.cv, int | np.integer)
+        if is_fraction:
+            splits = hold_out(n_units, ids, float(self.cv))
+        else:
+            splits = make_splits(self.cv, n_units, ids)
+        tests = np.concatenate(splits.test)
+        if len(np.unique(tests)) < len(tests):
+            raise ValueError(
+                f"cv={self.cv!r} has a row in several test sets, so that it would be counted "
+                "repeatedly: use folds, such as cv=5"
+            )
+        if len(splits.train) > 1 and not self.refit:
+            raise ValueError(
+                f"refit=False needs a single model, and cv={self.cv!r} fits "
+                f"{len(splits.train)}: set refit=True, or a fraction of held-out rows such as "
+                "cv=0.25"
+            )
+        return splits
+
+    def _public_edges(self, score_bounds):
+        """Return the inner edges of the cells, as probabilities; None for those of the grid."""
+
+    def _binary_task(self, classes, method):
+        return BinaryTask(classes=np.asarray(classes), metrics=BINARY_METRICS, method=method)
+
+    def _read_plan_and_charge(self, fit, X, y, groups, params):
+        self._check_parameters()
+        if self._is_prefit:
+            raise ValueError("a prefit estimator cannot be fitted inside of another search")
+        check_selectable(self.estimator, X)
+        rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
+        guarantee = fit.guarantee
+        splits = self._make_splits(rows.n_units, rows.ids)
+
+        def make_score(scoring, pipe):
+            if fit.terms.unit == "person":
+                check_row_wise(pipe)
+            classes = self._check_two_classes(labels_of_candidate(pipe, rows.y))
+            method = self._response_method(pipe)
+            unit_guarantee = guarantee.per_row
+            if len(splits.train) > 1 or self.refit:
+                unit_guarantee = grid_guarantee(unit_guarantee)
+            bounds = (0.0, 1.0) if method == "predict_proba" else None
+            return PooledCells(
+                self._binary_task(classes, method),
+                unit_guarantee,
+                splits.test_sizes,
+                self._public_edges(bounds),
+            )
+
+        task = make_task(
+            self.estimator,
+            self._candidate_params(),
+            rows,
+            guarantee,
+            accountant=self.accountant,
+            scoring=None,
+            public_steps=self.public_steps,
+            make_score=make_score,
+            refit=self.refit,
+        )
+        plan = plan_counted_fits(task, Layout.all_on_all(splits))
+        return SearchRun.charge_plan(plan, rows, self.n_jobs, fit)
+
+    def _run_and_publish(self, fit, run):
+        """Run the charged fits, release the counts, and publish the adjusted model."""
+        plan = run.plan
+        numbers = list(plan.runs)
+        with fit.progress.stage("fits"):
+            results = run.fit(numbers, return_models=not plan.refits)
+        score = plan.task.score
+        counts = score.vector([values for values, _ in results])
+        noisy = plan.noisy.release(counts, random_state=run.source)
+        model = results[0][1]
+        if plan.refits:
+            with fit.progress.stage("refit"):
+                model = self._refitted(run)
+        candidate = plan.task.candidates[0]
+        public = plan.task.public("the parameters")
+        charged, stages = self._publish_statements(fit, plan, candidate, model, public)
+        cells = ScoreCells.from_release(score.plan, noisy, plan.noisy)
+        self._publish_model(
+            fit,
+            charged,
+            candidate.with_accountant(model, self.accountant),
+            cells,
+            score.task.method,
+            public=public,
+            stages=stages,
+            sampler=describe_rows_of_search(plan),
+        )
+
+    def _refitted(self, run):
+        refit = run.plan.refits[0]
+        with suppress_fit_output():
+            return refit.fitted(run.rows, run.allow, run.seeds(refit))
+
+    def _fit_prefit(self, fit, X, y, groups):
+        """Release the counts of the scores of a fitted model."""
+        model = self._prefit_model
+        method = self._response_method(model)
+        classes = self._check_two_classes(np.asarray(model.classes_))
+        task = self._binary_task(classes, method)
+        table, labels = read_scored_rows(model, X, y, task)
+        n_units = fit.read_groups(groups, len(labels))
+        if fit.terms.unit == "person":
+            check_row_wise(model)
+        edges = self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
+
+        def plan_for_unit(guarantee):
+            return plan_cells(task, n_units, guarantee, edges)
+
+        plan = plan_for(plan_for_unit, fit.guarantee)
+        source = fit.charge(plan, size=plan.size)
+        noisy = plan.release_counts(task.rows(model, table, labels), source, **fit.run_params)
+        self._publish_model(
+            fit,
+            plan,
+            model,
+            ScoreCells.from_release(plan, noisy, plan.mechanism),
+            method,
+            public=(SIZES, "the model", "the label set"),
+            stages=None,
+            sampler=UnitText(lambda unit: f"the counted {unit}s, once"),
+        )
+
+    def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
+        """Publish the model and the adjustment that follows from released counts."""
+        raise NotImplementedError
+
+    def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
+        """Run a fit up to its charge, to raise its errors."""
+        with PrivateFit(self) as fit:
+            self._read_plan_and_charge(fit, X, y, groups, params)
+
+    def score(self, X, y):
+        """Return the accuracy of the predictions on the given rows.
+
+        The score has no noise: on private rows it is not private. For a private score use
+        `skdp.dp_evaluate`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        float
+        """
+        return ClassifierMixin.score(self, X, y)
+
+    @property
+    def best_estimator_(self):
+        """The fitted model, by the name that searches give theirs."""
+        return self.estimator_
+
+    def _check_published(self, method):
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    def _scores(self, X):
+        """Return the scores of the positive class from the fitted model."""
+        model = self._check_published("predict")
+        scores = np.asarray(getattr(model, self.response_method_)(X), dtype=np.float64)
+        if self.response_method_ == "predict_proba":
+            return np.ascontiguousarray(scores[:, 1])
+        return scores
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags

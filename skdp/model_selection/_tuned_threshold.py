@@ -1,0 +1,300 @@
+"""The threshold of a classifier, chosen by released counts of its scores."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator
+
+from skdp.ledger import PrivacyAccountant
+from skdp.metrics._counts import accuracy, balanced_accuracy, f1, ratio
+from skdp.model_selection._counted_scores import RESPONSE_METHODS, BaseCountedScores
+from skdp.utils._validation import check_boolean, check_choice
+
+
+def matthews_corrcoef(matrix):
+    """Return the correlation of labels and predictions of confusion matrices."""
+    (tn, fp), (fn, tp) = np.moveaxis(matrix, (-2, -1), (0, 1))
+    product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return ratio(tp * tn - fp * fn, np.sqrt(product))
+
+
+# Metrics of a confusion matrix that a threshold can be chosen by. Precision and recall alone are
+# best at the ends.
+METRICS = {
+    "balanced_accuracy": balanced_accuracy,
+    "accuracy": accuracy,
+    "f1": f1,
+    "matthews_corrcoef": matthews_corrcoef,
+}
+# Largest number of thresholds that can be declared.
+MAX_THRESHOLDS = 1000
+
+
+class DPTunedThresholdClassifierCV(BaseCountedScores):
+    """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
+
+    The counts of rows by class and score are released with noise, on a public grid of scores. The
+    threshold is the edge with the best metric by these counts, less the noise of its difference to
+    the metric at 1/2. The fit of the classifier and the
+    counts together cost one (`epsilon`, `delta`), which is charged before the fit. By default a
+    quarter of the rows is held out for the counts. Then no row is in both, so that each has the
+    whole budget.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private classifier of two classes with `predict_proba` or `decision_function`, or a
+        pipeline as in `DPGridSearchCV`. Its epsilon, delta, accountant and random_state are set by
+        this estimator, unless it is fitted already, see `cv`.
+    epsilon : float, default=1.0
+        Budget of the fits and the counts together, positive.
+    delta : float, default=1e-6
+        Budget of the fits and the counts together, in [0, 1).
+    scoring : {"balanced_accuracy", "accuracy", "f1", "matthews_corrcoef"}, \
+default="balanced_accuracy"
+        Metric that the threshold maximizes. Scorers are refused, since they read raw rows.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        Method whose result is compared with the threshold. "auto" is `predict_proba` if the
+        estimator has it.
+    thresholds : "auto" or array-like of float, default="auto"
+        Public candidates, in the units of the scores. "auto" is a grid that is fine where scores
+        of rare classes are; its size follows from the number of rows and the budget. The
+        thresholds between which there are too few rows to tell them apart are not considered.
+    cv : float, int, splitter, iterable or "prefit", default=0.25
+        Rows whose scores are counted. A float is the fraction of rows that are held out by a public
+        seed. An int is that number of folds; it and the splitters are as in `DPGridSearchCV`, and
+        None is 5 folds. "prefit", or an estimator in `sklearn.frozen.FrozenEstimator`, counts the
+        scores of a fitted estimator on all rows, which must not be those of its fit.
+    refit : bool, default=False
+        Fit the estimator to all rows, with half of the budget. Required if `cv` has several
+        splits. If False, the model that was fitted without the held-out rows is published.
+    store_cv_results : bool, default=False
+        Whether to publish `cv_results_`, which costs nothing.
+    public_steps : tuple of str, default=()
+        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+    n_jobs : int, default=None
+        Number of fits that run at a time, by joblib.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged. None charges nothing and protects under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        1 prints one line. Nothing that depends on the data is printed.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted model, whose scores are compared with the threshold.
+    best_threshold_ : float
+        Scores of at least this value are predicted as the second class.
+    best_score_ : float
+        The metric at this threshold, by the noisy counts. It is optimistic, since the threshold was
+        chosen by the same counts; evaluate the model on other rows by `dp_evaluate`.
+    score_counts_ : ndarray of shape (2, n_cells)
+        Noisy counts of the first and the second class by cell of the score, from which all else
+        follows.
+    score_edges_ : ndarray of shape (n_cells - 1,)
+        Inner edges of the cells, as probabilities; a decision value corresponds to that of its
+        logistic function.
+    response_method_ : {"predict_proba", "decision_function"}
+        The method that was used.
+    cv_results_ : dict
+        `thresholds` and noisy `scores`; only with `store_cv_results`.
+    classes_ : ndarray of shape (2,)
+        Class labels.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee and its assumptions. With a fitted estimator, it covers the counts only.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant has too little left; nothing was fitted.
+
+    See Also
+    --------
+    skdp.calibration.DPCalibratedClassifierCV : Correct the probabilities instead.
+
+    Notes
+    -----
+    The parameters are those of scikit-learn's `TunedThresholdClassifierCV`, with these differences.
+    `scoring` is a name. `thresholds` has no number of thresholds. `cv` and `refit` have other
+    defaults, because held-out rows cost less accuracy than the fits of folds, which divide the
+    budget. A row of the counts is in one cell, so that the noise is that of one count. The
+    guarantee is proved in ``docs/theory/model_selection.md``.
+
+    References
+    ----------
+    F. Provost and T. Fawcett. Robust classification for imprecise environments. Machine Learning
+    2001.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdp import DPLogisticRegression
+    >>> from skdp.model_selection import DPTunedThresholdClassifierCV
+    >>> X, y = make_classification(n_samples=20000, weights=[0.95], random_state=0)
+    >>> model = DPTunedThresholdClassifierCV(DPLogisticRegression(data_norm=8.0), epsilon=2.0)
+    >>> bool(model.fit(X, y).best_threshold_ < 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: BaseEstimator,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        scoring: Literal[
+            "balanced_accuracy", "accuracy", "f1", "matthews_corrcoef"
+        ] = "balanced_accuracy",
+        response_method: Literal["auto", "predict_proba", "decision_function"] = "auto",
+        thresholds: ArrayLike | Literal["auto"] = "auto",
+        cv: float | int | BaseCrossValidator | Iterable | Literal["prefit"] | None = 0.25,
+        refit: bool = False,
+        store_cv_results: bool = False,
+        public_steps: tuple[str, ...] = (),
+        n_jobs: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+        verbose: int = 0,
+    ):
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scoring = scoring
+        self.response_method = response_method
+        self.thresholds = thresholds
+        self.cv = cv
+        self.refit = refit
+        self.store_cv_results = store_cv_results
+        self.public_steps = public_steps
+        self.n_jobs = n_jobs
+        self.accountant = accountant
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _response_methods(self):
+        return RESPONSE_METHODS if self.response_method == "auto" else (self.response_method,)
+
+    def _check_parameters(self):
+        check_choice(self.scoring, "scoring", tuple(METRICS))
+        check_choice(self.response_method, "response_method", ("auto", *RESPONSE_METHODS))
+        check_boolean(self.store_cv_results, "store_cv_results")
+        super()._check_parameters()
+        # Thresholds are checked in the units of the scores.
+        method = self._response_method(self._prefit_model)
+        self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
+
+    def _public_edges(self, score_bounds):
+        if isinstance(self.thresholds, str) and self.thresholds == "auto":
+            return None
+        try:
+            thresholds = np.unique(np.asarray(self.thresholds, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"thresholds must be 'auto' or a list of numbers, got {self.thresholds!r}"
+            ) from None
+        if thresholds.ndim != 1 or not 1 <= thresholds.size <= MAX_THRESHOLDS:
+            raise ValueError(
+                f"thresholds must be 'auto' or a list of 1 to {MAX_THRESHOLDS} numbers, got "
+                f"{self.thresholds!r}"
+            )
+        # A cell contains its upper edge, and scores of a threshold are above it.
+        edges = np.nextafter(thresholds, -np.inf)
+        if score_bounds is None:
+            edges = expit(edges)
+        if not (np.all((edges > 0.0) & (edges < 1.0)) and np.all(np.diff(edges) > 0.0)):
+            units = "probabilities in (0, 1)"
+            if score_bounds is None:
+                units = "decision values between -30 and 30 that differ by more than rounding"
+            raise ValueError(f"thresholds must be {units}, got {self.thresholds!r}")
+        return tuple(edges.tolist())
+
+    def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
+        bins = cells.bins()
+        # Where nothing distinguishes thresholds, the usual one remains.
+        thresholds = np.array([0.5 if method == "predict_proba" else 0.0])
+        if bins.n_bins > 1:
+            thresholds = bins.thresholds
+        scores, noise_stds = threshold_scores(bins, METRICS[self.scoring])
+        # Thresholds that are better by less than the noise do not replace the usual one.
+        best = int(np.argmax(scores - noise_stds))
+        fit.publish(
+            plan,
+            public=public,
+            stages=stages,
+            sampler=sampler,
+            estimator_=model,
+            best_threshold_=float(thresholds[best]),
+            best_score_=float(scores[best]),
+            response_method_=method,
+            score_counts_=cells.counts,
+            score_edges_=np.asarray(cells.edges),
+        )
+        if self.store_cv_results:
+            self.cv_results_ = {"thresholds": thresholds, "scores": scores}
+
+    def predict(self, X):
+        """Return the second class where the score is at least `best_threshold_`, else the first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Class labels.
+        """
+        scores = self._scores(X)
+        return self.classes_[(scores >= self.best_threshold_).astype(int)]
+
+
+def threshold_scores(bins, metric):
+    """Return the metric of predictions at each threshold between bins, and its noise.
+
+    With one bin the result has one entry, as if its middle were the threshold.
+
+    Parameters
+    ----------
+    bins : ScoreBins
+    metric : callable
+        Function of confusion matrices.
+
+    Returns
+    -------
+    scores, noise_stds : ndarray of shape (max(n_bins - 1, 1),)
+        The noise is that of the difference to the score at the usual threshold.
+    """
+    totals, fractions = bins.positive_fractions()
+    smoothed = np.stack([totals * (1.0 - fractions), totals * fractions])
+    above = np.cumsum(smoothed[:, ::-1], axis=1)[:, ::-1]
+    n_rows = above[:, 0]
+    positive = above[:, 1:].T
+    if bins.n_bins == 1:
+        positive = 0.5 * above.T
+
+    def score(positive):
+        positive = np.clip(positive, 0.0, n_rows)
+        return np.asarray(metric(np.stack([n_rows - positive, positive], axis=-1)))
+
+    scores = score(positive)
+    if bins.n_bins == 1:
+        return scores, np.zeros(1)
+    # The noise of the counts of both classes is independent.
+    noise = bins.threshold_stds[:, np.newaxis]
+    changes = [score(positive - noise * one_class) - scores for one_class in np.eye(2)]
+    return scores, np.hypot(*changes)
