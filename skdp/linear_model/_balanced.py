@@ -14,13 +14,14 @@ weight.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from skdp._data._parts import row_blocks, slice_row_args
 from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp._data._sums import split_epsilon
+from skdp.accounting import Guarantee
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release
 from skdp.utils._values import FrozenValue
@@ -185,7 +186,7 @@ class BalancedBaseline(FrozenValue):
         return 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class BalancedFit(FrozenValue):
     """A fit with balanced weights: class counts, then all stages of a weighted fit.
 
@@ -194,21 +195,28 @@ class BalancedFit(FrozenValue):
     counts : ClassCounts
     planned : Plan
         The later stages for typical weights.
-    make_plan : callable
-        Returns the later stages for a `BalancedWeights`, with the event of `planned`.
-    guarantee : Guarantee
-        Guarantee of the whole fit.
+    guarantee, remaining : Guarantee
+        Guarantee of the whole fit, and of the later stages.
+    make_later_plan : callable
+        ``make_later_plan(remaining, weights, planned)`` returns the later stages for a
+        `BalancedWeights`, with the event of `planned`.
     """
 
     counts: ClassCounts
     planned: Plan
-    make_plan: Callable
-    guarantee: object
+    guarantee: Guarantee
+    remaining: Guarantee
+    # It is the same for equal plans of one estimator, but bound to the estimator itself.
+    make_later_plan: Callable = field(compare=False)
 
     @property
     def weights(self):
         """The solver of the later stages."""
         return self.planned.mechanism.weights
+
+    def make_plan(self, weights):
+        """Return the plan of the later stages for a `BalancedWeights`."""
+        return self.make_later_plan(self.remaining, weights, self.planned.mechanism)
 
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.
@@ -316,13 +324,11 @@ def plan_balanced(make_plan, n_rows, n_classes, guarantee):
     remaining = replace(guarantee, epsilon=remaining_epsilon)
     planned = make_plan(remaining, BalancedWeights.typical(n_classes), None)
 
-    def make_later_plan(weights):
-        return make_plan(remaining, weights, planned.mechanism)
-
     fit = BalancedFit(
         counts=ClassCounts(n_rows=n_rows, n_classes=n_classes, mechanism=mechanism),
         planned=planned,
-        make_plan=make_later_plan,
         guarantee=guarantee,
+        remaining=remaining,
+        make_later_plan=make_plan,
     )
     return fit.plan()

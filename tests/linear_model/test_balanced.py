@@ -138,7 +138,7 @@ def test_later_stages_of_another_event_do_not_run():
     guarantee = Guarantee(epsilon=1.0, delta=1e-6)
     fit = estimator.plan_fit(shape, guarantee).mechanism
     other = estimator.plan_fit(shape, Guarantee(epsilon=2.0, delta=1e-6)).mechanism.planned
-    broken = replace(fit, make_plan=lambda weights: other)
+    broken = replace(fit, make_later_plan=lambda *arguments: other)
 
     class Table:
         pass
