@@ -62,6 +62,9 @@ class BalancedWeights(FrozenValue):
     values: tuple
     score_std: float
 
+    def __len__(self):
+        return len(self.values)
+
     @property
     def max_weight(self):
         """The largest weight, to which sensitivities are proportional."""

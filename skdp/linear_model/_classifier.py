@@ -223,19 +223,19 @@ def max_class_weight(class_weight):
     return max(class_weight)
 
 
-def logistic_loss_spec(class_weight, n_classes):
+def logistic_loss_spec(class_weight):
     """Return the specification of the logistic loss.
 
     Parameters
     ----------
     class_weight : list of float or BalancedWeights
         Weight of each class.
-    n_classes : int
 
     Returns
     -------
     LossSpec
     """
+    n_classes = len(class_weight)
     if n_classes == 2:
         loss = BinaryLogisticLoss()
         # Norm of the residual at zero weights.

@@ -394,7 +394,7 @@ class DPSGDClassifier(
         """Return the `LossSpec` of the parameter `loss` for class weights."""
         n_classes = len(self._planned_classes(shape))
         if check_choice(self.loss, "loss", LOSSES) == "log_loss":
-            return _classifier.logistic_loss_spec(class_weight, n_classes)
+            return _classifier.logistic_loss_spec(class_weight)
         loss, curvature = HINGES[self.loss]
         residual_norm = curvature
         if n_classes > 2:

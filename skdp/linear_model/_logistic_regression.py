@@ -285,7 +285,7 @@ class DPLogisticRegression(
             rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight)
         if not with_hessian and self.mechanism != "output":
             rows = reserve_for_shrinkage(rows, shape)
-        loss_spec = _classifier.logistic_loss_spec(class_weight, len(self._planned_classes(shape)))
+        loss_spec = _classifier.logistic_loss_spec(class_weight)
         candidate = choose_mechanism(
             self.mechanism, C, rows, shape, loss_spec, with_hessian, planned=planned
         )
