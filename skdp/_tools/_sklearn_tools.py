@@ -125,8 +125,8 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong="chooses its threshold by scores of the raw rows",
             instead=(
-                "use DPTunedThresholdClassifierCV, or FixedThresholdClassifier with a threshold that "
-                "you choose without these rows, or class_weight='balanced'"
+                "use DPTunedThresholdClassifierCV, or FixedThresholdClassifier with a threshold "
+                "that you choose without these rows, or class_weight='balanced'"
             ),
             refused=True,
             problem=if_of_classes(

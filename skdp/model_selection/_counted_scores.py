@@ -8,7 +8,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._tables import target_array
-from skdp._fitting._callers import check_scored
+from skdp._fitting._scored_models import check_scored
 from skdp.base import PrivateFit, private_fit, private_fit_method, raw_data_policy, terms_of
 from skdp.mechanisms._plan import plan_for
 from skdp.model_selection._base_search import (
