@@ -45,6 +45,7 @@ from skdp.preprocessing import (
     RandomizedResponseTransformer,
 )
 from skdp.svm import DPLinearSVC
+from skdp.synthesis import DPTableSynthesizer
 from skdp.tree import DPDecisionTreeClassifier
 
 __all__ = [
@@ -79,6 +80,7 @@ __all__ = [
     "DPSGDRegressor",
     "DPSimpleImputer",
     "DPStandardScaler",
+    "DPTableSynthesizer",
     "DPTableVectorizer",
     "DPTargetEncoder",
     "DPTunedThresholdClassifierCV",

@@ -26,6 +26,7 @@ ORDER = [
     "display",
     "audit",
     "planning",
+    "synthesis",
     "metrics",
     "cluster",
     "decomposition",

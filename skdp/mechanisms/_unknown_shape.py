@@ -196,14 +196,15 @@ def columns_named(params):
     column : str or int
         A name or a position.
     """
-    for name in ("bounds", "categories", "edges", "monotonic_cst"):
+    for name in ("bounds", "categories", "edges", "monotonic_cst", "decimals", "same_as"):
         if isinstance(params.get(name), Mapping):
             for key in params[name]:
                 if isinstance(key, str | Integral):
                     yield name, key
-    if isinstance(params.get("interactions"), list):
-        for pair in params["interactions"]:
-            if isinstance(pair, list | tuple | np.ndarray):
-                for key in pair:
-                    if isinstance(key, str | Integral):
-                        yield "interactions", key
+    for name in ("interactions", "workload", "forbidden"):
+        if isinstance(params.get(name), list | tuple | Mapping):
+            for columns in params[name]:
+                if isinstance(columns, list | tuple | np.ndarray):
+                    for key in columns:
+                        if isinstance(key, str | Integral):
+                            yield name, key

@@ -1,0 +1,216 @@
+"""Constraints on simulated rows: forbidden pairs of values, grids of values, and copied columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._data._columns import column_entries
+from skdp._data._frames import objects
+from skdp.utils._validation import check_integer
+from skdp.utils._values import FrozenValue
+
+# Largest magnitude of a number of decimals.
+MAX_DECIMALS = 15
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ForbiddenPairs(FrozenValue):
+    """Values of two columns that never occur in one row.
+
+    Parameters
+    ----------
+    columns : (int, int)
+        Positions of the columns.
+    values : list of (object, object)
+        Pairs of values. A tuple (low, high) is a range of a numeric column, ends included.
+    """
+
+    columns: tuple
+    values: list
+
+    def is_violated(self, first, second):
+        """Return for each row whether its values in the two columns are forbidden."""
+        violated = np.zeros(len(first), dtype=bool)
+        for first_value, second_value in self.values:
+            violated |= matches(first, first_value) & matches(second, second_value)
+        return violated
+
+    def excluded_groups(self, first, second):
+        """Return a table of the pairs of groups all of whose rows would be forbidden.
+
+        Parameters
+        ----------
+        first, second : GroupedColumn
+        """
+        excluded = np.zeros((first.n_groups, second.n_groups), dtype=bool)
+        for first_value, second_value in self.values:
+            excluded |= np.outer(
+                _groups_within(first, first_value), _groups_within(second, second_value)
+            )
+        return excluded
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CopiedColumn(FrozenValue):
+    """A column whose values are a function of those of another column.
+
+    Parameters
+    ----------
+    source : int
+        Position of the other column.
+    mapping : dict or None
+        Value for each value of the other column; None if they are equal.
+    """
+
+    source: int
+    mapping: dict | None
+
+    def values(self, values):
+        """Return the values of the column; None for values without an entry in the mapping."""
+        if self.mapping is None:
+            return values
+        mapped = objects([self.mapping.get(value) for value in values.tolist()])
+        is_number = all(isinstance(v, int | float) or v is None for v in self.mapping.values())
+        return mapped.astype(np.float64) if is_number else mapped
+
+
+def column_position(key, names, n_columns, parameter):
+    """Return the position of a column that a parameter names, or raise `ValueError`."""
+    try:
+        entries = column_entries({key: True}, names, n_columns, parameter)
+    except TypeError:
+        raise ValueError(f"{parameter}: {key!r} is no name or position of a column") from None
+    return entries.index(True)
+
+
+def check_columns(value, names, n_columns, parameter):
+    """Return the positions of one column or of a list of distinct columns; () for None."""
+    if value is None:
+        return ()
+    keys = value if isinstance(value, list | tuple) else [value]
+    positions = tuple(column_position(key, names, n_columns, parameter) for key in keys)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"{parameter} names a column twice: {value!r}")
+    return positions
+
+
+def check_workload(workload, names, n_columns, max_columns=4):
+    """Return the sorted positions of the columns of each declared table."""
+    if workload is None:
+        return ()
+    if not isinstance(workload, list | tuple):
+        raise ValueError(f"workload must be a list of tuples of columns, got {workload!r}")
+    subsets = []
+    for entry in workload:
+        if not isinstance(entry, list | tuple):
+            raise ValueError(f"workload must be a list of tuples of columns, got {entry!r} in it")
+        subset = tuple(sorted(check_columns(entry, names, n_columns, "workload")))
+        if not 2 <= len(subset) <= max_columns:
+            raise ValueError(
+                f"workload: a table has two to {max_columns} columns, got {entry!r}; the columns "
+                "one by one are released in any case"
+            )
+        subsets.append(subset)
+    return tuple(dict.fromkeys(subsets))
+
+
+def check_decimals(decimals, names, n_columns):
+    """Return the step of the grid of each column that `decimals` names, by position."""
+    if decimals is None:
+        return {}
+    if not isinstance(decimals, Mapping):
+        raise ValueError(f"decimals must be a dict of column to int, got {decimals!r}")
+    entries = column_entries(decimals, names, n_columns, "decimals")
+    steps = {}
+    for j, entry in enumerate(entries):
+        if entry is not None:
+            n_decimals = check_integer(entry, "decimals", -MAX_DECIMALS, MAX_DECIMALS)
+            steps[j] = float(f"1e{-n_decimals}")
+    return steps
+
+
+def check_copies(same_as, names, n_columns):
+    """Return the `CopiedColumn` of each column that `same_as` names, by position."""
+    if same_as is None:
+        return {}
+    if not isinstance(same_as, Mapping):
+        raise ValueError(f"same_as must be a dict of column to column, got {same_as!r}")
+    copies = {}
+    for j, entry in enumerate(column_entries(same_as, names, n_columns, "same_as")):
+        if entry is None:
+            continue
+        mapping = None
+        if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[1], Mapping):
+            entry, mapping = entry[0], dict(entry[1])
+        source = column_position(entry, names, n_columns, "same_as")
+        copies[j] = CopiedColumn(source=source, mapping=mapping)
+    for j, copied in copies.items():
+        if copied.source in copies:
+            raise ValueError(
+                f"same_as: column {j} is a copy of column {copied.source}, which is a copy itself "
+                "or of itself; name a column that is not in same_as"
+            )
+    return copies
+
+
+def check_forbidden(forbidden, names, n_columns, copies):
+    """Return a list of `ForbiddenPairs`, or raise `ValueError`."""
+    if forbidden is None:
+        return []
+    if not isinstance(forbidden, Mapping):
+        raise ValueError(
+            "forbidden must be a dict of (column, column) to a list of (value, value), got "
+            f"{forbidden!r}"
+        )
+    checked = []
+    for columns, values in forbidden.items():
+        positions = check_columns(columns, names, n_columns, "forbidden")
+        if len(positions) != 2:
+            raise ValueError(f"forbidden: a key must be a pair of columns, got {columns!r}")
+        if set(positions) & set(copies):
+            raise ValueError(f"forbidden: {columns!r} has a column of same_as; name its source")
+        if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in values):
+            raise ValueError(
+                f"forbidden: the values of {columns!r} must be pairs (value, value), got {values!r}"
+            )
+        checked.append(ForbiddenPairs(columns=positions, values=[tuple(pair) for pair in values]))
+    return checked
+
+
+def matches(values, value):
+    """Return for each value of a column whether it equals a value or is in a range."""
+    if values.dtype.kind == "O":
+        options = value if isinstance(value, tuple) else (value,)
+        return np.array([any(v == option for option in options) for v in values.tolist()])
+    low, high = value if isinstance(value, tuple) else (value, value)
+    if values.dtype.kind in "mM":
+        convert = np.datetime64 if values.dtype.kind == "M" else np.timedelta64
+        low, high = convert(low, "us"), convert(high, "us")
+    with np.errstate(invalid="ignore"):
+        return (values >= low) & (values <= high)
+
+
+def _groups_within(column, value):
+    """Return for each group whether all of its possible cells match a value or range."""
+    grid = column.grid
+    if grid.is_categorical:
+        is_within = np.append(matches(objects(grid.categories.tolist()), value), [False, False])
+    elif grid.kind == "number":
+        low, high = value if isinstance(value, tuple) else (value, value)
+        starts = grid.equal_edges[:-1]
+        ends = grid.equal_edges[1:]
+        if grid.has_value_cells:
+            # The edges are half a step beside the values.
+            starts = starts + 0.5 * grid.step
+            ends = starts
+        is_equal_within = (starts >= low) & (ends <= high)
+        is_atom_within = (grid.atoms >= low) & (grid.atoms <= high)
+        is_within = np.concatenate([is_equal_within, is_atom_within, [False]])
+    else:
+        is_within = np.zeros(grid.n_cells, dtype=bool)
+    n_outside = np.bincount(
+        column.groups[column.is_possible & ~is_within], minlength=column.n_groups
+    )
+    n_possible = np.bincount(column.groups[column.is_possible], minlength=column.n_groups)
+    return (n_outside == 0) & (n_possible > 0)

@@ -1,0 +1,224 @@
+"""Estimates of cell counts, and groups of cells, from the released counts of columns.
+
+Everything in this module is post-processing.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from skdp.gam._bins import consistent_counts, merge_cells, nonnegative_counts
+from skdp.utils._values import FrozenValue
+
+# Atoms, other values and missing values are dropped below this many standard deviations of noise.
+MIN_STDS_OF_SINGLE_CELL = 3.0
+# Runs of neighboring cells with fewer rows than this many standard deviations have equal counts.
+RUN_STDS = 2.0
+# Fraction of the rows that equal cells have at least, however large the noise of atoms is.
+MIN_EQUAL_FRACTION = 0.02
+# Mass of a cell that is added within a group, so that each cell has a positive probability.
+MIN_CELL_MASS = 1e-9
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GroupedColumn(FrozenValue):
+    """A column after its counts were released: estimated counts and the groups of its cells.
+
+    Parameters
+    ----------
+    grid : CategoryCells or NumericCells
+    masses : ndarray of shape (n_cells,)
+        Estimated counts of the cells, non-negative.
+    noise_std : float
+        Standard deviation of the noise of a released count.
+    groups : ndarray of shape (n_cells,), dtype int64, default=None
+        Group of each cell.
+    n_groups : int, default=0
+    """
+
+    grid: object
+    masses: np.ndarray
+    noise_std: float
+    groups: np.ndarray | None = None
+    n_groups: int = 0
+
+    @cached_property
+    def is_possible(self):
+        """For each cell, True if rows may be drawn from it.
+
+        Dropped cells are not possible. Categories and equal cells are, even without rows.
+        """
+        is_possible = self.masses > 0.0
+        if self.grid.is_categorical:
+            is_possible[: len(self.grid.categories)] = True
+            if not is_possible.any():
+                # No category was found: all values are other values.
+                is_possible[-2] = True
+        else:
+            is_possible[: self.grid.n_equal_cells] = self.grid.can_hold_values
+        return is_possible
+
+    @property
+    def group_masses(self):
+        """Estimated count of each group."""
+        return np.bincount(self.groups, self.masses, self.n_groups)
+
+
+def estimate_masses(grid, noisy, noise_std, total):
+    """Return a `GroupedColumn` without groups, from the noisy counts of a column.
+
+    Parameters
+    ----------
+    grid : CategoryCells or NumericCells
+    noisy : ndarray
+        Its released counts.
+    noise_std : float
+        Standard deviation of their noise.
+    total : float
+        Public number of rows, or of persons.
+    """
+    if grid.is_categorical:
+        masses = _category_masses(grid, noisy, noise_std, total)
+    else:
+        masses = _numeric_masses(grid, noisy, noise_std, total)
+    return GroupedColumn(grid=grid, masses=masses, noise_std=noise_std)
+
+
+def _category_masses(grid, noisy, noise_std, total):
+    estimates = shrink_to_uniform(noisy, noise_std, total, len(grid.categories))
+    is_dropped = noisy < MIN_STDS_OF_SINGLE_CELL * noise_std
+    is_dropped[:-2] = False
+    is_dropped[-2] |= not grid.can_be_other
+    is_dropped[-1] |= not grid.can_be_missing
+    if is_dropped.all():
+        return np.zeros(len(noisy))
+    masses = np.zeros(len(noisy))
+    masses[~is_dropped] = project_to_simplex(estimates[~is_dropped], total)
+    return masses
+
+
+def shrink_to_uniform(noisy, noise_std, total, n_uniform):
+    """Return counts, of which the first `n_uniform` are shrunk towards their common mean.
+
+    The factor is that of James and Stein: noise alone would spread the counts by as much as their
+    squared differences from the mean. Where the noise hides the counts, they become equal.
+    """
+    if n_uniform < 4:
+        return noisy.copy()
+    counts = noisy[:n_uniform]
+    mean = max(total - np.maximum(noisy[n_uniform:], 0.0).sum(), 0.0) / n_uniform
+    spread = np.sum((counts - mean) ** 2)
+    factor = max(1.0 - (n_uniform - 2) * noise_std**2 / max(spread, 1e-300), 0.0)
+    return np.append(mean + factor * (counts - mean), noisy[n_uniform:])
+
+
+def _numeric_masses(grid, noisy, noise_std, total):
+    n_single = len(grid.atoms) + 1
+    single = noisy[-n_single:].copy()
+    single[single < MIN_STDS_OF_SINGLE_CELL * noise_std] = 0.0
+    if not grid.can_be_missing:
+        single[-1] = 0.0
+    limit = (1.0 - MIN_EQUAL_FRACTION) * total
+    if single.sum() > limit:
+        single *= limit / single.sum()
+    remaining = total - single.sum()
+    counts = consistent_counts(noisy[:-n_single], remaining, grid.coarsest)
+    counts = nonnegative_counts(counts, remaining)
+    # Differences between neighbors that noise alone explains are evened out.
+    starts = merge_cells(counts, 4 * len(counts), RUN_STDS * noise_std)
+    runs = _run_of_cell(starts, len(counts))
+    n_possible = np.bincount(runs, grid.can_hold_values)
+    mean_counts = np.bincount(runs, counts) / np.maximum(n_possible, 1)
+    return np.append(mean_counts[runs] * grid.can_hold_values, single)
+
+
+def _run_of_cell(starts, n_cells):
+    return np.searchsorted(starts, np.arange(n_cells), side="right") - 1
+
+
+def project_to_simplex(values, total):
+    """Return the closest non-negative values with the sum `total`, in Euclidean distance.
+
+    References
+    ----------
+    J. Duchi, S. Shalev-Shwartz, Y. Singer and T. Chandra. Efficient projections onto the l1-ball
+    for learning in high dimensions. ICML 2008.
+    """
+    ordered = np.sort(values)[::-1]
+    thresholds = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
+    return np.maximum(values - thresholds[np.flatnonzero(ordered > thresholds)[-1]], 0.0)
+
+
+def group_cells(column, n_bins, min_count):
+    """Return the column with groups of cells, each of about `min_count` rows or more.
+
+    Parameters
+    ----------
+    column : GroupedColumn
+    n_bins : int
+        Approximate maximum number of groups of equal cells of a numeric column.
+    min_count : float
+    """
+    if column.grid.is_categorical:
+        return _group_categories(column, min_count)
+    grid = column.grid
+    n_equal = grid.n_equal_cells
+    groups = np.zeros(grid.n_cells, dtype=np.int64)
+    starts = merge_cells(column.masses[:n_equal], n_bins, min_count)
+    groups[:n_equal] = _run_of_cell(starts, n_equal)
+    n_groups = len(starts)
+    for i, atom in enumerate(grid.atoms):
+        cell = n_equal + i
+        if column.masses[cell] >= min_count:
+            groups[cell] = n_groups
+            n_groups += 1
+        else:
+            position = np.searchsorted(grid.equal_edges, atom, side="right") - 1
+            groups[cell] = groups[min(position, n_equal - 1)]
+    if column.masses[-1] >= min_count:
+        groups[-1] = n_groups
+        n_groups += 1
+    return replace(column, groups=groups, n_groups=n_groups)
+
+
+def _group_categories(column, min_count):
+    """Return the column with one group per frequent category, and one of all others."""
+    is_large = (column.masses >= min_count) & column.is_possible
+    n_large = int(is_large.sum())
+    groups = np.full(len(column.masses), n_large)
+    groups[is_large] = np.arange(n_large)
+    n_groups = n_large + 1
+    if not (column.is_possible & ~is_large).any():
+        # No row may be drawn from a group of cells that are dropped.
+        groups[~is_large] = groups[np.argmax(column.masses)]
+        n_groups = n_large
+    return replace(column, groups=groups, n_groups=n_groups)
+
+
+def draw_cells(column, codes, rng):
+    """Return a cell for each group code, drawn by the cells' estimated counts.
+
+    Parameters
+    ----------
+    column : GroupedColumn
+    codes : ndarray of shape (n_rows,), dtype int64
+        Group of each row.
+    rng : RandomState
+    """
+    cells = np.zeros(len(codes), dtype=np.int64)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=column.n_groups))
+    first = 0
+    for group, last in enumerate(ends):
+        rows = order[first:last]
+        first = last
+        if not len(rows):
+            continue
+        members = np.flatnonzero((column.groups == group) & column.is_possible)
+        masses = np.cumsum(column.masses[members] + MIN_CELL_MASS)
+        # One uniform number per stratum: drawing adds less noise than independent draws.
+        uniforms = (rng.permutation(len(rows)) + rng.random_sample()) / len(rows)
+        positions = np.searchsorted(masses / masses[-1], uniforms, side="right")
+        cells[rows] = members[np.minimum(positions, len(members) - 1)]
+    return cells

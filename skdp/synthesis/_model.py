@@ -1,0 +1,160 @@
+"""The model of a table: groups of cells and a chain of conditionals, from released statistics.
+
+Everything in this module is post-processing.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from skdp.synthesis._chain import Chain, MeasuredTable, fit_chain
+from skdp.synthesis._groups import draw_cells
+from skdp.utils._values import FrozenValue
+
+# Number of simulated rows to which the chain is fitted: the public number of rows, within limits.
+SIMULATED_ROWS = (4000, 16000)
+# The prior standard deviation of a parameter: this factor times the dependence of its columns (the
+# score as a fraction of the rows), at least MIN_DEPENDENCE. On training rows of Adult at epsilon =
+# 1, factors of .5, 1, 2 have an AUC of .890, .896, .902.
+PRIOR_FACTOR = 1.5
+MIN_DEPENDENCE = 0.05
+# Smallest count of a group, and smallest expected fraction of a cell.
+MIN_COUNT = 0.1
+MIN_FRACTION = 1e-7
+# Mean of the magnitude of a standard normal variable.
+MEAN_ABS_NORMAL = np.sqrt(2.0 / np.pi)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableModel(FrozenValue):
+    """A fitted model of the modeled columns.
+
+    Parameters
+    ----------
+    columns : list of GroupedColumn
+    tables : list of NoisyTable
+        Released tables.
+    chain : Chain
+    distances : list of float
+        Total variation distance between each released table and the simulated rows.
+    expected_distances : list of float
+        The same between each released table and the exact one, expected from the noise.
+    n_units : int
+        Public number of rows, or of persons.
+    """
+
+    columns: list
+    tables: list
+    chain: Chain
+    distances: list
+    expected_distances: list
+    n_units: int
+
+    def draw_cells(self, n_rows, rng):
+        """Return the cells of simulated rows, an array per column."""
+        rows = self.chain.draw(n_rows, rng)
+        return [draw_cells(c, codes, rng) for c, codes in zip(self.columns, rows, strict=True)]
+
+
+def fit_model(released, n_units, targets, excluded=()):
+    """Return the `TableModel` of released statistics.
+
+    Parameters
+    ----------
+    released : ReleasedStatistics
+    n_units : int
+        Public number of rows, or of persons.
+    targets : tuple of int
+        Target columns, as positions among the modeled ones.
+    excluded : list of (tuple of int, ndarray of bool), default=()
+        Pairs of groups that never occur together, see `fit_chain`.
+    """
+    rng = check_random_state(released.seed)
+    shares = group_shares(released)
+    tables = [_measured_table(released, table, shares, n_units) for table in released.tables]
+    order = _column_order(released, targets)
+    n_simulated = int(np.clip(n_units, *SIMULATED_ROWS))
+    chain, rows = fit_chain(shares, tables, order, n_simulated, rng, excluded)
+    distances = []
+    expected_distances = []
+    for table in released.tables:
+        simulated = joint_fractions(rows, table.columns, table.counts.shape)
+        distances.append(0.5 * float(np.abs(simulated - table.counts / n_units).sum()))
+        noise = MEAN_ABS_NORMAL * table.noise_std / n_units
+        expected_distances.append(0.5 * float(noise * table.counts.size))
+    return TableModel(
+        columns=released.columns,
+        tables=released.tables,
+        chain=chain,
+        distances=distances,
+        expected_distances=expected_distances,
+        n_units=n_units,
+    )
+
+
+def joint_fractions(rows, columns, shape):
+    """Return the fraction of the rows in each combination of groups of some columns."""
+    codes = np.ravel_multi_index(tuple(rows[j] for j in columns), shape)
+    counts = np.bincount(codes, minlength=int(np.prod(shape)))
+    return counts.reshape(shape) / rows.shape[1]
+
+
+def group_shares(released):
+    """Return the fraction of the rows in each group of each column.
+
+    The counts of the column and the sums of its tables are averaged with weights that are inverse
+    to the variances of their noise.
+    """
+    shares = []
+    for j, column in enumerate(released.columns):
+        precision = np.full(column.n_groups, 1.0 / column.noise_std**2)
+        weighted = column.group_masses * precision
+        for table in released.tables:
+            if j not in table.columns:
+                continue
+            axis = table.columns.index(j)
+            others = tuple(k for k in range(table.counts.ndim) if k != axis)
+            n_added = table.counts.size / table.counts.shape[axis]
+            table_precision = 1.0 / (table.noise_std**2 * n_added)
+            weighted = weighted + table_precision * table.counts.sum(axis=others)
+            precision = precision + table_precision
+        counts = np.maximum(weighted / precision, MIN_COUNT)
+        shares.append(counts / counts.sum())
+    return shares
+
+
+def _measured_table(released, table, shares, n_units):
+    """Return a released table as fractions, with the ridge that its noise implies.
+
+    The ridge is the variance of the noise over the prior variance of a parameter, in units of the
+    curvature, which is the fraction of the rows that independent columns would have.
+    """
+    expected = shares[table.columns[0]]
+    for j in table.columns[1:]:
+        expected = np.multiply.outer(expected, shares[j])
+    dependences = []
+    for pair, score in released.scores.items():
+        if set(pair) <= set(table.columns):
+            dependences.append(score / n_units / MEAN_ABS_NORMAL)
+    prior_std = PRIOR_FACTOR * max([MIN_DEPENDENCE, *dependences])
+    noise = table.noise_std / n_units
+    return MeasuredTable(
+        columns=table.columns,
+        fractions=table.counts / n_units,
+        ridge=noise**2 / (np.maximum(expected, MIN_FRACTION) * prior_std**2),
+    )
+
+
+def _column_order(released, targets):
+    """Return the order of the chain: targets, then columns by the scores of measured pairs.
+
+    Errors in a column matter least to those drawn before it: with the target first, the AUC on
+    Adult is .897, with the target last .884.
+    """
+    total_scores = np.zeros(len(released.columns))
+    for table in released.tables:
+        score = max(released.scores.get(table.columns, 0.0), 0.0)
+        total_scores[list(table.columns)] += score
+    by_score = np.argsort(-total_scores, kind="stable").tolist()
+    return [*targets, *(j for j in by_score if j not in targets)]

@@ -1,0 +1,386 @@
+"""Plan of a fit of a table synthesizer: its stages, their budget fractions and their noise."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skdp._data._pair_scores import (
+    chance_scores,
+    independent_tables,
+    pair_scores,
+    pair_tables,
+    score_sensitivity,
+)
+from skdp._data._persons import row_weights_of
+from skdp._fitting._findings import report_unmatched
+from skdp.accounting import Gaussian, PureDP
+from skdp.gam._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsPlan
+from skdp.mechanisms._stages import UNNAMED, Stage, stages_of
+from skdp.synthesis._cells import CategoryCells, NumericCells, count_cells, joint_tables, read_cells
+from skdp.synthesis._groups import estimate_masses, group_cells
+from skdp.synthesis._pair_choice import (
+    COST_EXPONENT,
+    PURE_COST_EXPONENT,
+    candidate_pairs,
+    choose_pairs,
+    table_fractions,
+)
+from skdp.utils._values import FrozenValue
+
+# Budget fraction of the columns' counts: at least, at most, and that at the signal-to-noise ratio
+# (n mu) of the third number, from which it decreases with the fourth root of the ratio. Tuned on
+# training rows of Adult.
+COUNTS_FRACTIONS = (0.1, 0.3)
+TYPICAL_COUNTS_FRACTION = 0.12
+TYPICAL_SIGNAL = 8000.0
+# Budget fraction of the scores of pairs.
+SCORES_FRACTION = 0.08
+# Number of halvings of a numeric range, at least and at most, and the mean count of a finest cell
+# in units of the whole budget's noise.
+LEVELS = (3, 10)
+MIN_SIGNAL_PER_CELL = 8.0
+# Number of groups of a numeric column, at least and at most, and its factor of the cube root of
+# the signal-to-noise ratio. Tuned on training rows of Adult.
+BINS = (4, 32)
+BINS_FACTOR = 0.8
+# The typical number of measured tables, in units of the number of columns, for the noise that a
+# group of cells has to stand out from.
+TYPICAL_TABLES_PER_COLUMN = 2.0
+# Margin for rounding when fractions are added.
+FRACTION_MARGIN = 2.0**-40
+# Public bound on the number of cells of a table for which noise must be available.
+MAX_TABLE_CELLS = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoisyTable(FrozenValue):
+    """A released table of counts.
+
+    Parameters
+    ----------
+    columns : tuple of int
+        Positions among the modeled columns.
+    counts : ndarray of the shape of the columns' groups
+    noise_std : float
+        Standard deviation of the noise of each count.
+    """
+
+    columns: tuple
+    counts: np.ndarray
+    noise_std: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReleasedStatistics(FrozenValue):
+    """Everything that a fit releases, before the model is computed from it.
+
+    Parameters
+    ----------
+    columns : list of GroupedColumn
+    scores : dict of (int, int) to float
+        Noisy scores of pairs, less those of independent columns.
+    score_std : float
+    tables : list of NoisyTable
+    seed : int
+        Seed of the simulated rows, independent of the noise.
+    """
+
+    columns: list
+    scores: dict
+    score_std: float
+    tables: list
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SynthesisPlan(ColumnsPlan):
+    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
+
+    Parameters
+    ----------
+    modeled : tuple of int
+        Positions of the columns that are modeled; others are copies of them.
+    steps : tuple of float
+        For each column, the step of the grid of its values; 0 for any real number.
+    can_be_missing, can_be_other : tuple of bool
+        For each column, True if its type can hold a missing value, or a placeholder for values
+        outside the categories.
+    targets : tuple of int
+        Positions of the target columns.
+    workload : tuple of tuple of int
+        Positions of the columns of tables that are measured in any case.
+    """
+
+    modeled: tuple
+    steps: tuple
+    can_be_missing: tuple
+    can_be_other: tuple
+    targets: tuple = ()
+    workload: tuple = ()
+
+    def __post_init__(self):
+        super().__post_init__()
+        # Noise that cannot be drawn is refused before the charge.
+        if self.pairs:
+            self._scores_mechanism.check_size(len(self.pairs))
+            fraction = self.budget_fractions["tables"] * 0.5e-6
+            self._table_mechanism(fraction).check_size(MAX_TABLE_CELLS)
+
+    @property
+    def signal_to_noise(self):
+        """Number of rows divided by the whole budget's noise: n mu, or n epsilon with delta = 0."""
+        return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
+
+    @cached_property
+    def max_levels(self):
+        """Number of times that a numeric range is halved."""
+        ratio = max(self.signal_to_noise / MIN_SIGNAL_PER_CELL, 1.0)
+        return int(np.clip(math.floor(math.log2(ratio)), *LEVELS))
+
+    @property
+    def levels(self):
+        """Levels of dyadic cells that are counted."""
+        return range(1, self.max_levels + 1)
+
+    @cached_property
+    def pairs(self):
+        """Pairs of modeled columns that are scored."""
+        required = {tuple(sorted(subset)) for subset in self.required if len(subset) == 2}
+        return candidate_pairs(len(self.modeled), self._local(self.targets), required)
+
+    @cached_property
+    def required(self):
+        """Tables of the workload, as positions among the modeled columns."""
+        return [self._local(subset) for subset in self.workload if len(subset) > 1]
+
+    def _local(self, positions):
+        """Return the positions of columns among the modeled ones."""
+        places = {j: i for i, j in enumerate(self.modeled)}
+        return tuple(places[j] for j in positions)
+
+    @cached_property
+    def budget_fractions(self):
+        """Fraction of the budget of each stage."""
+        bounds = BOUNDS_FRACTION if self._undeclared(categorical=False) else 0.0
+        key_selection = KEY_SELECTION_FRACTION if self._undeclared(categorical=True) else 0.0
+        remaining = 1.0 - bounds - key_selection - FRACTION_MARGIN
+        fractions = {"bounds": bounds, "key_selection": key_selection}
+        if not self.pairs:
+            return fractions | {"counts": remaining, "scores": 0.0, "tables": 0.0}
+        ratio = (TYPICAL_SIGNAL / self.signal_to_noise) ** 0.25
+        counts = float(np.clip(TYPICAL_COUNTS_FRACTION * ratio, *COUNTS_FRACTIONS))
+        fractions["counts"] = remaining * counts
+        fractions["scores"] = remaining * SCORES_FRACTION
+        fractions["tables"] = remaining - fractions["counts"] - fractions["scores"]
+        return fractions
+
+    @property
+    def name(self):
+        noise = "Laplace" if self.budget.is_pure else "Gaussian"
+        return f"{noise} noise on counts of columns, scores of pairs and tables of chosen pairs"
+
+    @property
+    def scale(self):
+        """Noise scale of a table that would have the budget of all tables."""
+        return self._main_mechanism.scale
+
+    @property
+    def sensitivity(self):
+        """Sensitivity of a table: in L2 norm, or in L1 norm with delta = 0."""
+        return self._main_mechanism.sensitivity
+
+    @property
+    def noise_multiplier(self):
+        """Noise multiplier of all stages together, as one release; None with delta = 0."""
+        return None if self.budget.is_pure else self.budget.multiplier
+
+    @property
+    def _main_mechanism(self):
+        if self.pairs:
+            return self._table_mechanism(self.budget_fractions["tables"])
+        return self._counts_mechanism
+
+    @property
+    def stages(self):
+        """Stages of a fit, in the order in which they run."""
+        stages = []
+        if self.key_selection is not None:
+            stages.extend(stages_of(self.key_selection, UNNAMED))
+        if self.bounds_search is not None:
+            stages.extend(stages_of(self.bounds_search, UNNAMED))
+        stages.append(self._stage("counts of columns", "counts", self._counts_mechanism))
+        if self.pairs:
+            stages.extend(stages_of(self._scores_mechanism, "scores of pairs of columns"))
+            stages.append(self._stage("tables of chosen columns", "tables", self._main_mechanism))
+        return tuple(stages)
+
+    def _stage(self, name, stage, mechanism):
+        """Return several releases with a common budget as one stage."""
+        fraction = self.budget_fractions[stage]
+        noise = "Laplace" if self.budget.is_pure else "Gaussian"
+        event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
+        if self.budget.is_pure:
+            event = PureDP(fraction * self.epsilon)
+        return Stage(
+            name=name,
+            law=f"{noise} mechanism, all tables as one",
+            scale=mechanism.scale,
+            sensitivity=mechanism.sensitivity,
+            event=event,
+        )
+
+    @property
+    def _counts_mechanism(self):
+        """Mechanism of the column with the largest sensitivity, with the budget of all columns."""
+        return self._column_mechanism(LEVELS[1], self.budget_fractions["counts"])
+
+    def _column_mechanism(self, counts_per_row, budget_fraction):
+        """Return the mechanism of the counts of one column.
+
+        A row adds 1 to at most `counts_per_row` counts, so this is the L1 sensitivity and the
+        squared L2 sensitivity under add/remove. Under replace-one both are twice as large.
+        """
+        l1_sensitivity = float(counts_per_row * self._sensitivity_factor)
+        l2_sensitivity = math.nextafter(math.sqrt(l1_sensitivity), math.inf)
+        return self.budget.mechanism(budget_fraction, l1=l1_sensitivity, l2=l2_sensitivity)
+
+    @cached_property
+    def _scores_mechanism(self):
+        """Mechanism of the scores: a row changes each of them by 1, or 2 under replace-one."""
+        l1, l2 = score_sensitivity(len(self.pairs), self._sensitivity_factor)
+        return self.budget.mechanism(self.budget_fractions["scores"], l1=l1, l2=l2)
+
+    def _table_mechanism(self, budget_fraction):
+        """Return the mechanism of one table: a row is counted in one cell."""
+        return self._column_mechanism(1, budget_fraction)
+
+    def _grids(self, columns):
+        """Return the cells of the modeled columns, whose domains are known."""
+        grids = []
+        for j in self.modeled:
+            column = columns[j]
+            if column.is_categorical:
+                grid = CategoryCells(
+                    index=j,
+                    categories=column.domain,
+                    can_be_other=self.can_be_other[j],
+                    can_be_missing=self.can_be_missing[j],
+                )
+            else:
+                grid = NumericCells(
+                    index=j,
+                    kind=column.kind,
+                    bounds=bounds_on_grid(column.domain, self.steps[j]),
+                    step=self.steps[j],
+                    max_levels=self.max_levels,
+                    counts_all_levels=not self.budget.is_pure,
+                    can_be_missing=self.can_be_missing[j],
+                )
+            grids.append(grid)
+        return grids
+
+    def run(self, table, source, persons=None):
+        """Return the `ReleasedStatistics`.
+
+        Parameters
+        ----------
+        table : ColumnTable
+        source : RandomSource
+        persons : Persons, default=None
+            Persons of the rows.
+        """
+        row_weights = row_weights_of(persons)
+        columns = self._find_domains(table, source, persons)
+        grids = self._grids(columns)
+        grouped = self._release_columns(grids, table, source, row_weights)
+        scores = {}
+        score_std = 0.0
+        tables = []
+        if self.pairs:
+            scores, score_std, tables = self._release_tables(grouped, table, source, row_weights)
+        # A stream of the source is independent of the noise.
+        seed = int(source.stream().words(1)[0] >> 32)
+        return ReleasedStatistics(
+            columns=grouped, scores=scores, score_std=score_std, tables=tables, seed=seed
+        )
+
+    def _release_columns(self, grids, table, source, row_weights):
+        """Release the counts of all columns, and return the columns with groups of cells."""
+        exact = count_cells(grids, table, row_weights)
+        budget_fraction = self.budget_fractions["counts"] / len(grids)
+        columns = []
+        for grid, counts in zip(grids, exact, strict=True):
+            queries = grid.queries(np.asarray(counts, dtype=np.float64))
+            mechanism = self._column_mechanism(grid.counts_per_row, budget_fraction)
+            noisy = mechanism.release(queries, random_state=source)
+            noise_std = mechanism.deviation(size=len(queries))
+            columns.append(estimate_masses(grid, noisy, noise_std, float(self.n_rows)))
+        self._report_unmatched(columns)
+        typical_tables = TYPICAL_TABLES_PER_COLUMN * len(columns)
+        table_std = self._table_mechanism(1.0 / typical_tables).deviation(size=1)
+        n_bins = int(np.clip(round(BINS_FACTOR * self.signal_to_noise ** (1.0 / 3.0)), *BINS))
+        return [group_cells(c, n_bins, max(c.noise_std, table_std)) for c in columns]
+
+    def _report_unmatched(self, columns):
+        """Warn of categorical columns of which nearly all values are outside the categories."""
+        listed = {}
+        scales = {}
+        for column in columns:
+            grid = column.grid
+            if grid.is_categorical and len(grid.categories):
+                listed[grid.index] = column.masses[: len(grid.categories)].sum()
+                scales[grid.index] = column.noise_std
+        report_unmatched(listed, scales, self.n_rows)
+
+    def _release_tables(self, columns, table, source, row_weights):
+        """Release the scores of pairs, then the chosen tables.
+
+        Returns
+        -------
+        scores : dict of (int, int) to float
+        score_std : float
+        tables : list of NoisyTable
+        """
+        sizes = [column.n_groups for column in columns]
+        lookups = [column.groups[column.grid.cell_of_raw] for column in columns]
+        cells = read_cells([column.grid for column in columns], table)
+        group_counts = [column.group_masses for column in columns]
+        exact = pair_tables(cells, lookups, sizes, self.pairs, row_weights)
+        expected = independent_tables(group_counts, self.pairs, self.n_rows)
+        exact_scores = pair_scores(exact, expected, self.n_rows)
+        noisy_scores = self._scores_mechanism.release(exact_scores, random_state=source)
+        score_std = self._scores_mechanism.deviation(size=len(self.pairs))
+        excess = noisy_scores - chance_scores(group_counts, self.pairs, self.n_rows)
+        scores = dict(zip(self.pairs, excess.tolist(), strict=True))
+        targets = self._local(self.targets)
+        budget_fraction = self.budget_fractions["tables"]
+        mean_error = self._table_mechanism(budget_fraction).mean_error(1)
+        exponent = PURE_COST_EXPONENT if self.budget.is_pure else COST_EXPONENT
+        chosen = choose_pairs(
+            scores, score_std, sizes, targets, self.required, mean_error, exponent
+        )
+        tables = dict(zip(self.pairs, exact, strict=True))
+        others = [subset for subset in chosen if subset not in tables]
+        joint = joint_tables(cells, lookups, sizes, others, row_weights)
+        tables |= zip(others, joint, strict=True)
+        noisy_tables = []
+        fractions = table_fractions(chosen, sizes, targets, exponent)
+        for subset, fraction in zip(chosen, fractions, strict=True):
+            mechanism = self._table_mechanism(budget_fraction * fraction)
+            counts = np.asarray(tables[subset], dtype=np.float64)
+            noisy = mechanism.release(counts, random_state=source)
+            noise_std = mechanism.deviation(size=counts.size)
+            noisy_tables.append(NoisyTable(columns=subset, counts=noisy, noise_std=noise_std))
+        return scores, score_std, noisy_tables
+
+
+def bounds_on_grid(bounds, step):
+    """Return bounds whose ends are values of a grid of whole multiples of the step."""
+    low, high = bounds
+    if step == 0.0:
+        return low, high
+    low = math.floor(low / step + 1e-9) * step
+    high = math.ceil(high / step - 1e-9) * step
+    return low, high if high > low else low + step

@@ -1,0 +1,86 @@
+"""Report of a fitted synthesizer: the measured tables, and how well rows reproduce them."""
+
+from dataclasses import dataclass
+
+from skdp.utils._documents import PrintedDocument, Section, with_bar
+from skdp.utils._values import FrozenValue
+
+ADVICE = (
+    "Rows are drawn from a released model: any number may be drawn, and none is a person. Standard "
+    "errors that are computed from synthetic rows do not contain the noise, and shrink with the "
+    "number of drawn rows although no information is added: tests reject too often. Combinations "
+    "of columns that were not measured are reproduced only as far as measured ones imply them, and "
+    "rare combinations are not reliable. `marginal` returns released counts with standard errors."
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SynthesisReport(PrintedDocument, FrozenValue):
+    """Measured tables of a synthesizer and the distance of simulated rows from them.
+
+    Nothing in it is computed from the data: it compares released values with each other.
+
+    Attributes
+    ----------
+    rows : list of dict
+        One dict per measured table: ``columns``, ``cells``, ``standard_error`` (of a count),
+        ``distance`` (total variation distance between the released table and the simulated rows)
+        and ``noise`` (the same distance between the released and the exact table, expected from
+        the noise). Rows that reproduce the exact table have a distance of about ``noise``.
+    summary : list of (str, str)
+        Facts about the fit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.synthesis import DPTableSynthesizer
+    >>> frame = pd.DataFrame({"sex": ["F", "M"] * 500, "smokes": [True, False] * 500})
+    >>> synthesizer = DPTableSynthesizer(5.0, categories={"sex": ["F", "M"]}).fit(frame)
+    >>> len(synthesizer.report().rows)
+    1
+    """
+
+    rows: list
+    summary: list
+
+    def to_pandas(self):
+        """Return the rows as a pandas frame.
+
+        Returns
+        -------
+        DataFrame
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self.rows)
+
+    def section(self):
+        """Return the report as a section of a document."""
+        head = ("table", "cells", "standard error", "distance", "of it noise")
+        largest = max((row["distance"] for row in self.rows), default=1.0)
+        lines = [head]
+        for row in sorted(self.rows, key=_excess_distance, reverse=True):
+            lines.append(
+                (
+                    " × ".join(map(str, row["columns"])),
+                    str(row["cells"]),
+                    f"{row['standard_error']:,.1f}",
+                    with_bar(f"{row['distance']:.3f}", row["distance"], largest),
+                    f"{row['noise']:.3f}",
+                )
+            )
+        notes = (
+            "The distance is the total variation distance between the released table and simulated "
+            "rows; the noise alone puts about the last column between the released and the exact "
+            "table.",
+            ADVICE,
+        )
+        tables = (lines,) if self.rows else ()
+        return Section("Synthetic table", tuple(self.summary), tables, notes)
+
+    def __repr__(self):
+        return f"SynthesisReport({len(self.rows)} measured tables)"
+
+
+def _excess_distance(row):
+    return row["distance"] - row["noise"]

@@ -1,0 +1,88 @@
+"""Simulated rows in the container of the fit, with constraints (post-processing)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp.synthesis._model import TableModel
+from skdp.synthesis._table_form import TableForm
+from skdp.synthesis._values import cell_values
+from skdp.utils._values import FrozenValue
+
+# Minimum fraction of the drawn rows that constraints may accept.
+MIN_ACCEPTED_FRACTION = 1e-3
+# Number of further rows that are drawn if few are missing.
+MIN_EXTRA_ROWS = 64
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowDrawer(FrozenValue):
+    """A fitted model with the container of its rows and their constraints.
+
+    Parameters
+    ----------
+    model : TableModel
+    form : TableForm
+    copies : dict of int to CopiedColumn
+    forbidden : list of ForbiddenPairs
+    """
+
+    model: TableModel
+    form: TableForm
+    copies: dict
+    forbidden: list
+
+    def draw(self, n_rows, rng, where=None):
+        """Return a table of rows that meet the constraints, and the fraction that was refused.
+
+        Parameters
+        ----------
+        n_rows : int
+        rng : RandomState
+        where : callable, default=None
+            Function of a table that returns a boolean for each row.
+
+        Raises
+        ------
+        ValueError
+            If fewer than one in a thousand rows are accepted.
+        """
+        accepted = []
+        n_accepted = 0
+        n_drawn = 0
+        n_next = n_rows
+        while n_accepted < n_rows:
+            columns = self._draw_columns(n_next, rng)
+            is_accepted = self._accepts(columns, n_next, where)
+            n_drawn += n_next
+            n_accepted += int(is_accepted.sum())
+            accepted.append([values[is_accepted] for values in columns])
+            if n_accepted < MIN_ACCEPTED_FRACTION * n_drawn:
+                raise ValueError(
+                    f"`forbidden` and `where` accept only {n_accepted} of {n_drawn} drawn rows: "
+                    "the condition may contradict the released tables"
+                )
+            fraction = max(n_accepted / n_drawn, MIN_ACCEPTED_FRACTION)
+            n_next = int((n_rows - n_accepted) / fraction) + MIN_EXTRA_ROWS
+        columns = [np.concatenate(pieces)[:n_rows] for pieces in zip(*accepted, strict=True)]
+        return self.form.build(columns), 1.0 - n_accepted / n_drawn
+
+    def _draw_columns(self, n_rows, rng):
+        """Return the values of all columns of simulated rows."""
+        columns = [None] * len(self.form.types)
+        cells = self.model.draw_cells(n_rows, rng)
+        for column, column_cells in zip(self.model.columns, cells, strict=True):
+            columns[column.grid.index] = cell_values(column.grid, column_cells, rng)
+        for j, copied in self.copies.items():
+            columns[j] = copied.values(columns[copied.source])
+        return columns
+
+    def _accepts(self, columns, n_rows, where):
+        """Return for each row whether it meets the constraints."""
+        is_accepted = np.ones(n_rows, dtype=bool)
+        for pairs in self.forbidden:
+            first, second = pairs.columns
+            is_accepted &= ~pairs.is_violated(columns[first], columns[second])
+        if where is not None:
+            is_accepted &= np.asarray(where(self.form.build(columns)), dtype=bool)
+        return is_accepted

@@ -1,0 +1,235 @@
+"""The container of a fit's table, in which simulated rows are returned.
+
+Only public facts are stored: names and types. A categorical type of pandas or polars lists labels,
+which may come from the rows; its labels are replaced by the declared or released categories.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._data._chunked import meta_of
+from skdp._data._frames import is_frame, label_kind_of, names_of, number_type_of, objects, types_of
+from skdp._data._kinds import container_kinds
+from skdp.utils._values import FrozenValue
+
+# Placeholder of values outside the categories.
+OTHER_TEXT = "other"
+MICROSECONDS_PER_DAY = 86_400e6
+# Number of decimals of a duration or date in days, beyond which a microsecond is not changed.
+INTEGER_KINDS = "iu"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ListedType(FrozenValue):
+    """A categorical type without its labels.
+
+    Parameters
+    ----------
+    name : {"category", "enum"}
+        That of pandas, or polars' Enum.
+    is_ordered : bool
+    """
+
+    name: str
+    is_ordered: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TableForm(FrozenValue):
+    """Names and types of a table.
+
+    Parameters
+    ----------
+    library : {"pandas", "polars", "pyarrow", "array", "list"}
+    names : list or None
+        Labels of the columns of a frame.
+    types : list
+        Type of each column; None in a list of rows.
+    kinds : list of str
+        Kinds of `container_kinds`.
+    """
+
+    library: str
+    names: list | None
+    types: list
+    kinds: list
+
+    @classmethod
+    def of(cls, X, n_columns):
+        """Return the form of a table.
+
+        Parameters
+        ----------
+        X : array, list of rows, DataFrame or ChunkedArray
+        n_columns : int
+        """
+        meta = meta_of(X)
+        if not is_frame(meta):
+            has_dtype = hasattr(meta, "dtype")
+            dtype = meta.dtype if has_dtype else None
+            kinds = container_kinds(X) if has_dtype else ["cells"] * n_columns
+            library = "array" if has_dtype else "list"
+            return cls(library=library, names=None, types=[dtype] * n_columns, kinds=kinds)
+        types = [_without_labels(dtype) for dtype in types_of(meta)]
+        library = type(meta).__module__.partition(".")[0]
+        return cls(
+            library=library if library in ("polars", "pyarrow") else "pandas",
+            names=names_of(meta),
+            types=types,
+            kinds=container_kinds(meta),
+        )
+
+    def can_be_missing(self, j):
+        """Return True if the type of a column can hold missing values."""
+        dtype = getattr(self.types[j], "subtype", self.types[j])
+        return not isinstance(dtype, np.dtype) or dtype.kind not in "biuSU"
+
+    def can_be_other(self, j):
+        """Return True if the type of a column can hold the placeholder of other values."""
+        dtype = self.types[j]
+        if dtype is None or isinstance(dtype, ListedType):
+            return True
+        return label_kind_of(dtype) != "numbers"
+
+    def integer_step(self, j):
+        """Return 1.0 for a column of integers, whose values lie on a grid, otherwise 0.0."""
+        dtype = self.types[j]
+        if dtype is None or isinstance(dtype, ListedType) or self.kinds[j] != "number":
+            return 0.0
+        number_type = number_type_of(dtype)
+        is_integer = number_type is not None and number_type.kind in INTEGER_KINDS
+        return 1.0 if is_integer or str(dtype).lower().startswith(("int", "uint")) else 0.0
+
+    def build(self, columns):
+        """Return a table of this form.
+
+        Parameters
+        ----------
+        columns : list of ndarray
+            Values of each column: floats with NaN for missing values, dates or durations of NumPy,
+            or objects with None for missing values.
+        """
+        if self.library == "polars":
+            return self._build_polars(columns)
+        if self.library == "pyarrow":
+            return self._build_arrow(columns)
+        if self.library == "pandas":
+            return self._build_pandas(columns)
+        dtype = self.types[0]
+        if dtype is None or dtype.kind == "O":
+            table = np.column_stack([_as_objects(values) for values in columns])
+            return table.tolist() if self.library == "list" else table
+        return np.column_stack([_as_numpy(values, dtype) for values in columns])
+
+    def _build_pandas(self, columns):
+        import pandas as pd
+
+        series = [
+            _pandas_series(values, dtype) for values, dtype in zip(columns, self.types, strict=True)
+        ]
+        frame = pd.concat(series, axis=1)
+        frame.columns = self.names
+        return frame
+
+    def _build_polars(self, columns):
+        import polars as pl
+
+        series = []
+        for name, values, dtype in zip(self.names, columns, self.types, strict=True):
+            if isinstance(dtype, ListedType):
+                labels = dict.fromkeys(value for value in values.tolist() if value is not None)
+                dtype = pl.Enum([str(label) for label in labels])
+            values = _without_nan(values, is_integer=dtype.is_integer())
+            column = pl.Series(name, values, strict=False)
+            series.append(column.cast(dtype, strict=False))
+        return pl.DataFrame(series)
+
+    def _build_arrow(self, columns):
+        import pyarrow as pa
+
+        arrays = []
+        for values, dtype in zip(columns, self.types, strict=True):
+            name = str(dtype)
+            values = _without_nan(values, is_integer=name.startswith(("int", "uint")))
+            if name.startswith("dictionary"):
+                array = pa.array(values, type=dtype.value_type).dictionary_encode().cast(dtype)
+            else:
+                array = pa.array(values, from_pandas=True).cast(dtype, safe=False)
+            arrays.append(array)
+        return pa.table(arrays, names=[str(name) for name in self.names])
+
+
+def _without_labels(dtype):
+    """Return a type without the labels that it lists."""
+    name = type(dtype).__name__
+    if name == "CategoricalDtype":
+        return ListedType(name="category", is_ordered=bool(dtype.ordered))
+    if name == "Enum":
+        return ListedType(name="enum")
+    return dtype
+
+
+def _pandas_series(values, dtype):
+    import pandas as pd
+
+    if isinstance(dtype, ListedType):
+        return pd.Series(pd.Categorical(values, ordered=dtype.is_ordered))
+    if isinstance(dtype, np.dtype):
+        return pd.Series(_as_numpy(values, dtype), dtype=dtype)
+    zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    if zone is not None and values.dtype.kind == "M":
+        return pd.Series(values).dt.tz_localize("UTC").astype(dtype)
+    if values.dtype.kind == "f" and "int" in str(dtype).lower():
+        values = pd.array(_without_nan(values, is_integer=True), dtype="Int64")
+    return pd.Series(pd.array(values) if values.dtype.kind == "O" else values).astype(dtype)
+
+
+def _without_nan(values, *, is_integer):
+    """Return a list or an array in which missing values are None, and integers are integers."""
+    if values.dtype.kind == "O":
+        return values.tolist()
+    if values.dtype.kind != "f":
+        return values
+    if is_integer and not np.isnan(values).any():
+        return np.rint(values).astype(np.int64)
+    cells = values.tolist()
+    if is_integer:
+        return [None if value != value else round(value) for value in cells]
+    return [None if value != value else value for value in cells]
+
+
+def _as_numpy(values, dtype):
+    """Return values as an array of a NumPy type; numbers are clipped to the type's range."""
+    if dtype.kind in INTEGER_KINDS and values.dtype.kind == "f":
+        limits = np.iinfo(dtype)
+        rounded = np.rint(np.nan_to_num(values))
+        # The largest integers of 64 bits are no doubles: stay below them.
+        high = np.nextafter(float(limits.max), 0.0) if dtype.itemsize == 8 else limits.max
+        return np.clip(rounded, limits.min, high).astype(dtype)
+    if dtype.kind == "O":
+        return _as_objects(values)
+    if values.dtype.kind == "O" and dtype.kind == "f":
+        return np.array([np.nan if value is None else value for value in values], dtype=dtype)
+    return values.astype(dtype)
+
+
+def _as_objects(values):
+    if values.dtype.kind in "mM":
+        return objects(list(values))
+    return objects(values.tolist())
+
+
+def days_as_times(days, code):
+    """Return days as dates ("M8") or durations ("m8") of NumPy in microseconds.
+
+    Parameters
+    ----------
+    days : ndarray of float
+        Days, since 1970 for dates; NaN for missing values.
+    code : {"M8", "m8"}
+    """
+    microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY).astype(np.int64)
+    times = microseconds.view(f"{code}[us]")
+    times[np.isnan(days)] = "NaT"
+    return times

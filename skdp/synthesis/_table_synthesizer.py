@@ -1,0 +1,503 @@
+"""Synthetic tables with differential privacy."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from skdp._data._columns import names_for_keys
+from skdp._data._kinds import read_kinds
+from skdp._data._lengths import opened_table
+from skdp._data._tables import TableShape
+from skdp.base import ReadTable, TableEstimator, plans_for_groups, private_fit, private_fit_method
+from skdp.gam._columns import Column, declared_columns
+from skdp.ledger import PrivacyAccountant
+from skdp.synthesis._constraints import (
+    check_columns,
+    check_copies,
+    check_decimals,
+    check_forbidden,
+    check_workload,
+)
+from skdp.synthesis._model import fit_model
+from skdp.synthesis._plan import SynthesisPlan
+from skdp.synthesis._released_table import ReleasedTable, group_names
+from skdp.synthesis._report import SynthesisReport
+from skdp.synthesis._sampling import RowDrawer
+from skdp.synthesis._table_form import TableForm
+from skdp.utils._validation import check_integer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FormedShape(TableShape):
+    """A `TableShape` with the table's container and types.
+
+    Parameters
+    ----------
+    form : TableForm, default=None
+        None if only the shape is known.
+    """
+
+    form: TableForm | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeclaredConstraints:
+    """The constraints that an estimator's parameters declare, by the positions of columns.
+
+    Parameters
+    ----------
+    steps : dict of int to float
+        Steps of the grids on which values lie.
+    copies : dict of int to CopiedColumn
+    forbidden : list of ForbiddenPairs
+    """
+
+    steps: dict
+    copies: dict
+    forbidden: list
+
+
+class DPTableSynthesizer(TableEstimator):
+    """Synthetic rows of a table, from noisy counts of its columns and of pairs of columns.
+
+    A fit releases noisy counts of each column, one noisy score per pair of columns, and noisy
+    tables of the pairs that depend on each other most. A model of all columns is computed from
+    these tables, from which any number of rows can be drawn without further cost. Tables need no
+    preprocessing: numbers, strings, dates and missing values are accepted.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Epsilon of a fit, positive. It covers everything that is learned from the data.
+    delta : float, default=1e-6
+        Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, rows are less accurate and
+        categories must be declared.
+    target : str, int or list of these, default=None
+        Column, or columns, that the rows will be used to predict. Its tables with all other
+        columns are measured.
+    bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
+        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
+        shape (n_features,), or a pair for some columns. It must not be computed from the data.
+        Ranges that are not declared are found privately within the same budget. Values outside
+        the bounds are clipped.
+    categories : "auto", dict of column to list, list or "auto", default="auto"
+        Declared categories of categorical columns, which must not be read off the data: a dict from
+        a column's name or position to its list, a list with one entry per column (None for a
+        numeric column), or one flat list for every column. Categories that are not declared, or are
+        "auto", are found privately within the same budget, which needs a positive delta. All other
+        values are one further category, "other". A data frame's column of dtype object is
+        categorical unless `bounds` names it.
+    workload : list of tuples of columns, default=None
+        Tables of two to four columns that are measured in any case.
+    forbidden : dict of (column, column) to list of (value, value), default=None
+        Pairs of values that no row has, such as ``{("age", "status"): [((0, 15), "married")]}``; a
+        tuple is a range of numbers. They must not be read off the data.
+    decimals : dict of column to int, default=None
+        Number of decimals of the values of numeric columns; of days in columns of dates, where 0
+        means dates without a time of day. Columns of integers have 0.
+    same_as : dict of column to column, or to (column, dict), default=None
+        Columns that are equal to another one, or a function of it that the dict declares. Nothing
+        is released about them.
+    accountant : PrivacyAccountant, default=None
+        The accountant that is charged before anything is computed from the data. If None,
+        nothing is recorded and the guarantee holds under "add_remove".
+    random_state : int or None, default=None
+        None draws noise from the operating system's cryptographic generator. An int makes the
+        noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+
+    Attributes
+    ----------
+    model_ : TableModel
+        Groups of cells and the conditional distributions of the columns.
+    counts_ : list of ndarray
+        Estimated counts of the cells of each modeled column.
+    scores_ : ndarray of shape (n_pairs,)
+        Noisy score of each pair of columns in `pairs_`, less that of independent columns.
+    pairs_ : list of (int, int)
+        Positions of the pairs of columns that were scored.
+    tables_ : list of ReleasedTable
+        The measured tables.
+    noise_multiplier_ : float or None
+        Noise multiplier of the whole fit as one Gaussian release; None with delta = 0.
+    n_units_ : int
+        Public number of rows, or of persons; the default number of rows that are drawn.
+    n_features_in_ : int
+        Number of features seen during `fit`.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during `fit`, if X has names that are all strings.
+    privacy_ : PrivacyStatement
+        The guarantee of the fit and its assumptions.
+
+    Raises
+    ------
+    ValueError
+        If a parameter or the data are invalid; nothing was charged.
+    BudgetExceededError
+        If the accountant refuses the charge; nothing was computed and nothing is fitted.
+
+    See Also
+    --------
+    evaluate_synthetic : Comparison of synthetic rows with released tables and public test rows.
+
+    Notes
+    -----
+    A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation. The
+    number of rows (or persons), names and types of columns, and all declared parameters are public.
+    The design, the sensitivities and the proof are in ``docs/theory/synthetic_tables.md``.
+
+    Statistical tests on synthetic rows reject too often, because they ignore the noise, and rare
+    combinations of values are not reliable. If a single classifier is needed, fit
+    `DPAdditiveClassifier` instead: it is more accurate at the same epsilon.
+
+    References
+    ----------
+    R. McKenna, G. Miklau and D. Sheldon. Winning the NIST contest: a scalable and general approach
+    to differentially private synthetic data. Journal of Privacy and Confidentiality, 2021. J. Dong,
+    A. Roth and W. Su. Gaussian differential privacy. JRSS B, 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdp.synthesis import DPTableSynthesizer
+    >>> rng = np.random.default_rng(0)
+    >>> age = rng.integers(18, 90, size=5_000)
+    >>> patients = pd.DataFrame({"age": age, "smokes": rng.random(5_000) < age / 200})
+    >>> synthesizer = DPTableSynthesizer(epsilon=1.0, bounds={"age": (18, 90)}).fit(patients)
+    >>> rows = synthesizer.sample(1_000, random_state=0)
+    >>> rows.dtypes.equals(patients.dtypes), rows["age"].between(18, 90).all()
+    (True, np.True_)
+    """
+
+    _accepts = ("categorical", "string", "allow_nan")
+    _public: ClassVar[tuple[str, ...]] = (
+        "bounds",
+        "categories",
+        "target",
+        "workload",
+        "forbidden",
+        "decimals",
+        "same_as",
+    )
+    _also_public = ("the columns' types and names",)
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 1e-6,
+        target: str | int | list | None = None,
+        bounds: Literal["auto"] | tuple | dict = "auto",
+        categories: Literal["auto"] | dict | list | None = "auto",
+        workload: list | None = None,
+        forbidden: dict | None = None,
+        decimals: dict | None = None,
+        same_as: dict | None = None,
+        accountant: PrivacyAccountant | None = None,
+        random_state: int | None = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target = target
+        self.bounds = bounds
+        self.categories = categories
+        self.workload = workload
+        self.forbidden = forbidden
+        self.decimals = decimals
+        self.same_as = same_as
+        self.accountant = accountant
+        self.random_state = random_state
+
+    @private_fit_method
+    def fit(self, X, y=None, *, groups=None):
+        """Charge the accountant, release the tables and fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
+            Rows with numeric, categorical and date columns, with the target if there is one.
+            Missing values (NaN, None) are allowed.
+        y : None
+            Ignored; present for compatibility with pipelines.
+        groups : array-like of shape (n_samples,), default=None
+            Person id of each row. The privacy unit is then the person, however many rows each has,
+            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
+            Requires an accountant with unit="person", or none.
+
+        Returns
+        -------
+        self : estimator
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or the data are invalid; nothing was charged.
+        BudgetExceededError
+            If the accountant refuses the charge; nothing was computed and nothing is fitted.
+        """
+        with private_fit(self) as fit:
+            table = fit.read(X, groups=groups)
+            plan = self.plan_fit(table.shape, fit.guarantee)
+            released = fit.run(plan, table)
+            constraints = self._constraints(table.shape)
+            drawer = self._fit_drawer(plan, released, constraints, table.shape.form)
+            names = drawer.form.names
+            fit.publish(
+                plan,
+                model_=drawer,
+                counts_=[column.masses for column in released.columns],
+                scores_=np.array(list(released.scores.values())),
+                pairs_=[tuple(plan.modeled[i] for i in pair) for pair in released.scores],
+                tables_=[_public_table(t, released.columns, names) for t in released.tables],
+                noise_multiplier_=plan.noise_multiplier,
+                n_units_=plan.n_rows,
+            )
+        return self
+
+    @plans_for_groups
+    def plan_fit(self, shape, guarantee):
+        """Return the plan of a fit to a table of this shape.
+
+        Parameters
+        ----------
+        shape : TableShape
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are checked nevertheless.
+        guarantee : Guarantee
+            Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
+            are not read.
+
+        Returns
+        -------
+        Plan
+            Plan made from public information only. No data is read, nothing is charged and no noise
+            is drawn.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is invalid, as in `fit`.
+        """
+        n_columns = shape.n_columns
+        names = shape.names
+        kinds = shape.kinds or [None] * n_columns
+        constraints = self._constraints(shape)
+        columns = declared_columns(kinds, self.bounds, self.categories, names)
+        for j in constraints.copies:
+            # Nothing is computed from a copied column.
+            columns[j] = Column(kind="label", domain=np.empty(0, dtype=object))
+        targets = check_columns(self.target, names, n_columns, "target")
+        workload = check_workload(self.workload, names, n_columns)
+        for j in {*targets, *sum(workload, ())} & set(constraints.copies):
+            raise ValueError(f"column {j} is in same_as: name the column that it is a copy of")
+        form = getattr(shape, "form", None)
+        steps = [0.0 if form is None else form.integer_step(j) for j in range(n_columns)]
+        for j, step in constraints.steps.items():
+            steps[j] = max(step, steps[j])
+        return SynthesisPlan(
+            columns=columns,
+            n_rows=shape.n_rows,
+            n_bins=0,
+            guarantee=guarantee,
+            modeled=tuple(j for j in range(n_columns) if j not in constraints.copies),
+            steps=tuple(steps),
+            can_be_missing=tuple(form is None or form.can_be_missing(j) for j in range(n_columns)),
+            can_be_other=tuple(form is None or form.can_be_other(j) for j in range(n_columns)),
+            targets=targets,
+            workload=workload,
+        )
+
+    def sample(self, n_samples=None, random_state=None, *, where=None):
+        """Return synthetic rows, which costs nothing.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of rows; None is the number of rows, or persons, of the fit.
+        random_state : int, RandomState or None, default=None
+            Seed of the draw. It need not be secret.
+        where : callable, default=None
+            Function of a table of rows that returns a boolean for each of them. Rows for which it
+            is False are drawn again.
+
+        Returns
+        -------
+        table of shape (n_samples, n_features_in_)
+            In the container of the table of the fit, with its columns and types. It is a pandas
+            frame for a frame of dask, a polars frame for a LazyFrame, and an Arrow table for
+            Parquet files. A categorical type lists the declared or found categories.
+
+        Raises
+        ------
+        ValueError
+            If `where` or `forbidden` refuses nearly all rows.
+        """
+        check_is_fitted(self)
+        n_rows = self.n_units_
+        if n_samples is not None:
+            n_rows = check_integer(n_samples, "n_samples", 1)
+        return self.model_.draw(n_rows, check_random_state(random_state), where)[0]
+
+    def refused_fraction(self, n_samples=10_000, random_state=None, *, where=None):
+        """Return the fraction of drawn rows that `forbidden` or a condition refuses.
+
+        Parameters
+        ----------
+        n_samples : int, default=10,000
+            Number of accepted rows from which the fraction is estimated.
+        random_state : int, RandomState or None, default=None
+            Seed of the draw.
+        where : callable, default=None
+            As in `sample`.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        n_rows = check_integer(n_samples, "n_samples", 1)
+        return self.model_.draw(n_rows, check_random_state(random_state), where)[1]
+
+    def marginal(self, *columns):
+        """Return the released counts of one column, or of several that were measured together.
+
+        Parameters
+        ----------
+        *columns : str or int
+            Names or positions of the columns.
+
+        Returns
+        -------
+        ReleasedTable
+            Noisy counts and their standard error.
+
+        Raises
+        ------
+        ValueError
+            If the columns were not measured together.
+        """
+        check_is_fitted(self)
+        names = names_for_keys(self)
+        wanted_columns = check_columns(list(columns), names, self.n_features_in_, "columns")
+        model = self.model_.model
+        modeled = [column.grid.index for column in model.columns]
+        for j in wanted_columns:
+            if j not in modeled:
+                raise ValueError(f"column {columns[wanted_columns.index(j)]!r} is in same_as")
+        places = tuple(modeled.index(j) for j in wanted_columns)
+        if len(places) == 1:
+            return _public_column(model.columns[places[0]], self.model_.form.names)
+        for table in model.tables:
+            if set(table.columns) == set(places):
+                order = [table.columns.index(place) for place in places]
+                turned_table = replace(
+                    table, columns=places, counts=np.transpose(table.counts, order)
+                )
+                return _public_table(turned_table, model.columns, self.model_.form.names)
+        measured = [" × ".join(map(str, table.columns)) for table in self.tables_]
+        raise ValueError(
+            f"columns {columns!r} were not measured together. Declare them in `workload` before "
+            f"the fit, or count rows of `sample`. Measured: {', '.join(measured)}"
+        )
+
+    def report(self):
+        """Return the measured tables and how well simulated rows reproduce them.
+
+        Returns
+        -------
+        SynthesisReport
+        """
+        check_is_fitted(self)
+        model = self.model_.model
+        rows = []
+        quality = zip(self.tables_, model.distances, model.expected_distances, strict=True)
+        for table, distance, noise in quality:
+            rows.append(
+                {
+                    "columns": table.columns,
+                    "cells": table.counts.size,
+                    "standard_error": table.standard_error,
+                    "distance": distance,
+                    "noise": noise,
+                }
+            )
+        summary = [
+            ("privacy", f"epsilon {self.privacy_.epsilon:g}, delta {self.privacy_.delta:g}"),
+            ("rows or persons", f"{self.n_units_:,} (public)"),
+            ("columns", f"{self.n_features_in_}, of which {len(model.columns)} are modeled"),
+            ("pairs of columns", f"{len(self.pairs_)} scored; {len(rows)} tables measured"),
+        ]
+        return SynthesisReport(rows=rows, summary=summary)
+
+    def _check_rows(self, rows, plan):
+        plan.check(rows)
+
+    def _read_table(self, X, y=None):
+        lazy = X
+        X = opened_table(X)
+        columns, kinds = read_kinds(self, X)
+        if hasattr(type(lazy), "collect") and hasattr(type(lazy), "clear"):
+            # An empty frame of polars has the types of the lazy one.
+            form = TableForm.of(lazy.clear().collect(), columns.shape[1])
+        else:
+            form = TableForm.of(X, columns.shape[1])
+        shape = FormedShape(
+            n_rows=columns.shape[0],
+            n_columns=columns.shape[1],
+            names=names_for_keys(self),
+            kinds=kinds,
+            form=form,
+        )
+        return ReadTable(rows=columns, shape=shape)
+
+    def _constraints(self, shape):
+        """Return the declared constraints, or raise `ValueError`."""
+        copies = check_copies(self.same_as, shape.names, shape.n_columns)
+        return DeclaredConstraints(
+            steps=check_decimals(self.decimals, shape.names, shape.n_columns),
+            copies=copies,
+            forbidden=check_forbidden(self.forbidden, shape.names, shape.n_columns, copies),
+        )
+
+    def _fit_drawer(self, plan, released, constraints, form):
+        """Return the `RowDrawer` of the model that is fitted to released statistics."""
+        places = {j: i for i, j in enumerate(plan.modeled)}
+        excluded = []
+        for pairs in constraints.forbidden:
+            pair = tuple(places[j] for j in pairs.columns)
+            first, second = (released.columns[i] for i in pair)
+            excluded.append((pair, pairs.excluded_groups(first, second)))
+        targets = tuple(places[j] for j in plan.targets)
+        model = fit_model(released, plan.n_rows, targets, excluded)
+        return RowDrawer(
+            model=model, form=form, copies=constraints.copies, forbidden=constraints.forbidden
+        )
+
+
+def _name_of(index, names):
+    return index if names is None else names[index]
+
+
+def _public_table(table, columns, names):
+    """Return a `NoisyTable` as users see it."""
+    table_columns = [columns[i] for i in table.columns]
+    return ReleasedTable(
+        columns=tuple(_name_of(column.grid.index, names) for column in table_columns),
+        groups=tuple(group_names(column) for column in table_columns),
+        counts=table.counts,
+        standard_error=table.noise_std,
+    )
+
+
+def _public_column(column, names):
+    """Return the estimated counts of the groups of one column."""
+    return ReleasedTable(
+        columns=(_name_of(column.grid.index, names),),
+        groups=(group_names(column),),
+        counts=column.group_masses,
+        standard_error=column.noise_std,
+    )
