@@ -59,6 +59,8 @@ def test_estimators(estimator, within):
         check_is_fitted(estimator.fit(X, y))
         if is_classifier(estimator) or is_regressor(estimator):
             assert len(estimator.predict(X)) == len(X)
+        elif hasattr(estimator, "sample"):
+            assert len(estimator.sample()) == len(X)
         else:
             assert estimator.transform(X).shape[0] == len(X)
 

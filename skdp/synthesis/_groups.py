@@ -28,6 +28,8 @@ class GroupedColumn(FrozenValue):
     Parameters
     ----------
     grid : CategoryCells or NumericCells
+    noisy : ndarray
+        Released counts.
     masses : ndarray of shape (n_cells,)
         Estimated counts of the cells, non-negative.
     noise_std : float
@@ -38,6 +40,7 @@ class GroupedColumn(FrozenValue):
     """
 
     grid: object
+    noisy: np.ndarray
     masses: np.ndarray
     noise_std: float
     groups: np.ndarray | None = None
@@ -82,7 +85,7 @@ def estimate_masses(grid, noisy, noise_std, total):
         masses = _category_masses(grid, noisy, noise_std, total)
     else:
         masses = _numeric_masses(grid, noisy, noise_std, total)
-    return GroupedColumn(grid=grid, masses=masses, noise_std=noise_std)
+    return GroupedColumn(grid=grid, noisy=noisy, masses=masses, noise_std=noise_std)
 
 
 def _category_masses(grid, noisy, noise_std, total):
@@ -222,3 +225,47 @@ def draw_cells(column, codes, rng):
         positions = np.searchsorted(masses / masses[-1], uniforms, side="right")
         cells[rows] = members[np.minimum(positions, len(members) - 1)]
     return cells
+
+
+def unbiased_group_counts(column, total):
+    """Return unbiased counts of the groups of a column, and their standard errors.
+
+    The counts are linear in the released ones: those of categories themselves, and the least
+    squares estimates of the cells of numbers, which may be negative. Errors of different groups
+    are not independent.
+
+    Parameters
+    ----------
+    column : GroupedColumn
+    total : float
+        Public number of rows, or of persons.
+
+    Returns
+    -------
+    counts, standard_errors : ndarray of shape (n_groups,)
+    """
+    grid = column.grid
+    if grid.is_categorical:
+        counts = np.bincount(column.groups, column.noisy, column.n_groups)
+        n_added = np.bincount(column.groups, minlength=column.n_groups)
+        return counts, column.noise_std * np.sqrt(n_added)
+    n_equal = grid.n_equal_cells
+    n_single = len(grid.atoms) + 1
+    n_levels = len(column.noisy) - n_single
+    equal_groups = column.groups[:n_equal]
+    single_groups = column.groups[n_equal:]
+    # The response of the groups to one released count, with the total of the equal cells fixed.
+    weights = np.zeros((column.n_groups, len(column.noisy)))
+    unit = np.zeros(n_levels)
+    for i in range(n_levels):
+        unit[i] = 1.0
+        response = consistent_counts(unit, 0.0, grid.coarsest)
+        weights[:, i] = np.bincount(equal_groups, response, column.n_groups)
+        unit[i] = 0.0
+    per_total = consistent_counts(unit, 1.0, grid.coarsest)
+    total_response = np.bincount(equal_groups, per_total, column.n_groups)
+    for i, group in enumerate(single_groups):
+        weights[:, n_levels + i] -= total_response
+        weights[group, n_levels + i] += 1.0
+    counts = weights @ column.noisy + total * total_response
+    return counts, column.noise_std * np.sqrt((weights**2).sum(axis=1))

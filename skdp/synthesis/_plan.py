@@ -25,6 +25,7 @@ from skdp.synthesis._pair_choice import (
     PURE_COST_EXPONENT,
     candidate_pairs,
     choose_pairs,
+    extend_by_target,
     table_fractions,
 )
 from skdp.utils._values import FrozenValue
@@ -360,6 +361,9 @@ class SynthesisPlan(ColumnsPlan):
         exponent = PURE_COST_EXPONENT if self.budget.is_pure else COST_EXPONENT
         chosen = choose_pairs(
             scores, score_std, sizes, targets, self.required, mean_error, exponent
+        )
+        chosen = extend_by_target(
+            chosen, scores, sizes, targets, self.required, mean_error, exponent
         )
         tables = dict(zip(self.pairs, exact, strict=True))
         others = [subset for subset in chosen if subset not in tables]

@@ -21,7 +21,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
     Counts may be negative and need not add up to the number of rows, because they are not changed
     after the noise was added. With groups passed to `fit` they count persons.
 
-    Attributes
+    Parameters
     ----------
     columns : tuple
         Names of the columns, or positions if the table has no names.
@@ -29,7 +29,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
         Names of the groups of each column: categories, and ranges of numbers.
     counts : ndarray of shape (n_groups, ...)
         Noisy counts; the axes are the columns.
-    standard_error : float
+    standard_error : float or ndarray of the shape of the counts
         Standard deviation of the noise of each count. It does not contain the error of sampling
         the rows from a population.
 
@@ -46,14 +46,14 @@ class ReleasedTable(PrintedDocument, FrozenValue):
     columns: tuple
     groups: tuple
     counts: np.ndarray
-    standard_error: float
+    standard_error: float | np.ndarray
 
     def to_pandas(self):
-        """Return the counts as a pandas Series with one index level per column.
+        """Return counts and standard errors as a pandas frame with one index level per column.
 
         Returns
         -------
-        Series
+        DataFrame
         """
         import pandas as pd
 
@@ -61,16 +61,24 @@ class ReleasedTable(PrintedDocument, FrozenValue):
         index = pd.MultiIndex.from_product(self.groups, names=names)
         if len(names) == 1:
             index = pd.Index(self.groups[0], name=names[0])
-        return pd.Series(self.counts.ravel(), index=index, name="count")
+        errors = np.broadcast_to(self.standard_error, self.counts.shape)
+        values = {"count": self.counts.ravel(), "standard_error": errors.ravel()}
+        return pd.DataFrame(values, index=index)
 
     def section(self):
-        """Return the largest counts as a section of a document."""
+        """Return the largest counts as a section of a document.
+
+        Returns
+        -------
+        Section
+        """
         order = np.argsort(-self.counts, axis=None, kind="stable")[:MAX_PRINTED_ROWS]
-        rows = [(*map(str, self.columns), "count")]
+        errors = np.broadcast_to(self.standard_error, self.counts.shape)
+        rows = [(*map(str, self.columns), "count", "standard error")]
         for cell in zip(*np.unravel_index(order, self.counts.shape), strict=True):
             names = [groups[i] for groups, i in zip(self.groups, cell, strict=True)]
-            rows.append((*names, f"{self.counts[cell]:,.0f}"))
-        notes = [f"Each count has a standard error of {self.standard_error:,.1f} from the noise."]
+            rows.append((*names, f"{self.counts[cell]:,.0f}", f"{errors[cell]:,.1f}"))
+        notes = ["The standard error is that of the noise."]
         if self.counts.size > len(order):
             notes.append(f"The {len(order)} largest of {self.counts.size} counts are shown.")
         heading = "Released counts of " + ", ".join(map(str, self.columns))
@@ -78,7 +86,8 @@ class ReleasedTable(PrintedDocument, FrozenValue):
 
     def __repr__(self):
         columns = ", ".join(map(repr, self.columns))
-        return f"ReleasedTable({columns}; {self.counts.size} counts ± {self.standard_error:.3g})"
+        error = float(np.mean(self.standard_error))
+        return f"ReleasedTable({columns}; {self.counts.size} counts ± {error:.3g})"
 
 
 def group_names(column):

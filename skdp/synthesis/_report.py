@@ -20,7 +20,7 @@ class SynthesisReport(PrintedDocument, FrozenValue):
 
     Nothing in it is computed from the data: it compares released values with each other.
 
-    Attributes
+    Parameters
     ----------
     rows : list of dict
         One dict per measured table: ``columns``, ``cells``, ``standard_error`` (of a count),
@@ -55,7 +55,12 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         return pd.DataFrame(self.rows)
 
     def section(self):
-        """Return the report as a section of a document."""
+        """Return the report as a section of a document.
+
+        Returns
+        -------
+        Section
+        """
         head = ("table", "cells", "standard error", "distance", "of it noise")
         largest = max((row["distance"] for row in self.rows), default=1.0)
         lines = [head]

@@ -21,6 +21,7 @@ from skdp.synthesis._constraints import (
     check_forbidden,
     check_workload,
 )
+from skdp.synthesis._groups import unbiased_group_counts
 from skdp.synthesis._model import fit_model
 from skdp.synthesis._plan import SynthesisPlan
 from skdp.synthesis._released_table import ReleasedTable, group_names
@@ -390,14 +391,14 @@ class DPTableSynthesizer(TableEstimator):
                 raise ValueError(f"column {columns[wanted_columns.index(j)]!r} is in same_as")
         places = tuple(modeled.index(j) for j in wanted_columns)
         if len(places) == 1:
-            return _public_column(model.columns[places[0]], self.model_.form.names)
+            return _public_column(model.columns[places[0]], self.model_.form.names, self.n_units_)
         for table in model.tables:
             if set(table.columns) == set(places):
                 order = [table.columns.index(place) for place in places]
-                turned_table = replace(
+                ordered_table = replace(
                     table, columns=places, counts=np.transpose(table.counts, order)
                 )
-                return _public_table(turned_table, model.columns, self.model_.form.names)
+                return _public_table(ordered_table, model.columns, self.model_.form.names)
         measured = [" × ".join(map(str, table.columns)) for table in self.tables_]
         raise ValueError(
             f"columns {columns!r} were not measured together. Declare them in `workload` before "
@@ -493,11 +494,12 @@ def _public_table(table, columns, names):
     )
 
 
-def _public_column(column, names):
-    """Return the estimated counts of the groups of one column."""
+def _public_column(column, names, total):
+    """Return unbiased counts of the groups of one column."""
+    counts, standard_errors = unbiased_group_counts(column, float(total))
     return ReleasedTable(
         columns=(_name_of(column.grid.index, names),),
         groups=(group_names(column),),
-        counts=column.group_masses,
-        standard_error=column.noise_std,
+        counts=counts,
+        standard_error=standard_errors,
     )

@@ -126,6 +126,9 @@ def places(step):
     if hasattr(step, "predict") and (is_classifier(step) or is_regressor(step)):
         takes_rows = get_tags(step).input_tags.sparse or hasattr(step, "categories")
         return FOR_MODELS + RAW_OR_SPARSE * takes_rows
+    if not hasattr(step, "transform"):
+        # A synthesizer can only be a last step.
+        return (in_pipeline,)
     return FOR_TRANSFORMERS
 
 
