@@ -248,17 +248,19 @@ def _fit_conditional(conditional, rows, shares, targets):
     bias = conditional.bias.copy()
     probabilities = conditional.probabilities(rows)
     log_shares = np.log(np.maximum(shares, MIN_PROBABILITY))
+    # A product with ones is several times faster than a sum of short rows.
+    ones = np.ones((len(shares), 1), dtype=np.float32)
     for _ in range(_n_sweeps(len(shares))):
         for k, (_, ridge) in enumerate(targets):
             row_table = one_hot[k].dot(probabilities) / n_rows
             step = scaling_step(row_table, projected[k], thetas[k], ridge)
             thetas[k] += step
             probabilities *= np.exp(step).astype(np.float32)[codes[k]]
-            probabilities /= probabilities.sum(axis=1, keepdims=True)
+            probabilities /= probabilities.dot(ones)
         step = log_shares - np.log(np.maximum(probabilities.mean(axis=0), MIN_PROBABILITY))
         bias += step
         probabilities *= np.exp(step).astype(np.float32)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        probabilities /= probabilities.dot(ones)
     factors = [
         replace(factor, theta=theta)
         for factor, theta in zip(conditional.factors, thetas, strict=True)

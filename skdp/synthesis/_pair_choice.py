@@ -12,8 +12,6 @@ TARGET_WEIGHT = 4.0
 # 4, 8, 16 choose 69, 41, 26, 21 pairs, with an AUC of .896, .900, .901, .891.
 MIN_GAIN = 4.0
 ERROR_FRACTION = 0.25
-# A pair is extended by the target if its score is at least this multiple of the added error.
-TRIPLE_GAIN = 1.0
 # A score below this many standard deviations of its noise is not chosen.
 MIN_SCORE_STDS = 1.5
 # Exponent of the cost of a table with k cells and weight w, with Gaussian and with Laplace noise:
@@ -114,32 +112,3 @@ def table_fractions(chosen, sizes, targets, exponent):
     excess = max(math.fsum(fractions), 1.0)
     # The factor is a margin for rounding.
     return [fraction / excess * (1.0 - 2.0**-44) for fraction in fractions]
-
-
-def extend_by_target(chosen, scores, sizes, targets, required, mean_error, exponent):
-    """Return the chosen tables, of which some pairs are extended by the target column.
-
-    A table of two columns and the target shows how the target changes their dependence. It has as
-    many times more cells as the target has groups, and implies the table of the pair. A pair is
-    extended if its score is worth these cells, by the criterion of `choose_pairs`.
-    """
-    if len(targets) != 1:
-        return chosen
-    (target,) = targets
-    costs = [table_cost(subset, sizes, targets, exponent) for subset in chosen]
-    total_cost = math.fsum(costs)
-    power = 1.0 / exponent
-    extended = []
-    order = sorted(range(len(chosen)), key=lambda i: -scores.get(chosen[i], 0.0))
-    tables = list(chosen)
-    for i in order:
-        pair = chosen[i]
-        if len(pair) != 2 or target in pair or pair in required:
-            continue
-        triple = tuple(sorted((*pair, target)))
-        new_cost = total_cost - costs[i] + table_cost(triple, sizes, targets, exponent)
-        added_error = mean_error * (new_cost**power - total_cost**power)
-        if TRIPLE_GAIN * added_error < scores[pair]:
-            tables[i] = triple
-            total_cost = new_cost
-    return tables

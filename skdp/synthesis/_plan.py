@@ -25,7 +25,6 @@ from skdp.synthesis._pair_choice import (
     PURE_COST_EXPONENT,
     candidate_pairs,
     choose_pairs,
-    extend_by_target,
     table_fractions,
 )
 from skdp.utils._values import FrozenValue
@@ -86,6 +85,10 @@ class ReleasedStatistics(FrozenValue):
     tables : list of NoisyTable
     seed : int
         Seed of the simulated rows, independent of the noise.
+    n_units : int
+        Public number of rows, or of persons.
+    signal_to_noise : float
+        Number of rows divided by the noise of the whole budget.
     """
 
     columns: list
@@ -93,6 +96,8 @@ class ReleasedStatistics(FrozenValue):
     score_std: float
     tables: list
     seed: int
+    n_units: int
+    signal_to_noise: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -221,9 +226,10 @@ class SynthesisPlan(ColumnsPlan):
         """Return several releases with a common budget as one stage."""
         fraction = self.budget_fractions[stage]
         noise = "Laplace" if self.budget.is_pure else "Gaussian"
-        event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
         if self.budget.is_pure:
             event = PureDP(fraction * self.epsilon)
+        else:
+            event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
         return Stage(
             name=name,
             law=f"{noise} mechanism, all tables as one",
@@ -304,7 +310,13 @@ class SynthesisPlan(ColumnsPlan):
         # A stream of the source is independent of the noise.
         seed = int(source.stream().words(1)[0] >> 32)
         return ReleasedStatistics(
-            columns=grouped, scores=scores, score_std=score_std, tables=tables, seed=seed
+            columns=grouped,
+            scores=scores,
+            score_std=score_std,
+            tables=tables,
+            seed=seed,
+            n_units=self.n_rows,
+            signal_to_noise=self.signal_to_noise,
         )
 
     def _release_columns(self, grids, table, source, row_weights):
@@ -361,9 +373,6 @@ class SynthesisPlan(ColumnsPlan):
         exponent = PURE_COST_EXPONENT if self.budget.is_pure else COST_EXPONENT
         chosen = choose_pairs(
             scores, score_std, sizes, targets, self.required, mean_error, exponent
-        )
-        chosen = extend_by_target(
-            chosen, scores, sizes, targets, self.required, mean_error, exponent
         )
         tables = dict(zip(self.pairs, exact, strict=True))
         others = [subset for subset in chosen if subset not in tables]

@@ -473,7 +473,7 @@ class DPTableSynthesizer(TableEstimator):
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
         targets = tuple(places[j] for j in plan.targets)
-        model = fit_model(released, plan.n_rows, targets, excluded)
+        model = fit_model(released, targets, excluded)
         return RowDrawer(
             model=model, form=form, copies=constraints.copies, forbidden=constraints.forbidden
         )

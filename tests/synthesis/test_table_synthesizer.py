@@ -1,0 +1,280 @@
+"""Rows of a table synthesizer: containers, kinds of values, partitions, persons and pickles."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import ChunkedArray, PrivacyAccountant
+from skdp.exceptions import BudgetExceededError, SeededNoiseWarning
+from skdp.synthesis import DPTableSynthesizer
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+N_ROWS = 3000
+DATES = ("2020-01-01", "2020-12-31")
+BOUNDS = {
+    "age": (0, 100),
+    "income": (0.0, 10.0),
+    "visits": (0, 9),
+    "day": DATES,
+    "stay": (np.timedelta64(0, "D"), np.timedelta64(30, "D")),
+}
+CATEGORIES = {"color": ["red", "green", "blue"], "group": ["u", "v", "w"]}
+
+
+def make_frame(n_rows=N_ROWS, seed=0):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n_rows)
+    visits = rng.integers(0, 5, n_rows)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "income": np.where(rng.random(n_rows) < 0.3, 0.0, rng.exponential(2.0, n_rows)),
+            "visits": pd.array(np.where(rng.random(n_rows) < 0.2, None, visits), dtype="Int64"),
+            "color": rng.choice(["red", "green", "blue", "pink", None], n_rows),
+            "group": pd.Categorical(rng.choice(["u", "v"], n_rows), categories=["u", "v", "x"]),
+            "day": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 365, n_rows), unit="D"),
+            "stay": pd.to_timedelta(rng.integers(1, 20 * 24, n_rows), unit="h"),
+            "ratio": rng.random(n_rows).astype("float32"),
+            "is_ill": rng.random(n_rows) < age / 100,
+        }
+    )
+
+
+def synthesizer(**params):
+    params = {"bounds": BOUNDS | {"ratio": (0, 1)}, "random_state": 0} | params
+    return DPTableSynthesizer(5.0, categories=CATEGORIES, **params)
+
+
+FRAME = make_frame()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        return synthesizer(target="is_ill", decimals={"day": 0, "income": 2}).fit(FRAME)
+
+
+@pytest.fixture(scope="module")
+def rows(fitted):
+    return fitted.sample(4000, random_state=1)
+
+
+def test_columns_and_types_are_those_of_the_table(rows):
+    assert list(rows.columns) == list(FRAME.columns) and len(rows) == 4000
+    for name in FRAME:
+        if name != "group":
+            assert rows[name].dtype == FRAME[name].dtype, name
+    # The labels that a categorical type lists may come from the rows: declared ones replace them.
+    assert set(rows["group"].cat.categories) <= set(CATEGORIES["group"])
+
+
+def test_values_are_in_bounds_or_lists(rows):
+    assert rows["age"].between(0, 100).all() and rows["income"].between(0.0, 10.0).all()
+    assert rows["visits"].dropna().between(0, 9).all()
+    assert rows["day"].between(*map(pd.Timestamp, DATES)).all()
+    assert rows["stay"].between(pd.Timedelta(0), pd.Timedelta(30, "D")).all()
+    assert set(rows["color"].dropna()) <= {*CATEGORIES["color"], "other"}
+
+
+def test_decimals_are_kept(rows):
+    assert (rows["day"] == rows["day"].dt.normalize()).all()
+    assert np.array_equal(rows["income"], np.round(rows["income"], 2))
+
+
+def test_gaps_and_other_values_are_as_frequent_as_in_the_table(rows):
+    for name, tolerance in [("visits", 0.03), ("color", 0.03)]:
+        assert abs(rows[name].isna().mean() - FRAME[name].isna().mean()) < tolerance
+    assert abs((rows["color"] == "other").mean() - (FRAME["color"] == "pink").mean()) < 0.03
+    for name in ("age", "income", "group", "day", "stay", "ratio", "is_ill"):
+        assert not rows[name].isna().any(), name
+
+
+def test_atoms_stay_atoms(rows):
+    assert abs((rows["income"] == 0.0).mean() - (FRAME["income"] == 0.0).mean()) < 0.03
+
+
+def test_the_dependence_on_the_target_is_kept(rows):
+    for frame in (FRAME, rows):
+        is_old = frame["age"] > 60
+        difference = frame["is_ill"][is_old].mean() - frame["is_ill"][~is_old].mean()
+        assert 0.2 < difference < 0.5
+
+
+def test_sampling_costs_nothing_and_follows_its_seed(fitted, rows):
+    assert fitted.sample(4000, random_state=1).equals(rows)
+    assert not fitted.sample(4000, random_state=2).equals(rows)
+    assert len(fitted.sample(random_state=0)) == N_ROWS
+
+
+def test_polars_and_arrow():
+    pl = pytest.importorskip("polars")
+    frame = pl.from_pandas(FRAME)
+    rows = synthesizer().fit(frame).sample(500, random_state=1)
+    assert type(rows) is pl.DataFrame and rows.columns == frame.columns
+    assert [str(t) for t in rows.dtypes] == [str(t) for t in frame.dtypes]
+    lazy = synthesizer().fit(frame.lazy()).sample(500, random_state=1)
+    assert type(lazy) is pl.DataFrame and lazy.dtypes == rows.dtypes
+    table = frame.to_arrow()
+    arrow = synthesizer().fit(table).sample(500, random_state=1)
+    assert arrow.schema.equals(table.schema)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int32, object])
+def test_arrays(dtype):
+    X = FRAME[["age", "is_ill"]].to_numpy().astype(dtype)
+    rows = DPTableSynthesizer(1.0, bounds=(0, 100)).fit(X).sample(100)
+    assert rows.dtype == X.dtype and rows.shape == (100, 2)
+
+
+def test_lists():
+    rows = DPTableSynthesizer(1.0, bounds=(0, 100)).fit([[1, 2.5], [3, 4.0]] * 100).sample(5)
+    assert isinstance(rows, list) and len(rows) == 5 and len(rows[0]) == 2
+
+
+def test_names_that_are_no_strings():
+    frame = pd.DataFrame({2019: [1, 2] * 100, 2020: [0.5, 0.1] * 100})
+    synth = DPTableSynthesizer(1.0, bounds={2019: (0, 5), 2020: (0, 1)}, target=2020).fit(frame)
+    assert list(synth.sample(3).columns) == [2019, 2020]
+    assert synth.marginal(2019).columns == (2019,)
+
+
+def test_partitions_release_the_same(tmp_path):
+    dd = pytest.importorskip("dask.dataframe")
+    columns = ["age", "income", "color", "is_ill"]
+    frame = FRAME[columns]
+    bounds = {"age": (0, 100), "income": (0, 10)}
+    params = {"bounds": bounds, "categories": {"color": CATEGORIES["color"]}, "random_state": 0}
+    path = tmp_path / "table.parquet"
+    frame.to_parquet(path, row_group_size=700)
+    whole = DPTableSynthesizer(1.0, **params).fit(frame)
+    rows = whole.sample(200, random_state=3)
+    for table in (dd.from_pandas(frame, npartitions=3), Path(path)):
+        other = DPTableSynthesizer(1.0, **params).fit(table)
+        assert np.array_equal(other.scores_, whole.scores_)
+        for one, two in zip(other.tables_, whole.tables_, strict=True):
+            assert np.array_equal(one.counts, two.counts)
+        drawn = other.sample(200, random_state=3)
+        drawn = drawn if hasattr(drawn, "iloc") else drawn.to_pandas()
+        for name in columns:
+            assert drawn[name].isna().tolist() == rows[name].isna().tolist()
+            assert drawn[name].dropna().tolist() == rows[name].dropna().tolist()
+
+
+def test_chunks_of_arrays():
+    X = FRAME[["age", "income"]].to_numpy()
+    chunked = ChunkedArray([X[:1000], X[1000:]])
+    params = {"bounds": (0, 100), "random_state": 0}
+    one, two = (DPTableSynthesizer(1.0, **params).fit(table) for table in (X, chunked))
+    assert np.array_equal(one.sample(50, random_state=0), two.sample(50, random_state=0))
+
+
+def test_pickles_sample_in_another_process(fitted, rows, tmp_path):
+    path = tmp_path / "model.pkl"
+    path.write_bytes(pickle.dumps(fitted))
+    assert path.stat().st_size < 1_000_000
+    code = (
+        "import pickle, sys; model = pickle.load(open(sys.argv[1], 'rb'));"
+        "model.sample(4000, random_state=1).to_pickle(sys.argv[2])"
+    )
+    subprocess.run([sys.executable, "-c", code, path, tmp_path / "rows.pkl"], check=True)
+    pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / "rows.pkl"), rows)
+
+
+def arrays_in(value, seen):
+    """Yield the arrays that an object holds, at any depth."""
+    if id(value) in seen:
+        return
+    seen[id(value)] = value
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from arrays_in(item, seen)
+    elif isinstance(value, list | tuple) or isinstance(value, np.ndarray):
+        for item in value:
+            yield from arrays_in(item, seen)
+    elif hasattr(value, "__dict__") and type(value).__module__.startswith("skdp"):
+        yield from arrays_in(vars(value), seen)
+
+
+def test_a_fitted_model_holds_no_exact_table(fitted):
+    counts = {
+        array.shape
+        for array in arrays_in(vars(pickle.loads(pickle.dumps(fitted))), {})
+        if array.dtype.kind in "iuf"
+        and array.size > 3
+        and array.sum() > N_ROWS / 2
+        and np.array_equal(array, np.rint(array))
+        # The groups of cells, codes of columns and grids are whole numbers that release nothing.
+        and not (np.diff(np.unique(array)) == 1).all()
+    }
+    assert not counts
+
+
+def test_a_person_counts_as_one_row():
+    frame = pd.concat([FRAME.iloc[:500]] * 4)
+    ids = np.tile(np.arange(500), 4)
+    accountant = PrivacyAccountant(10.0, 1e-5, unit="person")
+    synth = synthesizer(accountant=accountant).fit(frame, groups=ids)
+    assert synth.n_units_ == 500 and len(synth.sample()) == 500
+    assert abs(synth.marginal("age").counts.sum() - 500) < 1e-6
+    assert "person" in synth.privacy_.unit
+
+
+@pytest.mark.parametrize("delta", [1e-6, 0.0])
+def test_relations(delta):
+    epsilon_of = {}
+    for relation in ("add_remove", "replace_one"):
+        accountant = PrivacyAccountant(10.0, 1e-5, relation=relation)
+        params = {"delta": delta, "accountant": accountant, "categories": CATEGORIES}
+        synth = DPTableSynthesizer(1.0, bounds=BOUNDS | {"ratio": (0, 1)}, **params).fit(FRAME)
+        assert accountant.epsilon_spent == 1.0 and len(accountant.charges) == 1
+        epsilon_of[relation] = np.mean(synth.marginal("color").standard_error)
+    assert epsilon_of["replace_one"] > 1.3 * epsilon_of["add_remove"]
+
+
+def test_a_refused_charge_leaves_nothing():
+    accountant = PrivacyAccountant(0.5, 1e-5)
+    with pytest.raises(BudgetExceededError):
+        synthesizer(accountant=accountant).fit(FRAME)
+    assert accountant.epsilon_spent == 0.0
+
+
+def test_found_bounds_and_categories():
+    synth = DPTableSynthesizer(5.0, delta=1e-5, random_state=0).fit(FRAME)
+    rows = synth.sample(1000, random_state=0)
+    assert rows.dtypes.drop("group").equals(FRAME.dtypes.drop("group"))
+    assert {"red", "green", "blue", "pink"} <= set(rows["color"].dropna())
+    assert rows["age"].between(-50, 200).all()
+    with pytest.raises(ValueError, match="delta > 0"):
+        DPTableSynthesizer(5.0, delta=0.0).fit(FRAME)
+
+
+def test_one_column():
+    rows = DPTableSynthesizer(1.0, bounds=(0, 100)).fit(FRAME[["age"]]).sample(100)
+    assert rows["age"].dtype == FRAME["age"].dtype
+
+
+def test_more_budget_is_better():
+    errors = []
+    for epsilon in (0.2, 1000.0):
+        synth = synthesizer().set_params(epsilon=epsilon).fit(FRAME)
+        rows = synth.sample(N_ROWS, random_state=0)
+        counts = [f["color"].value_counts() for f in (rows, FRAME.replace({"pink": "other"}))]
+        errors.append(counts[0].sub(counts[1], fill_value=0).abs().sum())
+    assert errors[1] < 0.02 * N_ROWS and errors[1] < errors[0]
+
+
+def test_wide_tables_score_a_limited_number_of_pairs():
+    X = np.random.default_rng(0).random((100, 66))
+    synth = DPTableSynthesizer(1.0, bounds=(0, 1), target=65).fit(X)
+    assert len(synth.pairs_) == 2016 and (0, 65) in synth.pairs_ and (0, 1) in synth.pairs_
