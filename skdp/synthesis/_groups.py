@@ -168,7 +168,9 @@ def group_cells(column, n_bins, min_count):
     grid = column.grid
     n_equal = grid.n_equal_cells
     groups = np.zeros(grid.n_cells, dtype=np.int64)
-    starts = merge_cells(column.masses[:n_equal], n_bins, min_count)
+    # The cells beyond the upper bound are those of no value; they belong to the last group.
+    n_possible = int(grid.can_hold_values.sum())
+    starts = merge_cells(column.masses[:n_possible], n_bins, min_count)
     groups[:n_equal] = _run_of_cell(starts, n_equal)
     n_groups = len(starts)
     for i, atom in enumerate(grid.atoms):

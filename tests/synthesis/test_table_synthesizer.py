@@ -278,3 +278,10 @@ def test_wide_tables_score_a_limited_number_of_pairs():
     X = np.random.default_rng(0).random((100, 66))
     synth = DPTableSynthesizer(1.0, bounds=(0, 1), target=65).fit(X)
     assert len(synth.pairs_) == 2016 and (0, 65) in synth.pairs_ and (0, 1) in synth.pairs_
+
+
+def test_a_full_last_value_leaves_no_empty_group():
+    """The cells after the upper bound are one group with the last value, from which rows come."""
+    frame = pd.DataFrame({"days": [0] * 100 + [30] * 900, "is_ill": [True, False] * 500})
+    synth = DPTableSynthesizer(1000.0, bounds={"days": (0, 30)}, random_state=0).fit(frame)
+    assert (synth.sample(1000)["days"] == 30).mean() > 0.88
