@@ -293,8 +293,11 @@ class DPTableSynthesizer(TableEstimator):
             columns[j] = Column(kind="label", domain=np.empty(0, dtype=object))
         targets = check_columns(self.target, names, n_columns, "target")
         workload = check_workload(self.workload, names, n_columns)
-        for j in {*targets, *sum(workload, ())} & set(constraints.copies):
-            raise ValueError(f"column {j} is in same_as: name the column that it is a copy of")
+        for parameter, positions in (("target", targets), ("workload", sum(workload, ()))):
+            if set(positions) & set(constraints.copies):
+                raise ValueError(
+                    f"{parameter} names a column of same_as: name the column that it is a copy of"
+                )
         form = getattr(shape, "form", None)
         steps = [0.0 if form is None else form.integer_step(j) for j in range(n_columns)]
         for j, step in constraints.steps.items():

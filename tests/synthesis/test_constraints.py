@@ -1,0 +1,124 @@
+"""Constraints on synthetic rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import PrivacyAccountant
+from skdp.synthesis import DPTableSynthesizer
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+STATUS = ["child", "single", "married"]
+YEARS = {"child": 4, "single": 12, "married": 16}
+
+
+def make_frame(n_rows=2000):
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 90, n_rows)
+    adult = rng.choice(["single", "married"], n_rows)
+    status = np.where(age < 16, "child", adult)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "status": status,
+            "income": np.where(age < 16, 0.0, rng.exponential(20.0, n_rows)),
+            "years": [YEARS[value] for value in status],
+            "age_again": age,
+        }
+    )
+
+
+FRAME = make_frame()
+BOUNDS = {"age": (0, 90), "income": (0, 100), "years": (0, 20), "age_again": (0, 90)}
+
+
+def synthesizer(epsilon=0.5, **params):
+    params = {"categories": {"status": STATUS}, "random_state": 0} | params
+    return DPTableSynthesizer(epsilon, bounds=BOUNDS, **params)
+
+
+def test_forbidden_pairs_occur_in_no_row():
+    forbidden = {
+        ("age", "status"): [((0, 15), "married"), ((0, 15), "single"), ((16, 90), "child")],
+        ("income", "status"): [((0.001, 100), "child")],
+    }
+    rows = synthesizer(forbidden=forbidden).fit(FRAME).sample(20_000, random_state=1)
+    is_child = rows["status"] == "child"
+    assert ((rows["age"] < 16) == is_child).all()
+    assert (rows["income"][is_child] == 0.0).all()
+    free = synthesizer().fit(FRAME).sample(20_000, random_state=1)
+    assert ((free["age"] < 16) != (free["status"] == "child")).any()
+
+
+def test_forbidden_pairs_are_excluded_before_rows_are_refused():
+    forbidden = {("age", "status"): [((0, 15), "married"), ((0, 15), "single")]}
+    with_pairs = synthesizer(5.0, forbidden=forbidden).fit(FRAME)
+    assert with_pairs.refused_fraction(random_state=0) < 0.05
+
+
+def test_a_condition_refuses_rows():
+    synth = synthesizer().fit(FRAME)
+    rows = synth.sample(500, random_state=0, where=lambda rows: rows["age"] >= 18)
+    assert len(rows) == 500 and (rows["age"] >= 18).all()
+    refused = synth.refused_fraction(5000, random_state=0, where=lambda rows: rows["age"] >= 45)
+    assert 0.4 < refused < 0.6
+    with pytest.raises(ValueError, match="accept only 0"):
+        synth.sample(10, where=lambda rows: rows["age"] > 1000)
+
+
+def test_copied_columns():
+    same_as = {"age_again": "age", "years": ("status", YEARS)}
+    synth = synthesizer(same_as=same_as).fit(FRAME)
+    rows = synth.sample(1000, random_state=0)
+    assert list(rows.columns) == list(FRAME.columns) and rows.dtypes.equals(FRAME.dtypes)
+    assert (rows["age_again"] == rows["age"]).all()
+    assert (rows["years"] == rows["status"].map(YEARS)).all()
+    assert len(synth.counts_) == 3
+    with pytest.raises(ValueError, match="same_as"):
+        synth.marginal("years")
+
+
+def test_a_workload_is_measured():
+    workload = [("age", "status"), ("age", "income", "status")]
+    synth = synthesizer(5.0, workload=workload).fit(FRAME)
+    table = synth.marginal("status", "age", "income")
+    assert table.counts.shape == tuple(map(len, table.groups))
+    assert table.columns == ("status", "age", "income")
+    assert abs(table.counts.sum() - len(FRAME)) < 6 * table.standard_error * table.counts.size**0.5
+    assert synth.marginal("status", "age").to_pandas().index.names == ["status", "age"]
+    rows = synth.sample(5000, random_state=0)
+    assert ((rows["status"] == "child") & (rows["income"] > 1)).mean() < 0.03
+
+
+def test_tables_that_were_not_measured_are_refused():
+    synth = synthesizer(0.01).fit(FRAME)
+    with pytest.raises(ValueError, match="workload"):
+        synth.marginal("age", "status", "income")
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"target": "nothing"},
+        {"target": ["age", "age"]},
+        {"workload": [("age",)]},
+        {"workload": ["age"]},
+        {"workload": "age"},
+        {"decimals": {"age": 0.5}},
+        {"decimals": 2},
+        {"same_as": {"age": "age"}},
+        {"same_as": {"age": "years", "years": "age"}},
+        {"same_as": {"age": "nothing"}},
+        {"forbidden": [("age", "status")]},
+        {"forbidden": {("age", "status"): [1]}},
+        {"forbidden": {("age",): [(1, 2)]}},
+        {"target": "age", "same_as": {"age": "years"}},
+    ],
+    ids=str,
+)
+def test_wrong_parameters_cost_nothing(params):
+    accountant = PrivacyAccountant(1.0, 1e-5)
+    with pytest.raises(ValueError, match=next(iter(params))):
+        synthesizer(accountant=accountant, **params).fit(FRAME)
+    assert accountant.epsilon_spent == 0.0

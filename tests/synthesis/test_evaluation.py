@@ -1,0 +1,102 @@
+"""Evaluation of synthetic rows, and documents of a synthesizer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdp import PrivacyAccountant
+from skdp.synthesis import DPTableSynthesizer, evaluate_synthetic
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
+
+
+def make_frame(n_rows, seed):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 90, n_rows)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "sex": rng.choice(["f", "m"], n_rows),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(age, unit="D"),
+            "cost": age * 2.0 + rng.normal(0, 5, n_rows),
+            "grade": np.digitize(age, [40, 60]).astype(str),
+            "is_ill": rng.random(n_rows) < 1 / (1 + np.exp(-(age - 55) / 8)),
+        }
+    )
+
+
+TRAIN, TEST = make_frame(4000, 0), make_frame(2000, 1)
+BOUNDS = {"age": (18, 90), "since": ("2020-01-01", "2020-12-31"), "cost": (0, 250)}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    categories = {"sex": ["f", "m"], "grade": ["0", "1", "2"]}
+    synth = DPTableSynthesizer(
+        5.0, target="is_ill", bounds=BOUNDS, categories=categories, random_state=0
+    )
+    return synth.fit(TRAIN)
+
+
+def test_without_test_rows_only_released_values_are_compared(fitted):
+    result = evaluate_synthetic(fitted)
+    assert result.distances == {} and result.score is None
+    assert 0.0 < result.released_distance < 3 * result.noise_distance
+    assert "released tables" in str(result)
+
+
+def test_public_test_rows(fitted):
+    result = evaluate_synthetic(fitted, TEST, random_state=0)
+    assert result.metric == "roc_auc" and 0.85 < result.score < 0.98
+    assert 0.0 < result.distances[1] < result.distances[2] < 0.3
+    other = evaluate_synthetic(fitted, make_frame(2000, 2).assign(age=30), random_state=0)
+    assert other.distances[1] > 2 * result.distances[1]
+
+
+@pytest.mark.parametrize(("target", "metric"), [("cost", "r2"), ("grade", "accuracy")])
+def test_other_targets(fitted, target, metric):
+    result = evaluate_synthetic(fitted, TEST, target=target, random_state=0)
+    assert result.metric == metric and result.score > 0.7
+
+
+@pytest.mark.parametrize("target", ["is_ill", "cost", "grade"])
+def test_private_test_rows_are_charged(fitted, target):
+    accountant = PrivacyAccountant(2.0, 0.0)
+    options = {"target": target, "random_state": 0}
+    public = evaluate_synthetic(fitted, TEST, **options)
+    private = evaluate_synthetic(fitted, TEST, epsilon=2.0, accountant=accountant, **options)
+    assert accountant.epsilon_spent == 2.0 and private.distances == {} and private.is_private
+    assert abs(private.score - public.score) < 0.05
+
+
+def test_what_cannot_be_evaluated(fitted):
+    with pytest.raises(ValueError, match="X_test"):
+        evaluate_synthetic(fitted, epsilon=1.0)
+    with pytest.raises(ValueError, match="columns of the fit"):
+        evaluate_synthetic(fitted, TEST.drop(columns="sex"))
+
+
+def test_the_report_names_the_measured_tables(fitted):
+    report = fitted.report()
+    assert len(report.rows) == len(fitted.tables_) == len(report.to_pandas())
+    assert "age × is_ill" in str(report) and "<table>" in report._repr_html_()
+    assert "standard error" in fitted.marginal("age")._repr_html_()
+
+
+def test_standard_errors_are_those_of_the_noise(fitted):
+    """Of groups that do not follow from the noise: those of categories and of pairs of them."""
+    errors = []
+    for seed in range(40):
+        synth = DPTableSynthesizer(1.0, bounds=BOUNDS, workload=[(0, 1)], random_state=seed)
+        frame = TRAIN[["sex", "is_ill"]]
+        synth.set_params(bounds="auto", categories={"sex": ["f", "m"]}).fit(frame)
+        for columns in [("sex",), ("sex", "is_ill")]:
+            table = synth.marginal(*columns)
+            series = frame.value_counts([*columns])
+            for cell in np.ndindex(table.counts.shape):
+                names = [groups[i] for groups, i in zip(table.groups, cell, strict=True)]
+                exact = {tuple(map(str, key)): n for key, n in series.items()}.get(tuple(names))
+                if exact is not None:
+                    error = np.broadcast_to(table.standard_error, table.counts.shape)[cell]
+                    errors.append((table.counts[cell] - exact) / error)
+    assert 0.9 < np.std(errors) < 1.1 and abs(np.mean(errors)) < 0.2
