@@ -137,6 +137,15 @@ def evaluate_synthetic(
     ------
     ValueError
         If test rows have other columns, or `epsilon` is passed without test rows and target.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdp.synthesis import DPTableSynthesizer, evaluate_synthetic
+    >>> frame = pd.DataFrame({"age": range(20, 80), "is_ill": [False, True] * 30})
+    >>> synthesizer = DPTableSynthesizer(9.0, bounds={"age": (0, 99)}, target="is_ill").fit(frame)
+    >>> evaluate_synthetic(synthesizer, frame).metric
+    'roc_auc'
     """
     check_is_fitted(synthesizer)
     report = synthesizer.report().rows

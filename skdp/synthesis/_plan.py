@@ -25,6 +25,7 @@ from skdp.synthesis._pair_choice import (
     PURE_COST_EXPONENT,
     candidate_pairs,
     choose_pairs,
+    min_gain,
     table_fractions,
 )
 from skdp.utils._values import FrozenValue
@@ -372,7 +373,14 @@ class SynthesisPlan(ColumnsPlan):
         mean_error = self._table_mechanism(budget_fraction).mean_error(1)
         exponent = PURE_COST_EXPONENT if self.budget.is_pure else COST_EXPONENT
         chosen = choose_pairs(
-            scores, score_std, sizes, targets, self.required, mean_error, exponent
+            scores,
+            score_std,
+            sizes,
+            targets,
+            self.required,
+            mean_error,
+            exponent,
+            min_gain(self.signal_to_noise),
         )
         tables = dict(zip(self.pairs, exact, strict=True))
         others = [subset for subset in chosen if subset not in tables]
