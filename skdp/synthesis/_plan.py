@@ -299,6 +299,8 @@ class SynthesisPlan(ColumnsPlan):
         persons : Persons, default=None
             Persons of the rows.
         """
+        # Each stream of the source is independent of the others, so the seed reveals no noise.
+        seed = int(source.stream().words(1)[0] >> 32)
         row_weights = row_weights_of(persons)
         columns = self._find_domains(table, source, persons)
         grids = self._grids(columns)
@@ -308,8 +310,6 @@ class SynthesisPlan(ColumnsPlan):
         tables = []
         if self.pairs:
             scores, score_std, tables = self._release_tables(grouped, table, source, row_weights)
-        # A stream of the source is independent of the noise.
-        seed = int(source.stream().words(1)[0] >> 32)
         return ReleasedStatistics(
             columns=grouped,
             scores=scores,

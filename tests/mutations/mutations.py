@@ -4,6 +4,10 @@ from tests.mutations import _rules as rules
 from tests.mutations._mutant import Mutation
 
 CONTRACT = "test_contract.py::test_dp_contract"
+SYNTHESIS_SENSITIVITY = (
+    "synthesis/test_sensitivity.py::test_no_stage_moves_by_more_than_its_sensitivity"
+)
+SYNTHESIS_RELEASES = "synthesis/test_releases.py::test_a_model_follows_from_its_releases"
 
 
 def checked(estimator, check):
@@ -453,6 +457,64 @@ MUTATIONS = [
         rules.put_for("self.structure_seed", "self.random_state or 0"),
         ("ensemble/test_forest.py::test_the_structure_follows_from_the_seed_and_the_bins_alone",),
         "the trees reveal the seed of the noise, which can then be removed",
+    ),
+    Mutation(
+        "levels-of-a-column-forgotten",
+        "synthesis._plan",
+        "SynthesisPlan._release_columns",
+        rules.put_for("grid.counts_per_row", "1"),
+        (SYNTHESIS_SENSITIVITY,),
+        "a row changes nine counts of a column, and the noise hides one",
+    ),
+    Mutation(
+        "root-of-the-pairs-forgotten",
+        "_data._pair_scores",
+        "score_sensitivity",
+        rules.put_for("math.sqrt(n_pairs)", "1.0"),
+        (SYNTHESIS_SENSITIVITY,),
+        "a row changes the scores of all pairs, and the noise hides one",
+    ),
+    Mutation(
+        "budget-of-all-columns-for-each",
+        "synthesis._plan",
+        "SynthesisPlan._release_columns",
+        rules.put_for(
+            'self.budget_fractions["counts"] / len(grids)', "self.budget_fractions['counts']"
+        ),
+        (SYNTHESIS_SENSITIVITY,),
+        "the counts of ten columns cost ten times the charge",
+    ),
+    Mutation(
+        "budget-of-all-tables-for-each",
+        "synthesis._plan",
+        "SynthesisPlan._release_tables",
+        rules.put_for("budget_fraction * fraction", "budget_fraction"),
+        (SYNTHESIS_SENSITIVITY,),
+        "the chosen tables cost many times the charge",
+    ),
+    Mutation(
+        "groups-from-exact-counts",
+        "synthesis._plan",
+        "SynthesisPlan._release_columns",
+        rules.argument_put("estimate_masses", 1, "queries"),
+        (SYNTHESIS_RELEASES,),
+        "the groups of cells and their counts reveal the rows",
+    ),
+    Mutation(
+        "tables-chosen-by-exact-scores",
+        "synthesis._plan",
+        "SynthesisPlan._release_tables",
+        rules.put_for("noisy_scores", "exact_scores"),
+        (SYNTHESIS_RELEASES,),
+        "which tables are measured reveals the rows",
+    ),
+    Mutation(
+        "exact-tables-published",
+        "synthesis._plan",
+        "SynthesisPlan._release_tables",
+        rules.put_for("noisy", "counts"),
+        (SYNTHESIS_RELEASES,),
+        "the model holds the exact tables",
     ),
     Mutation(
         "gradient-of-a-replaced-row",
