@@ -26,7 +26,7 @@ PURE_COST_EXPONENT = 0.5
 # Mean of the magnitude of a standard normal variable.
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
 # Every table has at least this fraction of the tables' budget.
-MIN_TABLE_FRACTION = 1e-6
+MIN_TABLE_FRACTION = 1e-4
 # Maximum number of pairs that are scored: the noise of the scores grows with the root of their
 # number, and so do the tables in memory.
 MAX_CANDIDATES = 2016

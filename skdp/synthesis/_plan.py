@@ -22,6 +22,7 @@ from skdp.synthesis._cells import CategoryCells, NumericCells, count_cells, join
 from skdp.synthesis._groups import estimate_masses, group_cells
 from skdp.synthesis._pair_choice import (
     COST_EXPONENT,
+    MIN_TABLE_FRACTION,
     PURE_COST_EXPONENT,
     candidate_pairs,
     choose_pairs,
@@ -51,8 +52,9 @@ BINS_FACTOR = 0.8
 TYPICAL_TABLES_PER_COLUMN = 2.0
 # Margin for rounding when fractions are added.
 FRACTION_MARGIN = 2.0**-40
-# Public bound on the number of cells of a table for which noise must be available.
-MAX_TABLE_CELLS = 1 << 24
+# Public bound on the number of groups of a numeric column: bins of single cells, bins of the runs
+# of cells between them, atoms and missing values.
+MAX_GROUPS = 4 * BINS[1]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,8 +134,9 @@ class SynthesisPlan(ColumnsPlan):
         # Noise that cannot be drawn is refused before the charge.
         if self.pairs:
             self._scores_mechanism.check_size(len(self.pairs))
-            fraction = self.budget_fractions["tables"] * 0.5e-6
-            self._table_mechanism(fraction).check_size(MAX_TABLE_CELLS)
+            # Fractions are divided by their sum, which is less than 2.
+            fraction = 0.5 * MIN_TABLE_FRACTION * self.budget_fractions["tables"]
+            self._table_mechanism(fraction).check_size(self._max_table_cells)
 
     @property
     def signal_to_noise(self):
@@ -161,6 +164,14 @@ class SynthesisPlan(ColumnsPlan):
     def required(self):
         """Tables of the workload, as positions among the modeled columns."""
         return [self._local(subset) for subset in self.workload if len(subset) > 1]
+
+    @property
+    def _max_table_cells(self):
+        """Maximum number of cells of a table, from public facts."""
+        sizes = {j: self.columns[j].max_cells(MAX_GROUPS) for j in self.modeled}
+        two_largest = sorted(sizes.values())[-2:]
+        workload = [math.prod(sizes[j] for j in subset) for subset in self.workload]
+        return max(math.prod(two_largest), *workload, 1)
 
     def _local(self, positions):
         """Return the positions of columns among the modeled ones."""

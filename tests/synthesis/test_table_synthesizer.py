@@ -285,3 +285,8 @@ def test_a_full_last_value_leaves_no_empty_group():
     frame = pd.DataFrame({"days": [0] * 100 + [30] * 900, "is_ill": [True, False] * 500})
     synth = DPTableSynthesizer(1000.0, bounds={"days": (0, 30)}, random_state=0).fit(frame)
     assert (synth.sample(1000)["days"] == 30).mean() > 0.88
+
+
+def test_small_epsilon_without_delta():
+    synth = synthesizer(delta=0.0, bounds=BOUNDS | {"ratio": (0, 1)}).set_params(epsilon=0.01)
+    assert len(synth.fit(FRAME).sample(10)) == 10
