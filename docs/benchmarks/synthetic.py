@@ -26,6 +26,7 @@ import pandas as pd
 from _tables import SCHEMAS, read_rows
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -143,7 +144,9 @@ def areas(table, rows):
             make_column_transformer((ordinal, labels), remainder="passthrough"), boosting
         ),
         make_pipeline(
-            make_column_transformer((one_hot, labels), (StandardScaler(), numbers)),
+            make_column_transformer(
+                (one_hot, labels), (make_pipeline(SimpleImputer(), StandardScaler()), numbers)
+            ),
             LogisticRegression(max_iter=300),
         ),
     )

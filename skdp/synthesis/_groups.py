@@ -11,8 +11,9 @@ import numpy as np
 from skdp.gam._bins import consistent_counts, merge_cells, nonnegative_counts
 from skdp.utils._values import FrozenValue
 
-# Atoms, other values and missing values are dropped below this many standard deviations of noise.
-MIN_STDS_OF_SINGLE_CELL = 3.0
+# Atoms, other values and missing values are dropped below a count that noise alone exceeds with
+# this probability: four standard deviations of Gaussian noise.
+FALSE_CELL_PROBABILITY = 3e-5
 # Runs of neighboring cells with fewer rows than this many standard deviations have equal counts.
 RUN_STDS = 2.0
 # Fraction of the rows that equal cells have at least, however large the noise of atoms is.
@@ -68,7 +69,7 @@ class GroupedColumn(FrozenValue):
         return np.bincount(self.groups, self.masses, self.n_groups)
 
 
-def estimate_masses(grid, noisy, noise_std, total):
+def estimate_masses(grid, noisy, mechanism, total):
     """Return a `GroupedColumn` without groups, from the noisy counts of a column.
 
     Parameters
@@ -76,21 +77,23 @@ def estimate_masses(grid, noisy, noise_std, total):
     grid : CategoryCells or NumericCells
     noisy : ndarray
         Its released counts.
-    noise_std : float
-        Standard deviation of their noise.
+    mechanism : Mechanism
+        The mechanism that released them.
     total : float
         Public number of rows, or of persons.
     """
+    noise_std = mechanism.deviation(size=len(noisy))
+    min_single = mechanism.tail(FALSE_CELL_PROBABILITY, len(noisy))
     if grid.is_categorical:
-        masses = _category_masses(grid, noisy, noise_std, total)
+        masses = _category_masses(grid, noisy, noise_std, min_single, total)
     else:
-        masses = _numeric_masses(grid, noisy, noise_std, total)
+        masses = _numeric_masses(grid, noisy, noise_std, min_single, total)
     return GroupedColumn(grid=grid, noisy=noisy, masses=masses, noise_std=noise_std)
 
 
-def _category_masses(grid, noisy, noise_std, total):
+def _category_masses(grid, noisy, noise_std, min_single, total):
     estimates = shrink_to_uniform(noisy, noise_std, total, len(grid.categories))
-    is_dropped = noisy < MIN_STDS_OF_SINGLE_CELL * noise_std
+    is_dropped = noisy < min_single
     is_dropped[:-2] = False
     is_dropped[-2] |= not grid.can_be_other
     is_dropped[-1] |= not grid.can_be_missing
@@ -116,10 +119,10 @@ def shrink_to_uniform(noisy, noise_std, total, n_uniform):
     return np.append(mean + factor * (counts - mean), noisy[n_uniform:])
 
 
-def _numeric_masses(grid, noisy, noise_std, total):
+def _numeric_masses(grid, noisy, noise_std, min_single, total):
     n_single = len(grid.atoms) + 1
     single = noisy[-n_single:].copy()
-    single[single < MIN_STDS_OF_SINGLE_CELL * noise_std] = 0.0
+    single[single < min_single] = 0.0
     if not grid.can_be_missing:
         single[-1] = 0.0
     limit = (1.0 - MIN_EQUAL_FRACTION) * total
