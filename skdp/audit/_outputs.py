@@ -144,7 +144,8 @@ def per_row_statistic(estimator, X, y, access):
     access : {"probabilities", "labels", "parameters"}
         "probabilities": the log-odds of the true class (Carlini et al. 2022), from
         `predict_proba` or, failing that, the margin of `decision_function`; minus the absolute
-        error of a regressor. "labels": 1 if the predicted label is correct, else -1. "parameters":
+        error of a regressor; the log-likelihood of a synthesizer. "labels": 1 if the predicted
+        label is correct, else -1. "parameters":
         minus the norm of the gradient of the row's logistic loss with respect to a linear
         model's coefficients (Nasr, Shokri and Houmansadr 2019); for a regressor, that of the
         squared error up to a factor.
@@ -154,6 +155,13 @@ def per_row_statistic(estimator, X, y, access):
     ndarray of shape (n_samples,)
     """
     y = np.asarray(y)
+    if not hasattr(estimator, "predict") and hasattr(estimator, "score_samples"):
+        if access != "probabilities":
+            raise ValueError(
+                f"access must be 'probabilities' for {type(estimator).__name__}, which has a "
+                f"likelihood only, got {access!r}"
+            )
+        return np.asarray(estimator.score_samples(X))
     if not is_classifier(estimator):
         if access == "labels":
             raise ValueError(f"access='labels' needs a classifier, got {type(estimator).__name__}")

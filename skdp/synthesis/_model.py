@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 from sklearn.utils import check_random_state
 
-from skdp.synthesis._chain import Chain, MeasuredTable, fit_chain
-from skdp.synthesis._groups import draw_cells
+from skdp.synthesis._chain import MIN_PROBABILITY, Chain, MeasuredTable, fit_chain
+from skdp.synthesis._groups import MIN_CELL_MASS, draw_cells
 from skdp.utils._values import FrozenValue
 
 # Number of simulated rows to which the chain is fitted: the public number of rows, within limits.
@@ -59,6 +59,28 @@ class TableModel(FrozenValue):
         """Return the cells of simulated rows, an array per column."""
         rows = self.chain.draw(n_rows, rng)
         return [draw_cells(c, codes, rng) for c, codes in zip(self.columns, rows, strict=True)]
+
+    def log_probabilities(self, cells):
+        """Return the logarithm of the model's probability of each row's cells.
+
+        Parameters
+        ----------
+        cells : list of ndarray of shape (n_rows,), dtype int64
+            Cells of each column.
+        """
+        codes = np.stack(
+            [c.groups[column_cells] for c, column_cells in zip(self.columns, cells, strict=True)]
+        )
+        result = np.zeros(codes.shape[1])
+        for conditional in self.chain.conditionals:
+            group = codes[conditional.column]
+            probabilities = conditional.probabilities(codes)[np.arange(len(group)), group]
+            result += np.log(np.maximum(probabilities, MIN_PROBABILITY))
+        for column, column_cells, group in zip(self.columns, cells, codes, strict=True):
+            masses = column.masses + MIN_CELL_MASS
+            group_masses = np.bincount(column.groups, masses, column.n_groups)
+            result += np.log(masses[column_cells] / group_masses[group])
+        return result
 
 
 def fit_model(released, targets, excluded=()):

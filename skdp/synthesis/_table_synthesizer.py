@@ -7,12 +7,19 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from skdp._data._columns import names_for_keys
+from skdp._data._columns import names_for_keys, read_columns
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
 from skdp._data._tables import TableShape
-from skdp.base import ReadTable, TableEstimator, plans_for_groups, private_fit, private_fit_method
-from skdp.gam._columns import Column, declared_columns
+from skdp.base import (
+    ReadTable,
+    TableEstimator,
+    plans_for_groups,
+    private_fit,
+    private_fit_method,
+    row_wise_answer,
+)
+from skdp.gam._columns import Column, cell_reader, declared_columns, served_blocks
 from skdp.ledger import PrivacyAccountant
 from skdp.synthesis._constraints import (
     check_columns,
@@ -365,6 +372,50 @@ class DPTableSynthesizer(TableEstimator):
         check_is_fitted(self)
         n_rows = check_integer(n_samples, "n_samples", 1)
         return self.model_.draw(n_rows, check_random_state(random_state), where)[1]
+
+    @row_wise_answer
+    def score_samples(self, X):
+        """Return the log-likelihood of each row under the model.
+
+        It is the logarithm of the probability of the row's cells: its category, or the small range
+        of numbers that holds it, in every modeled column. Attacks on membership use it.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        table = read_columns(self, X, reset=False, allow_nan=True)
+        model = self.model_.model
+        grids = [column.grid for column in model.columns]
+        read = cell_reader([grid.term for grid in grids], checks=True)
+        scores = []
+        for rows in served_blocks(table, len(grids)):
+            codes = read(table, rows)
+            cells = [grid.cell_of_raw[raw] for grid, raw in zip(grids, codes, strict=True)]
+            scores.append(model.log_probabilities(cells))
+        return np.concatenate(scores)
+
+    def score(self, X, y=None):
+        """Return the mean log-likelihood of rows under the model.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Ignored; present for compatibility with pipelines.
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(self.score_samples(X)))
 
     def marginal(self, *columns):
         """Return the released counts of one column, or of several that were measured together.
