@@ -201,6 +201,10 @@ def columns_named(params):
             for key in params[name]:
                 if isinstance(key, str | Integral):
                     yield name, key
+    targets = params.get("target")
+    for key in targets if isinstance(targets, list | tuple) else [targets]:
+        if isinstance(key, str | Integral) and not isinstance(key, bool):
+            yield "target", key
     for name in ("interactions", "workload", "forbidden"):
         if isinstance(params.get(name), list | tuple | Mapping):
             for columns in params[name]:

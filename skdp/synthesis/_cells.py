@@ -20,6 +20,8 @@ from skdp.utils._values import FrozenValue
 
 # A column on a grid has one cell per value if it has at most this many values.
 MAX_VALUE_CELLS = 1024
+# Bounds in units of the grid's step up to which a cell per value is resolved in double precision.
+MAX_RESOLVED_STEPS = 2.0**50
 # The coarsest counted level of a numeric column has 2**COARSEST_LEVEL cells.
 COARSEST_LEVEL = 2
 
@@ -104,7 +106,9 @@ class NumericCells(FrozenValue):
     def has_value_cells(self):
         """True if each value of the grid has a cell."""
         low, high = self.bounds
-        return self.step > 0.0 and (high - low) / self.step < MAX_VALUE_CELLS - 1
+        if self.step == 0.0 or max(-low, high) > MAX_RESOLVED_STEPS * self.step:
+            return False
+        return (high - low) / self.step < MAX_VALUE_CELLS - 1
 
     @cached_property
     def levels(self):

@@ -6,8 +6,8 @@ Everything in this module is post-processing of released scores and public facts
 import math
 
 # Weight of a table with a target, relative to others. On training rows of bank at epsilon = .1,
-# weights of 2, 4, 8 have an AUC of .739, .748, .757; on those of Adult, the 2-way distance is larger
-# by .003 with 8 than with 4.
+# weights of 2, 4, 8 have an AUC of .739, .748, .757. On those of Adult, the 2-way distance is
+# larger by .003 with 8 than with 4.
 TARGET_WEIGHT = 6.0
 # A table is worth measuring if its score is at least this multiple of the error that it adds to
 # all tables (L1 distance), divided by four. On training rows of Adult at epsilon = 1, multiples of

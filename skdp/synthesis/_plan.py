@@ -18,7 +18,14 @@ from skdp._fitting._findings import report_unmatched
 from skdp.accounting import Gaussian, PureDP
 from skdp.gam._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsPlan
 from skdp.mechanisms._stages import UNNAMED, Stage, stages_of
-from skdp.synthesis._cells import CategoryCells, NumericCells, count_cells, joint_tables, read_cells
+from skdp.synthesis._cells import (
+    MAX_RESOLVED_STEPS,
+    CategoryCells,
+    NumericCells,
+    count_cells,
+    joint_tables,
+    read_cells,
+)
 from skdp.synthesis._groups import estimate_masses, group_cells
 from skdp.synthesis._pair_choice import (
     COST_EXPONENT,
@@ -410,7 +417,8 @@ class SynthesisPlan(ColumnsPlan):
 def bounds_on_grid(bounds, step):
     """Return bounds whose ends are values of a grid of whole multiples of the step."""
     low, high = bounds
-    if step == 0.0:
+    # Beyond this limit the bounds are no less precise than the grid.
+    if step == 0.0 or max(-low, high) > MAX_RESOLVED_STEPS * step:
         return low, high
     low = math.floor(low / step + 1e-9) * step
     high = math.ceil(high / step - 1e-9) * step

@@ -16,7 +16,9 @@ from skdp.utils._values import FrozenValue
 # Placeholder of values outside the categories.
 OTHER_TEXT = "other"
 MICROSECONDS_PER_DAY = 86_400e6
-# Number of decimals of a duration or date in days, beyond which a microsecond is not changed.
+# Largest magnitudes of dates and durations in microseconds: of 64 bits, and in nanoseconds.
+MAX_MICROSECONDS = 2**63 - 2**40
+MAX_MICROSECONDS_OF_NANOSECONDS = MAX_MICROSECONDS // 1000
 INTEGER_KINDS = "iu"
 
 
@@ -67,7 +69,7 @@ class TableForm(FrozenValue):
         meta = meta_of(X)
         if not is_frame(meta):
             has_dtype = hasattr(meta, "dtype")
-            dtype = meta.dtype if has_dtype else None
+            dtype = _without_labels(meta.dtype) if has_dtype else None
             kinds = container_kinds(X) if has_dtype else ["cells"] * n_columns
             library = "array" if has_dtype else "list"
             return cls(library=library, names=None, types=[dtype] * n_columns, kinds=kinds)
@@ -167,6 +169,9 @@ def _without_labels(dtype):
         return ListedType(name="category", is_ordered=bool(dtype.ordered))
     if name == "Enum":
         return ListedType(name="enum")
+    if isinstance(dtype, np.dtype) and dtype.kind in "SU":
+        # The length of NumPy's strings is that of the longest value.
+        return np.dtype(dtype.kind)
     return dtype
 
 
@@ -209,6 +214,10 @@ def _as_numpy(values, dtype):
         return np.clip(rounded, limits.min, high).astype(dtype)
     if dtype.kind == "O":
         return _as_objects(values)
+    if dtype.kind in "mM" and np.datetime_data(dtype)[0] == "ns":
+        limit = np.array(MAX_MICROSECONDS_OF_NANOSECONDS).view(values.dtype)
+        low = np.array(-MAX_MICROSECONDS_OF_NANOSECONDS).view(values.dtype)
+        return np.clip(values, low, limit).astype(dtype)
     if values.dtype.kind == "O" and dtype.kind == "f":
         return np.array([np.nan if value is None else value for value in values], dtype=dtype)
     return values.astype(dtype)
@@ -229,7 +238,8 @@ def days_as_times(days, code):
         Days, since 1970 for dates; NaN for missing values.
     code : {"M8", "m8"}
     """
-    microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY).astype(np.int64)
+    microseconds = np.rint(np.nan_to_num(days) * MICROSECONDS_PER_DAY)
+    microseconds = np.clip(microseconds, -MAX_MICROSECONDS, MAX_MICROSECONDS).astype(np.int64)
     times = microseconds.view(f"{code}[us]")
     times[np.isnan(days)] = "NaT"
     return times

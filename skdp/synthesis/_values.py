@@ -3,6 +3,7 @@
 import numpy as np
 
 from skdp._data._frames import objects
+from skdp.synthesis._cells import MAX_RESOLVED_STEPS
 from skdp.synthesis._table_form import OTHER_TEXT, days_as_times
 
 
@@ -51,7 +52,7 @@ def _numbers(grid, cells, rng):
         numbers = low + cells * grid.step
     else:
         numbers = low + (cells + rng.random_sample(len(cells))) * grid.width
-        if grid.step > 0.0:
+        if 0.0 < max(-low, high) <= MAX_RESOLVED_STEPS * grid.step:
             numbers = np.floor(numbers / grid.step) * grid.step
     if 0.0 < grid.step < 1.0:
         # A multiple of a decimal step is the closest double to its decimal text.

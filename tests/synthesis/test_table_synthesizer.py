@@ -290,3 +290,30 @@ def test_a_full_last_value_leaves_no_empty_group():
 def test_small_epsilon_without_delta():
     synth = synthesizer(delta=0.0, bounds=BOUNDS | {"ratio": (0, 1)}).set_params(epsilon=0.01)
     assert len(synth.fit(FRAME).sample(10)) == 10
+
+
+EXTREMES = {
+    "large integers": (np.array([2**53, 2**53 + 8] * 50), (2**53, 2**53 + 10_000)),
+    "short integers": (np.array([1, 2] * 50, dtype=np.int8), (-1e9, 1e9)),
+    "large numbers": (np.array([-1e149, 1e149] * 50), (-1e149, 1e149)),
+    "close bounds": (np.array([0.1, 0.2] * 50), (0.1, 0.1 + 1e-12)),
+    "late dates": (np.array(["2250-01-01"] * 100, dtype="M8[ns]"), ("1700-01-01", "9999-12-31")),
+}
+
+
+@pytest.mark.parametrize("case", EXTREMES)
+@pytest.mark.parametrize("decimals", [None, {"x": 2}, {"x": -3}, {"x": 15}])
+def test_extreme_bounds(case, decimals):
+    values, bounds = EXTREMES[case]
+    frame = pd.DataFrame({"x": values, "y": [True, False] * 50})
+    synth = DPTableSynthesizer(1.0, bounds={"x": bounds}, decimals=decimals).fit(frame)
+    rows = synth.sample(50)
+    assert rows.dtypes.equals(frame.dtypes) and not rows["x"].isna().any()
+    found = DPTableSynthesizer(1.0, decimals=decimals, delta=1e-3).fit(frame)
+    assert found.sample(50).dtypes.equals(frame.dtypes)
+
+
+def test_arrays_of_strings_do_not_tell_the_longest_value():
+    X = np.array([["a", "b"], ["b", "c"]] * 200 + [["a", "x" * 50]])
+    synth = DPTableSynthesizer(5.0, categories=[["a", "b"], ["b", "c"]]).fit(X)
+    assert synth.sample(500).dtype.itemsize < 4 * 50
