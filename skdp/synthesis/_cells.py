@@ -12,10 +12,10 @@ from functools import cached_property
 
 import numpy as np
 
+from skdp._data._dyadic import level_counts
 from skdp._data._parts import sum_over
 from skdp._data._persons import weighted_bincount, zero_counts
-from skdp.gam._bins import level_counts
-from skdp.gam._columns import Term, cells_of
+from skdp.stats._column_cells import Term, cells_of
 from skdp.utils._values import FrozenValue
 
 # A column on a grid has one cell per value if it has at most this many values.

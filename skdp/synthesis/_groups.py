@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp.gam._bins import consistent_counts, merge_cells, nonnegative_counts
+from skdp._data._dyadic import consistent_counts, merge_cells, nonnegative_counts
 from skdp.utils._values import FrozenValue
 
 # Atoms, other values and missing values are dropped below a count that noise alone exceeds with

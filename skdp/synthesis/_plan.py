@@ -16,8 +16,8 @@ from skdp._data._pair_scores import (
 from skdp._data._persons import row_weights_of
 from skdp._fitting._findings import report_unmatched
 from skdp.accounting import Gaussian, PureDP
-from skdp.gam._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsPlan
 from skdp.mechanisms._stages import UNNAMED, Stage, stages_of
+from skdp.stats._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsPlan
 from skdp.synthesis._cells import (
     MAX_RESOLVED_STEPS,
     CategoryCells,

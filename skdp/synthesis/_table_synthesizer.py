@@ -19,8 +19,8 @@ from skdp.base import (
     private_fit_method,
     row_wise_answer,
 )
-from skdp.gam._columns import Column, cell_reader, declared_columns, served_blocks
 from skdp.ledger import PrivacyAccountant
+from skdp.stats._column_cells import Column, cell_reader, declared_columns, served_blocks
 from skdp.synthesis._constraints import (
     check_columns,
     check_copies,
