@@ -251,8 +251,13 @@ def unbiased_group_counts(column, total):
     """
     grid = column.grid
     if grid.is_categorical:
-        counts = np.bincount(column.groups, column.noisy, column.n_groups)
-        n_added = np.bincount(column.groups, minlength=column.n_groups)
+        # The counts of cells that the column's type excludes are noise alone.
+        can_have_rows = np.ones(grid.n_cells, dtype=bool)
+        can_have_rows[-2] = grid.categories.dtype != bool
+        can_have_rows[-1] = grid.can_be_missing
+        groups = column.groups[can_have_rows]
+        counts = np.bincount(groups, column.noisy[can_have_rows], column.n_groups)
+        n_added = np.bincount(groups, minlength=column.n_groups)
         return counts, column.noise_std * np.sqrt(n_added)
     n_equal = grid.n_equal_cells
     n_single = len(grid.atoms) + 1

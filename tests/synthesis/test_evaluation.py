@@ -100,3 +100,9 @@ def test_standard_errors_are_those_of_the_noise(fitted):
                     error = np.broadcast_to(table.standard_error, table.counts.shape)[cell]
                     errors.append((table.counts[cell] - exact) / error)
     assert 0.9 < np.std(errors) < 1.1 and abs(np.mean(errors)) < 0.2
+
+
+def test_cells_that_a_type_excludes_add_no_noise(fitted):
+    """A Boolean column has two cells, though counts of other and missing values are released."""
+    errors = fitted.marginal("is_ill").standard_error
+    assert errors[0] == errors[1]
