@@ -75,6 +75,23 @@ class CopiedColumn(FrozenValue):
         return mapped.astype(np.float64) if is_number else mapped
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DeclaredConstraints:
+    """The constraints that an estimator's parameters declare, by the positions of columns.
+
+    Parameters
+    ----------
+    steps : dict of int to float
+        Steps of the grids on which values lie.
+    copies : dict of int to CopiedColumn
+    forbidden : list of ForbiddenPairs
+    """
+
+    steps: dict
+    copies: dict
+    forbidden: list
+
+
 def column_position(key, names, n_columns, parameter):
     """Return the position of a column that a parameter names, or raise `ValueError`."""
     try:

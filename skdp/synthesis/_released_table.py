@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdp.synthesis._groups import unbiased_group_counts
 from skdp.synthesis._table_form import days_as_times
 from skdp.synthesis._values import placeholder
 from skdp.utils._documents import PrintedDocument, Section
@@ -142,3 +143,29 @@ def _number_text(grid, number):
     if grid.kind == "date":
         return str(times[0].astype("M8[s]")).removesuffix("T00:00:00")
     return f"{number:.6g} days"
+
+
+def _name_of(index, names):
+    return index if names is None else names[index]
+
+
+def public_table(table, columns, names):
+    """Return a `NoisyTable` as users see it."""
+    table_columns = [columns[i] for i in table.columns]
+    return ReleasedTable(
+        columns=tuple(_name_of(column.grid.index, names) for column in table_columns),
+        groups=tuple(group_names(column) for column in table_columns),
+        counts=table.counts,
+        standard_error=table.noise_std,
+    )
+
+
+def public_column(column, names, total):
+    """Return unbiased counts of the groups of one column."""
+    counts, standard_errors = unbiased_group_counts(column, float(total))
+    return ReleasedTable(
+        columns=(_name_of(column.grid.index, names),),
+        groups=(group_names(column),),
+        counts=counts,
+        standard_error=standard_errors,
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from skdp._data._chunked import meta_of
 from skdp._data._frames import is_frame, label_kind_of, names_of, number_type_of, objects, types_of
 from skdp._data._kinds import container_kinds
+from skdp._data._tables import TableShape
 from skdp.utils._values import FrozenValue
 
 # Placeholder of values outside the categories.
@@ -160,6 +161,19 @@ class TableForm(FrozenValue):
                 array = pa.array(values, from_pandas=True).cast(dtype, safe=False)
             arrays.append(array)
         return pa.table(arrays, names=[str(name) for name in self.names])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FormedShape(TableShape):
+    """A `TableShape` with the table's container and types.
+
+    Parameters
+    ----------
+    form : TableForm, default=None
+        None if only the shape is known.
+    """
+
+    form: TableForm | None = None
 
 
 def _without_labels(dtype):

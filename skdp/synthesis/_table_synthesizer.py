@@ -1,6 +1,6 @@
 """Synthetic tables with differential privacy."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdp._data._columns import names_for_keys, read_columns
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
-from skdp._data._tables import TableShape
 from skdp.base import (
     ReadTable,
     TableEstimator,
@@ -22,50 +21,20 @@ from skdp.base import (
 from skdp.ledger import PrivacyAccountant
 from skdp.stats._column_cells import Column, cell_reader, declared_columns, served_blocks
 from skdp.synthesis._constraints import (
+    DeclaredConstraints,
     check_columns,
     check_copies,
     check_decimals,
     check_forbidden,
     check_workload,
 )
-from skdp.synthesis._groups import unbiased_group_counts
 from skdp.synthesis._model import fit_model
 from skdp.synthesis._plan import SynthesisPlan
-from skdp.synthesis._released_table import ReleasedTable, group_names
+from skdp.synthesis._released_table import public_column, public_table
 from skdp.synthesis._report import SynthesisReport
 from skdp.synthesis._sampling import RowDrawer
-from skdp.synthesis._table_form import TableForm
+from skdp.synthesis._table_form import FormedShape, TableForm
 from skdp.utils._validation import check_integer
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FormedShape(TableShape):
-    """A `TableShape` with the table's container and types.
-
-    Parameters
-    ----------
-    form : TableForm, default=None
-        None if only the shape is known.
-    """
-
-    form: TableForm | None = None
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DeclaredConstraints:
-    """The constraints that an estimator's parameters declare, by the positions of columns.
-
-    Parameters
-    ----------
-    steps : dict of int to float
-        Steps of the grids on which values lie.
-    copies : dict of int to CopiedColumn
-    forbidden : list of ForbiddenPairs
-    """
-
-    steps: dict
-    copies: dict
-    forbidden: list
 
 
 class DPTableSynthesizer(TableEstimator):
@@ -156,9 +125,8 @@ class DPTableSynthesizer(TableEstimator):
     number of rows (or persons), names and types of columns, and all declared parameters are public.
     The design, the sensitivities and the proof are in ``docs/theory/synthetic_tables.md``.
 
-    Statistical tests on synthetic rows reject too often, because they ignore the noise, and rare
-    combinations of values are not reliable. If a single classifier is needed, fit
-    `DPAdditiveClassifier` instead: it is more accurate at the same epsilon.
+    Statistical tests on synthetic rows reject too often, because they ignore the noise. If a single
+    classifier is needed, `DPAdditiveClassifier` is more accurate at the same epsilon.
 
     References
     ----------
@@ -260,7 +228,7 @@ class DPTableSynthesizer(TableEstimator):
                 counts_=[column.masses for column in released.columns],
                 scores_=np.array(list(released.scores.values())),
                 pairs_=[tuple(plan.modeled[i] for i in pair) for pair in released.scores],
-                tables_=[_public_table(t, released.columns, names) for t in released.tables],
+                tables_=[public_table(t, released.columns, names) for t in released.tables],
                 noise_multiplier_=plan.noise_multiplier,
                 n_units_=plan.n_rows,
             )
@@ -437,22 +405,21 @@ class DPTableSynthesizer(TableEstimator):
         """
         check_is_fitted(self)
         names = names_for_keys(self)
-        wanted_columns = check_columns(list(columns), names, self.n_features_in_, "columns")
+        positions = check_columns(list(columns), names, self.n_features_in_, "columns")
         model = self.model_.model
         modeled = [column.grid.index for column in model.columns]
-        for j in wanted_columns:
-            if j not in modeled:
-                raise ValueError(f"column {columns[wanted_columns.index(j)]!r} is in same_as")
-        places = tuple(modeled.index(j) for j in wanted_columns)
+        if not set(positions) <= set(modeled):
+            raise ValueError(f"columns {columns!r}: a column of same_as is not measured")
+        places = tuple(modeled.index(j) for j in positions)
         if len(places) == 1:
-            return _public_column(model.columns[places[0]], self.model_.form.names, self.n_units_)
+            return public_column(model.columns[places[0]], self.model_.form.names, self.n_units_)
         for table in model.tables:
             if set(table.columns) == set(places):
                 order = [table.columns.index(place) for place in places]
                 ordered_table = replace(
                     table, columns=places, counts=np.transpose(table.counts, order)
                 )
-                return _public_table(ordered_table, model.columns, self.model_.form.names)
+                return public_table(ordered_table, model.columns, self.model_.form.names)
         measured = [" × ".join(map(str, table.columns)) for table in self.tables_]
         raise ValueError(
             f"columns {columns!r} were not measured together. Declare them in `workload` before "
@@ -531,29 +498,3 @@ class DPTableSynthesizer(TableEstimator):
         return RowDrawer(
             model=model, form=form, copies=constraints.copies, forbidden=constraints.forbidden
         )
-
-
-def _name_of(index, names):
-    return index if names is None else names[index]
-
-
-def _public_table(table, columns, names):
-    """Return a `NoisyTable` as users see it."""
-    table_columns = [columns[i] for i in table.columns]
-    return ReleasedTable(
-        columns=tuple(_name_of(column.grid.index, names) for column in table_columns),
-        groups=tuple(group_names(column) for column in table_columns),
-        counts=table.counts,
-        standard_error=table.noise_std,
-    )
-
-
-def _public_column(column, names, total):
-    """Return unbiased counts of the groups of one column."""
-    counts, standard_errors = unbiased_group_counts(column, float(total))
-    return ReleasedTable(
-        columns=(_name_of(column.grid.index, names),),
-        groups=(group_names(column),),
-        counts=counts,
-        standard_error=standard_errors,
-    )
