@@ -12,7 +12,8 @@ The judge: mean total variation distance to the test rows of all single columns,
 fixed triples of columns (16 quantile bins per number, edges midway between values), and the area
 under the ROC curve on the test rows of gradient boosting and of logistic regression that were
 trained on n synthetic rows. Means of `fits` (3) fits; delta = 1e-5, add/remove. Adult by its
-official split; of bank 30 % are held out. Constants were chosen on training rows alone.
+official split; of bank 30 % are held out. docs/theory/synthetic_tables.md says how constants were
+chosen.
 """
 
 import itertools
