@@ -256,11 +256,11 @@ def test_missing_numbers_are_refused_or_imputed_as_in_memory(table):
 
 
 def test_what_is_no_number_is_refused_in_words(table, folder, tmp_path):
-    frame = pl.DataFrame({"a": [1.0], "city": ["x"], "day": [pd.Timestamp("2020-01-01", tz="UTC")]})
+    frame = pl.DataFrame({"a": [1.0], "city": ["x"]})
     frame = frame.with_columns(many=pl.concat_list("a"), two=pl.struct("a", "city"))
     frame.write_parquet(tmp_path / "x.parquet")
     for source in (frame.lazy(), tmp_path / "x.parquet"):
-        with pytest.raises(ValueError, match="got 'day' of .*'many' of .*'two' of .*such columns"):
+        with pytest.raises(ValueError, match="got 'many' of .*'two' of .*such columns"):
             fitted(SCALER, source)
     numbers = tmp_path / "numbers.csv"
     frame.select("a").write_csv(numbers)
@@ -588,13 +588,11 @@ def test_partitions_have_the_columns_that_are_declared_in_their_order(table):
 
 def test_what_a_dask_frame_does_not_declare_is_refused(table):
     frame = pd.DataFrame(table[0], columns=NAMES)
-    days = frame.assign(day=pd.Timestamp("2020-01-01", tz="UTC"))
     with dask.config.set({"dataframe.convert-string": False}):
         city = pd.Series(["x"] * N, dtype=object)
-        objects = dd.from_pandas(frame.assign(city=city), npartitions=2)
-    for source in (dd.from_pandas(days, npartitions=2), objects):
-        with pytest.raises(ValueError, match=r"got '(day|city)' of .*compute\(\)"):
-            fitted(SCALER, source)
+        source = dd.from_pandas(frame.assign(city=city), npartitions=2)
+    with pytest.raises(ValueError, match=r"got 'city' of .*compute\(\)"):
+        fitted(SCALER, source)
 
 
 # Tables with words.

@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial, wraps
 from operator import getitem
 
@@ -10,9 +11,10 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import as_chunked, meta_of
-from skdp._data._columns import float_types_of
+from skdp._data._columns import check_zones, float_types_of
 from skdp._data._frames import (
     check_labels_match,
+    has_time_zone,
     is_frame,
     label_kind_of,
     map_types,
@@ -65,8 +67,10 @@ def _example_row(estimator, chunked):
     row = np.zeros((1, chunked.shape[1]), chunked.dtype)
     meta = meta_of(chunked)
     if chunked.dtype.kind == "O" and is_frame(meta):
-        for j, time_type in enumerate(map_types(time_type_of, types_of(meta))):
-            if time_type is not None:
+        for j, dtype in enumerate(types_of(meta)):
+            if has_time_zone(dtype):
+                row[0, j] = datetime.fromtimestamp(0, UTC)
+            elif (time_type := time_type_of(dtype)) is not None:
                 row[0, j] = np.zeros((), time_type)[()]
     if chunked.dtype.kind == "O" and hasattr(estimator, "_example_labels"):
         for j, label in estimator._example_labels().items():
@@ -79,6 +83,8 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     check_is_fitted(estimator)
     validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
     check_labels_match(estimator, meta_of(chunked))
+    # Blocks are arrays, whose messages do not name the columns.
+    check_zones(estimator, chunked)
     if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
         # A block of rows, which is an array, does not show the types of the columns.
         check_types_of_numbers(chunked, after_fit=True)

@@ -56,8 +56,8 @@ class ChunkedArray:
         Numbers of rows and columns.
     dtype : numpy.dtype
         Common type of the chunks' values. It is object if the schema declares strings, categories,
-        dates or durations: then numbers are Python floats, times are NumPy's, and missing values
-        are None, NaN or NaT.
+        dates or durations: then numbers are Python floats, times are NumPy's (dates with a time
+        zone are Python's or pandas'), and missing values are None, NaN or NaT.
     ndim : int
         2.
     offsets : tuple of int
@@ -493,8 +493,8 @@ def as_chunked(X):
     ------
     ValueError
         If X is a dask array that has an unknown shape, is not numeric or not 2-D; if the type of a
-        column is not numeric, Boolean, string or categorical, nor of durations or of dates without
-        a time zone; or as in `ChunkedArray`.
+        column is not numeric, Boolean, string or categorical, nor of durations or dates; or as in
+        `ChunkedArray`.
     """
     if isinstance(X, ChunkedArray):
         return X

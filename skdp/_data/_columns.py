@@ -37,6 +37,7 @@ from skdp._data._labels import (
     category_codes,
     is_missing,
     kind_of_others,
+    kind_of_zone,
     kind_without_form,
     label_key,
     label_kinds,
@@ -47,6 +48,9 @@ from skdp._data._persons import count_over, weighted_bincount
 from skdp._data._tables import read_chunks, read_table, validate_meta
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
+
+# Words of messages: whether dates have a time zone.
+ZONES = {True: "with", False: "without"}
 
 
 class ColumnTable:
@@ -685,7 +689,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     elif not hasattr(X, "dtype"):
         X = as_cells(X) if is_sequence(X) else np.asarray(X)
     table = _read_columns(estimator, X, reset, allow_nan)
-    _check_zones(estimator, X, reset)
+    _check_zones_of_values(table, check_zones(estimator, X, reset))
     return table
 
 
@@ -723,33 +727,79 @@ def _float_types(estimator, X, reset):
     return float_types
 
 
-def _check_zones(estimator, X, reset):
-    """Store which columns of dates have a time zone, or raise `ValueError` for other samples.
+def check_zones(estimator, X, reset=False):
+    """Raise `ValueError` for samples whose types of dates have no time zone as in the fit had one.
 
     A date with a time zone is an instant. One without a zone is read as if its zone were UTC, so
     that samples without a zone would silently be hours away from the rows of the fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array, DataFrame or ChunkedArray of shape (n_samples, n_features)
+    reset : bool, default=False
+        True to store which columns of dates have a time zone, False to compare with them.
+
+    Returns
+    -------
+    dict of column to bool
+        Columns whose dates had a time zone in the fit, or had none (False), and whose type in X
+        does not show it: their values have to be checked, by `_check_zones_of_values`.
     """
     meta = meta_of(X)
-    zones = {}
-    flags = map_types(has_time_zone, types_of(meta)) if is_frame(meta) else []
-    for j, has_zone in enumerate(flags):
-        if has_zone is not None:
-            zones[j] = has_zone
+    if is_frame(meta):
+        flags = map_types(has_time_zone, types_of(meta))
+    else:
+        # NumPy's dates have no time zone.
+        flags = [False if meta.dtype.kind == "M" else None] * X.shape[1]
+    zones = {j: has_zone for j, has_zone in enumerate(flags) if has_zone is not None}
     if reset:
         estimator._zones_in = zones
-        return
+        return {}
     fit_zones = getattr(estimator, "_zones_in", {})
+    names = names_of(meta) if is_frame(meta) else None
     messages = []
     for j, has_zone in zones.items():
         if fit_zones.get(j, has_zone) != has_zone:
-            kinds = ["without a time zone", "with a time zone"]
-            messages.append(
-                f"{column_name(j, names_of(meta))} contains dates {kinds[has_zone]}, and those of "
-                f"the fit were {kinds[not has_zone]}: convert the samples, by tz_localize or "
-                "tz_convert(None) in pandas, or dt.replace_time_zone in polars"
-            )
+            found = f"dates {ZONES[has_zone]} a time zone"
+            messages.append(_zone_message(column_name(j, names), found, not has_zone))
     if messages:
         raise ValueError(join_messages(messages))
+    return {j: had_zone for j, had_zone in fit_zones.items() if flags[j] is None}
+
+
+def _check_zones_of_values(table, zones):
+    """Raise `ValueError` if a date in a column of objects has a time zone unlike those of the fit.
+
+    Each value is checked independently.
+
+    Parameters
+    ----------
+    table : ColumnTable
+    zones : dict of column to bool
+        Columns to check; True if the dates of the fit had a time zone.
+    """
+    if zones:
+        checks = [
+            (partial(_check_zone_of_values, had_zone=had_zone), table.name(j))
+            for j, had_zone in zones.items()
+        ]
+        sum_over(table.select(list(zones)), _check_block, np.zeros(1), checks)
+
+
+def _check_zone_of_values(values, name, had_zone):
+    """Raise `ValueError` if a date has a time zone and those of the fit had none, or conversely."""
+    kind = kind_of_zone(values, not had_zone)
+    if kind is not None:
+        raise ValueError(_zone_message(name, kind, had_zone))
+
+
+def _zone_message(name, found, had_zone):
+    return (
+        f"{name} contains {found}, and the dates of the fit were {ZONES[had_zone]} a time zone: "
+        "convert the samples, by tz_localize or tz_convert(None) in pandas, "
+        "dt.replace_time_zone in polars, or datetime.replace(tzinfo=...) in Python"
+    )
 
 
 def _read_columns(estimator, X, reset, allow_nan):

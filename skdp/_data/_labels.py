@@ -410,6 +410,40 @@ def kind_of_others(values, kinds):
     return None
 
 
+def kind_of_zone(values, has_zone):
+    """Return the kind of the first date with a time zone, or without one; None if there is none.
+
+    Text counts as dates without a time zone, as no text with a zone is read as a date. Each value
+    is checked independently. The function never raises.
+
+    Parameters
+    ----------
+    values : ndarray
+        Array of any type and shape.
+    has_zone : bool
+        True to look for dates with a time zone, False for those without one.
+
+    Returns
+    -------
+    str or None
+    """
+    kinds = {"dates with a time zone"} if has_zone else {"dates", "text"}
+    if values.dtype.kind != "O":
+        kind = ARRAY_KINDS.get(values.dtype.kind)
+        found = kind if kind in kinds and np.any(values == values) else None
+    else:
+        found = None
+        # Numbers are the most frequent cells.
+        cells = (cell for cell in values.ravel().tolist() if type(cell) not in (int, float))
+        for cell in cells:
+            if not is_missing(cell) and (kind := _kind_of_key(label_key(cell))) in kinds:
+                found = kind
+                break
+    return {"dates": "dates without a time zone", "text": "text without a time zone"}.get(
+        found, found
+    )
+
+
 def has_kind(values, kinds):
     """Return True if all values are missing, or if the kind of at least one value is in the set."""
     is_empty = True

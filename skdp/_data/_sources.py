@@ -200,12 +200,11 @@ def slice_rows(n_columns):
 def read_as(names, types):
     """Return the NumPy type of each column after reading, from its declared type only."""
     kinds = [_frames.kind_of(dtype) for dtype in types]
-    time_types = [_frames.time_type_of(dtype) for dtype in types]
     unsupported = []
-    for name, dtype, kind, time_type in zip(names, types, kinds, time_types, strict=True):
+    for name, dtype, kind in zip(names, types, kinds, strict=True):
         # Arrow has no integers of 128 bits, and polars' files of them cannot be read.
         has_128_bits = kind == "number" and str(dtype).lower().startswith(("int128", "uint128"))
-        if has_128_bits or (kind not in ("number", "boolean", "label") and time_type is None):
+        if has_128_bits or kind not in ("number", "boolean", "label", "date", "duration"):
             unsupported.append(f"{name!r} of {dtype}")
     # pandas and dask write an index without a name under these names.
     index = r"__index_level_\d+__|__null_dask_index__"
@@ -215,7 +214,7 @@ def read_as(names, types):
     if unsupported or len(set(names)) < len(names):
         raise ValueError(
             "columns of a table that is read in parts must be declared as numbers, booleans, "
-            "strings, categories, durations or dates without a time zone, and have distinct names, "
+            "strings, categories, dates or durations, and have distinct names, "
             f"got {', '.join(unsupported[:5]) or list(names)}: leave such columns out, convert "
             "each of their cells to one of these, or, if the table fits into memory, load it (by "
             "the compute() of dask, or the collect() of polars)"
@@ -230,9 +229,12 @@ def read_as(names, types):
     else:
         number_dtype = np.float64
     dtypes = []
-    for kind, time_type in zip(kinds, time_types, strict=True):
-        other = np.dtype(object if kind == "label" else number_dtype)
-        dtypes.append(other if time_type is None else time_type)
+    for dtype, kind in zip(types, kinds, strict=True):
+        if kind in ("number", "boolean"):
+            dtypes.append(np.dtype(number_dtype))
+        else:
+            # Dates with a time zone, which NumPy does not have, are objects as in frames in memory.
+            dtypes.append(_frames.time_type_of(dtype) or np.dtype(object))
     return dtypes
 
 

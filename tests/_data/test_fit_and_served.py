@@ -187,9 +187,71 @@ def test_dates_with_a_zone_are_served_dates_with_a_zone(name):
         model = getattr(skdp, name)(5.0, random_state=0).fit(fitted_to, Y)
         expected = answers(model, fitted_to)
         assert np.array_equal(answers(model, pl.from_pandas(fitted_to)), expected)
-        for table in (other, pl.from_pandas(other)):
+        for _, table in containers(other):
             with pytest.raises(ValueError, match="'x' contains dates with"):
                 answers(model, table)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich"])
+@pytest.mark.parametrize("name", READ_DATES)
+def test_dates_with_a_zone_are_fitted_alike_in_every_container(name, zone, tmp_path):
+    moments = pd.Series(DAYS.astype("M8[us]")).dt.tz_localize("UTC").dt.tz_convert(zone)
+    frame = pd.DataFrame({"x": moments, "z": NUMBERS})
+    frame.loc[3, "x"] = pd.NaT
+    path = tmp_path / "x.parquet"
+    frame.to_parquet(path, row_group_size=100)
+    low, high = pd.Timestamp("2020-01-01", tz=zone), pd.Timestamp("2023-01-01", tz=zone)
+    for bounds in ({"x": (low, high), "z": (0, 1)}, {"x": "auto", "z": (0, 1)}):
+        params = {"epsilon": 5.0, "delta": 1e-6, "bounds": bounds, "random_state": 0}
+        expected = None
+        for form, table in [*containers(frame), ("parquet", path)]:
+            found = answers(getattr(skdp, name)(**params).fit(table, Y), table)
+            expected = found if expected is None else expected
+            np.testing.assert_array_equal(found, expected, err_msg=form)
+
+
+def forms_of_objects(dates):
+    """Yield dates in containers whose type does not show whether the dates have a zone."""
+    column = np.empty((len(dates), 1), dtype=object)
+    column[:, 0] = dates
+    yield "array of objects", column
+    yield "list", column.tolist()
+    yield "frame of objects", pd.DataFrame({"x": column[:, 0]}, dtype=object)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@pytest.mark.parametrize("name", READ_DATES)
+def test_each_date_in_objects_has_a_zone_if_those_of_the_fit_had_one(name):
+    naive = DAYS.astype("M8[us]").tolist()
+    zoned = [day.replace(tzinfo=datetime.UTC) for day in naive]
+    plain = pd.DataFrame({"x": DAYS.astype("M8[us]")})
+    fits = {False: plain, True: plain.assign(x=plain["x"].dt.tz_localize("UTC"))}
+    for has_zone, frame in fits.items():
+        model = getattr(skdp, name)(5.0, random_state=0).fit(frame, Y)
+        expected = answers(model, frame)
+        same, other = (zoned, naive) if has_zone else (naive, zoned)
+        for form, table in forms_of_objects(same):
+            np.testing.assert_array_equal(answers(model, table), expected, err_msg=form)
+        # One row suffices, and missing values have no zone.
+        mixed = [None, *same[1:-1], other[-1]]
+        refused = [*forms_of_objects(other), *forms_of_objects(mixed)]
+        if has_zone:
+            refused.append(("array of dates", DAYS[:, None]))
+            refused.extend(forms_of_objects([str(day) for day in DAYS]))
+        for _, table in refused:
+            with pytest.raises(ValueError, match="dates of the fit were with(out)? a time zone"):
+                answers(model, table)
+        for _, table in forms_of_objects([None, *same[1:]]):
+            assert np.array_equal(answers(model, table)[1:], expected[1:])
+    # The type of an array of dates shows that they have no zone.
+    model = getattr(skdp, name)(5.0, bounds=("2020-01-01", "2023-01-01"), random_state=0)
+    model.fit(DAYS[:, None], Y)
+    for _, table in forms_of_objects(zoned):
+        with pytest.raises(ValueError, match="dates of the fit were without a time zone"):
+            answers(model, table)
+    lazy = pl.DataFrame({"x": zoned}).lazy()
+    with pytest.raises(ValueError, match="'x' contains dates with a time zone"):
+        answers(model, lazy)
 
 
 @pytest.mark.parametrize("name", ["DPOneHotEncoder", "DPTargetEncoder", "DPAdditiveClassifier"])
