@@ -74,7 +74,7 @@ class ColumnTable:
         For each column, the kind of its values as labels, or None if its declared type does not
         determine it. None uses the type of `matrix`.
     number_types : list of dtype or None, default=None
-        For each column, NumPy's type of its floats or integers, or None for other columns. None
+        For each column, NumPy's type of its numbers or Booleans, or None for other columns. None
         uses the type of `matrix`.
     blocks : list of FrameBlock, default=()
         The same columns, grouped into one block per type.
@@ -514,7 +514,7 @@ def category_of_no_value(kind, number_type, categories):
     kind : {"numbers", "text", "bytes", None}
         Kind of all values of the column; None if its type does not determine it.
     number_type : dtype or None
-        Type of a column of floats or integers.
+        Type of a column of floats, integers or Booleans.
     categories : ndarray
         Declared categories.
 
@@ -532,6 +532,10 @@ def category_of_no_value(kind, number_type, categories):
         is_whole = not isinstance(key, float) or key.is_integer()
         if number_type is not None and number_type.kind in "iu" and not is_whole:
             return category, f"{number_type} values"
+        # Longer integers are not compared with the type's limits: the columns of a file of small
+        # values are often stored in a type that has no room for all declared categories.
+        if number_type is not None and number_type.kind == "b" and key not in (0, 1):
+            return category, "Booleans"
     return None
 
 
@@ -806,9 +810,12 @@ def _read_columns(estimator, X, reset, allow_nan):
     if isinstance(X, ChunkedArray):
         if X.dtype.kind != "O":
             chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
+            meta = meta_of(X)
+            number_types = map_types(number_type_of, types_of(meta)) if is_frame(meta) else None
             return ColumnTable(
                 chunked.shape,
                 chunked,
+                number_types=number_types,
                 has_large_numbers=large,
                 float_types=_float_types(estimator, X, reset),
                 after_fit=not reset,

@@ -106,17 +106,19 @@ def _kind_of_listed_labels(labels):
 
 
 def number_type_of(dtype):
-    """Return the NumPy type of a column of floats or integers, or None, from its type's name.
+    """Return the NumPy type of a column of numbers or Booleans, or None, from its type's name.
 
     A column with missing values is read as objects. These do not show that the floats of the column
     were rounded to four bytes.
     """
     dtype = getattr(dtype, "subtype", dtype)
     if isinstance(dtype, np.dtype):
-        if dtype.kind in "iuf":
+        if dtype.kind in NUMBERS:
             return dtype
         return None
     name = str(dtype).lower().partition("[")[0]
+    if name in ("bool", "boolean"):
+        return np.dtype(bool)
     name = {"float": "float32", "halffloat": "float16", "double": "float64"}.get(name, name)
     if name.endswith("128"):
         return None

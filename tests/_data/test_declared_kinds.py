@@ -187,3 +187,42 @@ def test_decimals_that_a_small_float_rounds_are_matched(dtype, make):
     model.fit(make(cells.astype(float)), y)
     with pytest.raises(ValueError, match="convert the samples to float64"):
         model.predict(X)
+
+
+def tables_of_booleans():
+    """Yield a column of Booleans in containers whose type says that it is one."""
+    frame = pd.DataFrame({"x": COLUMNS["booleans"]})
+    yield "array", COLUMNS["booleans"][:, None]
+    yield "frame", frame
+    yield "nullable", frame.astype("boolean")
+    yield "frame of Arrow", frame.astype("bool[pyarrow]")
+    yield "polars", pl.from_pandas(frame)
+    yield "lazy", pl.from_pandas(frame).lazy()
+    yield "arrow", pa.table({"x": COLUMNS["booleans"]})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_only_zero_and_one_are_categories_of_a_column_of_booleans(name):
+    accountant = PrivacyAccountant(1000.0, 0.1)
+    for form, table in tables_of_booleans():
+        if form == "lazy" and name == "RandomizedResponseTransformer":
+            continue
+        for categories in ([0, 1, 2], [-1, 1], [False, True, 0.5]):
+            estimator = make(name, [categories], accountant)
+            answer = hasattr(estimator, "fit_transform")
+            method = estimator.fit_transform if answer else estimator.fit
+            with pytest.raises(ValueError, match="holds Booleans by its type"):
+                method(table, Y)
+            assert accountant.epsilon_spent == 0.0, form
+        make(name, [[1.0, 0.0]]).fit(table, Y)
+
+
+def test_the_mode_of_booleans_has_only_zero_and_one_as_categories():
+    accountant = PrivacyAccountant(10.0, 0.1)
+    for form, table in tables_of_booleans():
+        if form != "lazy":
+            labels = table[:, 0] if isinstance(table, np.ndarray) else table["x"]
+            with pytest.raises(ValueError, match="holds Booleans by its type"):
+                dp_mode(labels, categories=[0, 1, 2], accountant=accountant)
+            dp_mode(labels, categories=[0, 1], accountant=PrivacyAccountant(10.0, 0.1))
+    assert accountant.epsilon_spent == 0.0
