@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import skdp
 from skdp import PrivacyAccountant
@@ -88,14 +90,28 @@ def test_the_chosen_candidate_has_the_first_rank(strategy):
         assert search.cv_results_["params"][int(np.argmin(ranks))] == search.best_params_
 
 
+METHODS = ["predict_proba", "predict_log_proba", "decision_function"]
+
+
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.RawDataWarning")
-def test_cross_val_predict_needs_as_many_classes_as_y_has_labels():
-    """As the page about natural mistakes says; scikit-learn tells the fit of no method."""
-    y = NUMBERS
+@pytest.mark.parametrize("n_labels", [1, 2])
+@pytest.mark.parametrize("kind", [skdp.DPLogisticRegression, skdp.DPAdditiveClassifier])
+@pytest.mark.parametrize("is_in_pipeline", [False, True])
+def test_cross_val_predict_needs_as_many_classes_as_y_has_labels(is_in_pipeline, kind, n_labels):
+    """scikit-learn would raise `IndexError` after the charge of the first fold."""
+    y = np.arange(N) % n_labels
     cv = KFold(3, shuffle=True, random_state=0)
     accountant = PrivacyAccountant(10.0, 0.1)
-    model = skdp.DPLogisticRegression(classes=[0, 1, 2], accountant=accountant)
-    assert len(cross_val_predict(model, X, y, cv=cv)) == N
-    with pytest.raises(IndexError):
-        cross_val_predict(model, X, y, cv=cv, method="predict_proba")
-    assert len(accountant.charges) == 4
+    classifier = kind(classes=[0, 1, 2], accountant=accountant)
+    model = make_pipeline(StandardScaler(), classifier) if is_in_pipeline else classifier
+    for method in METHODS:
+        if hasattr(classifier, method):
+            with pytest.raises(ValueError, match=rf"3 classes, and y holds {n_labels} \(declare"):
+                cross_val_predict(model, X, y, cv=cv, method=method)
+    assert not accountant.charges
+    if not is_in_pipeline and n_labels == 2:
+        assert len(cross_val_predict(model, X, y, cv=cv)) == N
+        # As the message says.
+        model.set_params(classes=[0, 1])
+        assert len(cross_val_predict(model, X, y, cv=cv, method="predict_proba")) == N
+        assert len(accountant.charges) == 6

@@ -77,6 +77,37 @@ def _codes_hint(y):
     )
 
 
+def too_many_classes_problem(estimator, label_encoder):
+    """Return the problem of a classifier that declares other labels than y holds, or "".
+
+    `cross_val_predict` replaces the labels of y by 0, 1, ... if its method returns a column for
+    each label, and fails after the first fit was charged if there are more columns than labels.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Classifier, or a pipeline that ends with one.
+    label_encoder : LabelEncoder or None
+        Fitted to y; None if the labels are not replaced.
+
+    Returns
+    -------
+    str
+        End of a sentence that begins with the name of the tool.
+    """
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    classes = getattr(estimator, "classes", None)
+    labels = getattr(label_encoder, "classes_", None)
+    if classes is None or labels is None or len(np.unique(classes)) <= len(labels):
+        return ""
+    return (
+        f"replaces the labels of y by 0, 1, ... and fails after the first fit was charged: "
+        f"{type(estimator).__name__} declares {len(np.unique(classes))} classes, and y holds "
+        f"{len(labels)} (declare classes={list(range(len(labels)))}, or use method='predict')"
+    )
+
+
 def code_type(classes):
     """Return the minimum integer type for class codes and -1."""
     return np.min_scalar_type(-max(len(classes), 1))

@@ -9,6 +9,7 @@ from numbers import Integral
 
 from sklearn.model_selection import KFold
 
+from skdp._data._classes import too_many_classes_problem
 from skdp._tools._parts import holds_private, is_frozen, learns_raw, parts_in, parts_of
 from skdp._tools._scores_and_folds import (
     declares_labels,
@@ -16,6 +17,7 @@ from skdp._tools._scores_and_folds import (
     has_private_scores,
     is_by_person,
     is_of_classes,
+    repeated_rows_problem,
     score_problem,
     scores_refusal,
     splits_by_values,
@@ -80,6 +82,12 @@ def prediction_problem(variables):
         folds_problem(variables.get("cv"), variables.get("estimator")),
     ]
     return " and ".join(filter(None, problems))
+
+
+def prediction_refusal(variables):
+    """Return the reason to refuse cross-validated predictions, or ""."""
+    problem = too_many_classes_problem(variables.get("estimator"), variables.get("le"))
+    return problem or repeated_rows_problem(variables)
 
 
 def raw_members_problem(variables):

@@ -23,6 +23,7 @@ from skdp._tools._call_problems import (
     no_problem,
     outputs_problem,
     prediction_problem,
+    prediction_refusal,
     raw_members_problem,
     selection_problem,
     stacking_problem,
@@ -257,7 +258,7 @@ TOOLS: tuple[Tool, ...] = (
                 "alone"
             ),
             problem=prediction_problem,
-            refusal=repeated_rows_problem,
+            refusal=prediction_refusal,
         ),
     ),
     Tool(
