@@ -34,6 +34,10 @@ AUTOMATIC = ("uniform", "quantile")
 MIN_BINS = 8
 MAX_BINS = 32
 ROWS_PER_SCALE = 2.5
+# Maximum numbers of bins of a column and of all columns, so that their edges, and copies of them,
+# fit into 1 GB.
+MAX_COLUMN_BINS = 2**20
+MAX_TOTAL_BINS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,16 @@ def planned_n_bins(n_bins):
     """Return the number of bins of equal width for a parameter `n_bins`."""
     if is_auto(n_bins):
         return MAX_BINS
-    return check_integer(n_bins, "n_bins", 2)
+    return check_integer(n_bins, "n_bins", 2, MAX_COLUMN_BINS)
+
+
+def _check_total_bins(n_bins, n_columns):
+    """Raise `ValueError` if the edges of the columns would not fit into memory."""
+    if n_bins * n_columns > MAX_TOTAL_BINS:
+        raise ValueError(
+            f"n_bins={n_bins} for {n_columns} columns is too large: there "
+            f"may be at most {MAX_TOTAL_BINS:,} bins in all; use fewer bins"
+        )
 
 
 def planned_size(bins, n_bins):
@@ -164,6 +177,7 @@ class EdgesPlan(FrozenValue):
         auto = is_auto(n_bins)
         n_bins = planned_n_bins(n_bins)
         ranged = columns_of(bins, AUTOMATIC)
+        _check_total_bins(n_bins, len(ranged))
         for j in columns_of(bins, ("declared",)):
             check_no_times(shape, [j], "edges", bins[j].limits.tolist())
         quantile_columns = columns_of(bins, ("quantile",))

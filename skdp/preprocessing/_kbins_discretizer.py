@@ -69,7 +69,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         must not be computed from the data. "auto" finds it privately, for a fifth of epsilon with
         "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
-        Number of bins, at least 2. Features in which a few values are common have fewer bins.
+        Number of bins, from 2 to 2**20. Features in which few values are common have fewer bins.
         "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 with which
         a bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"

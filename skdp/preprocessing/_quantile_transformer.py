@@ -25,6 +25,8 @@ from skdp.utils._validation import check_choice, check_integer, is_auto
 # this many noise scales of a rank apart.
 SCALES_APART = 4.0
 MOST_LEVELS = 10
+# Maximum of the parameter: the quantiles, and the nodes of the tree that finds them, fit into 1 GB.
+MAX_QUANTILES = 2**20
 
 # Probability at which the normal output is clipped, as in scikit-learn.
 LEAST_SHARE = 1e-7
@@ -48,7 +50,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         apart. It must not be computed from the data. "auto" finds it privately for a fifth of
         epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     n_quantiles : "auto" or int, default="auto"
-        Number of quantiles, including the two bounds; at least 3. "auto" chooses the largest of 3,
+        Number of quantiles, including the two bounds; from 3 to 2**20. "auto" chooses the largest of 3,
         5, 9, ..., 1025 whose noise is small compared with the distance between quantiles. It
         depends only on the numbers of rows and features, epsilon and delta.
     output_distribution : {"uniform", "normal"}, default="uniform"
@@ -204,7 +206,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
 
         if not is_auto(self.n_quantiles):
-            return planned(check_integer(self.n_quantiles, "n_quantiles", 3))
+            return planned(check_integer(self.n_quantiles, "n_quantiles", 3, MAX_QUANTILES))
         plan = planned(3)
         for intervals in 2 ** np.arange(2, MOST_LEVELS + 1):
             finer = planned(intervals + 1)

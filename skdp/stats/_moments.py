@@ -33,7 +33,7 @@ SENSITIVITY = {
 UNIFORM_VARIANCE = 1.0 / 3.0
 # Name of the released values in privacy statements.
 SUMS = "sums of columns"
-# Maximum number of cells of a joint histogram: 1 GB of counts.
+# Maximum number of cells of a histogram: 1 GB of counts.
 MAX_CELLS = 2**27
 
 
@@ -353,16 +353,15 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
         joint array, and the edges.
     """
     n_bins = [_n_bins(column_bins) for column_bins in bins]
-    if joint:
-        size = math.prod(n_bins)
-        # Each column has two more bins, for values outside of its range.
-        if math.prod(n + 2 for n in n_bins) > MAX_CELLS:
-            raise ValueError(
-                f"bins: a joint histogram of {size} cells is too large to count; use fewer bins or "
-                "fewer columns"
-            )
-    else:
-        size = sum(n_bins)
+    size = math.prod(n_bins) if joint else sum(n_bins)
+    # Each column has two more bins, for values outside of its range.
+    sizes = [n + 2 for n in n_bins]
+    if (math.prod(sizes) if joint else sum(sizes)) > MAX_CELLS:
+        described = "a joint histogram" if joint else "a histogram"
+        raise ValueError(
+            f"bins: {described} of {size} cells is too large to count, as there may be at most "
+            f"{MAX_CELLS:,} cells; use fewer bins or fewer columns"
+        )
     mechanism = noise_of_histogram(guarantee, 1 if joint else len(bins))
 
     run = partial(_release_histogram, mechanism, bins, joint)
@@ -416,5 +415,5 @@ def _n_bins(bins):
 def check_bins(bins):
     """Return a validated number of bins, or validated edges."""
     if isinstance(bins, int | np.integer) and not isinstance(bins, bool):
-        return check_integer(bins, "bins", 1)
+        return check_integer(bins, "bins", 1, MAX_CELLS)
     return check_edges(bins)
