@@ -18,6 +18,7 @@ from skdp._data._kinds import read_kinds
 from skdp._data._labels import is_missing
 from skdp._data._output import asks_for_frame
 from skdp._data._tables import target_array
+from skdp.accounting import Gaussian
 from skdp.base import ReadTable, plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
@@ -64,17 +65,20 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     ----------
     binned : bool
     sparse_output : bool, default=True
+    has_kinds : bool, default=True
+        False if the kinds of the columns are unknown, so that the event covers all kinds.
     """
 
     binned: bool
     sparse_output: bool = True
+    has_kinds: bool = True
 
     by_person = True
 
     @cached_property
     def budget(self):
-        # With delta > 0 a fraction is reserved for the selection of categories even if no column
-        # needs it, so that the cost does not depend on the columns.
+        # With delta > 0 a fraction of delta is reserved for the selection of categories even if no
+        # column needs it, so that the noise does not depend on the columns.
         uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
         return Budget(guarantee=self.guarantee, uses_key_selection=uses_key_selection)
 
@@ -95,9 +99,14 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
             "counts of cells" if self.binned else "bounds" if self.bounds_search else "categories"
         )
         name = f"{noise.name} on {released}"
+        event = self.budget.event
+        finds_categories = bool(self._undeclared(categorical=True)) or not self.has_kinds
+        if not (self.budget.is_pure or finds_categories):
+            # No stage uses the reserved delta.
+            event = Gaussian(self.budget.multiplier)
         return Plan(
             name=name,
-            event=self.budget.event,
+            event=event,
             epsilon=self.guarantee.epsilon,
             delta=self.guarantee.delta,
             scale=noise.scale,
@@ -295,8 +304,9 @@ class DPTableVectorizer(PlannedTransformer):
         ----------
         shape : TableShape
             Public information on the table. If the kinds of columns are unknown, columns are
-            treated as numeric, and bounds are searched for if parameters leave them open. If a
-            size is None, the plan's event holds for every shape.
+            treated as numeric, bounds are searched for if parameters leave them open, and the
+            event also covers a search for categories. If a size is None, the plan's event holds
+            for every shape.
         guarantee : Guarantee
             Guarantee of the fit; `epsilon`, `delta` and `accountant` are not read.
 
@@ -330,6 +340,7 @@ class DPTableVectorizer(PlannedTransformer):
                 )
         sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
         sizes["sparse_output"] = self._makes_sparse
+        sizes["has_kinds"] = kinds is not None
         return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
 
     def _check_declared(self, shape):

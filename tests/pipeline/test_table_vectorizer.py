@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from skdp import DPTableVectorizer, PrivacyAccountant
-from skdp.accounting import Composed, get_delta
+from skdp.accounting import ApproximateDP, Composed, Gaussian, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.pipeline import planned_charge
 from tests._guarantees import meet
+from tests._private import leaves
 
 BOUNDS = {"age": (17, 90), "since": (np.datetime64("2020-01-01"), np.datetime64("2024-01-01"))}
 CATEGORIES = {"job": ["works", "studies"]}
@@ -168,3 +169,32 @@ def test_labels_of_several_kinds_cost_nothing():
     with pytest.raises(ValueError, match="several kinds"):
         DPTableVectorizer(accountant=accountant).fit(make_frame(), ["a", "b", 1, "a"] * 100)
     assert not accountant.charges
+
+
+@pytest.mark.parametrize("numeric", ["bins", "scaled"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(
+    ("columns", "categories", "finds_categories"),
+    [(["a"], None, False), (["a", "c"], {"c": ["u", "v"]}, False), (["a", "c"], None, True)],
+)
+def test_the_event_is_that_of_the_stages(columns, categories, finds_categories, delta, numeric):
+    """A delta is reserved for found categories, and belongs to the event only if some are found."""
+    frame = pd.DataFrame({"a": np.arange(200.0), "c": np.tile(["u", "v"], 100)})[columns]
+    if finds_categories and delta == 0.0:
+        return
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    params = {"delta": delta, "categories": categories, "bounds": "auto", "numeric": numeric}
+    model = DPTableVectorizer(1.0, **params, accountant=accountant).fit(frame)
+    (charge,) = accountant.charges
+    parts = leaves(charge.event)
+    stage_parts = [part for stage in model.privacy_.stages for part in leaves(stage.event)]
+    deltas = [part.delta for part in parts if isinstance(part, ApproximateDP)]
+    stage_deltas = [part.delta for part in stage_parts if isinstance(part, ApproximateDP)]
+    assert deltas == stage_deltas and len(deltas) == finds_categories
+    if delta:
+        precision, stage_precision = (
+            sum(part.noise_multiplier**-2 for part in found if isinstance(part, Gaussian))
+            for found in (parts, stage_parts)
+        )
+        assert precision * (1 - 1e-6) <= stage_precision <= precision
+        assert get_epsilon(charge.event, delta) <= 1.0
