@@ -1,5 +1,7 @@
 """Errors and warnings of skdp."""
 
+import math
+
 __all__ = [
     "BudgetExceededError",
     "LedgerError",
@@ -54,6 +56,17 @@ class BudgetExceededError(RuntimeError):
         budget = "the budget"
         if self.name:
             budget = f"the limit {self.name!r}"
+        if self.asked[0] == math.inf:
+            return (
+                f"the release has no finite epsilon at delta={self.asked[1]:.6g}, and {budget} has "
+                f"{remaining} left of {total}; nothing was computed or charged"
+            )
+        if self.asked[0] <= self.remaining[0] and self.asked[1] <= self.remaining[1]:
+            return (
+                f"the release alone costs {cost}, but together with the earlier ones it exceeds "
+                f"{budget} of {total}: their costs are not a sum under this composition; nothing "
+                "was computed or charged"
+            )
         return (
             f"the release costs {cost}, but {budget} has {remaining} left of {total}; "
             "nothing was computed or charged"

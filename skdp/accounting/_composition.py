@@ -31,6 +31,10 @@ QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
 NEAR_MISS = 1e-3
 FINE_TOLERANCES = (1e-6, 1e-9)
 
+# An event whose epsilon at its own delta is larger by at most this factor than at the limit's delta
+# is charged at its own delta. A single pure release is larger by less, many are by far.
+OWN_DELTA_FACTOR = 1.01
+
 # Schedules with more combinations of parts, one from each partition, are refused.
 MAX_CHOICES = 1000
 
@@ -229,12 +233,18 @@ class _PricedAtLimit(_Rule):
     """Base class of rules whose totals are converted to epsilon at the limit's delta."""
 
     def price(self, event, budgets, delta=None):
-        """Return the (epsilon, delta) of an event alone, at the delta of the smallest limit."""
-        if delta is None:
-            delta = min(limit[1] for _, limit in budgets)
-        else:
+        """Return the (epsilon, delta) of an event alone, at the delta of the smallest limit.
+
+        The delta does not use up the limit's: totals are computed from the events, at this delta.
+        """
+        limit_delta = min(limit[1] for _, limit in budgets)
+        if delta is not None:
             delta = check_delta(delta)
-        return self.single_epsilon(event, delta), delta
+            epsilon = self.single_epsilon(event, delta)
+            # A delta that is enough for a row may be too small for a group of rows.
+            if epsilon < math.inf or self.config.max_rows == 1 or delta >= limit_delta:
+                return epsilon, delta
+        return self.single_epsilon(event, limit_delta), limit_delta
 
     def remaining(self, total, limit):
         """Return the (epsilon, delta) that remain of the limit."""
@@ -334,6 +344,20 @@ class FixedSchedule(_PricedAtLimit):
     """
 
     zero = (_Schedule(Counter(), Counter()),)
+
+    def price(self, event, budgets, delta=None):
+        """Return the (epsilon, delta) of an event alone, at its own delta or the smallest limit's.
+
+        A pure event is charged at delta = 0 unless a positive delta makes its epsilon much smaller:
+        the sum of the charges' deltas has to be within the limit for their sum to be a bound.
+        """
+        price = super().price(event, budgets, delta)
+        if delta is None or delta < price[1]:
+            own_delta = _claimed_delta(event, self.config.max_rows)
+            epsilon = self.single_epsilon(event, own_delta)
+            if own_delta < price[1] and epsilon <= OWN_DELTA_FACTOR * price[0]:
+                return epsilon, own_delta
+        return price
 
     def cost(self, charge):
         """Return the total of one charge."""

@@ -234,7 +234,10 @@ class PrivacyAccountant(LedgerView):
             but not for a group of rows, the cost for the group is computed from the event. With
             delta alone, epsilon is computed from the event at this delta. With neither, an event
             with a whole privacy profile, such as a Gaussian, is charged at half of the remaining
-            delta, or at all of it if the budget suffices only then.
+            delta, or at all of it if the budget suffices only then. Under other compositions the
+            charge describes the event alone, at the budget's delta or at the event's own. It does
+            not use this delta up: totals are computed from all events together, at the budget's
+            delta.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
 
