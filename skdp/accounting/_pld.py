@@ -242,14 +242,22 @@ def _window(parts, tilt, epsilon, delta):
 
 
 def _power(values, count):
-    """Return values**count by repeated squaring."""
-    result = 1.0
+    """Return values**count by repeated squaring; the array of values is overwritten."""
+    result = None
+    # Products are written into arrays that are used again, since new long ones take longer than
+    # the arithmetic. NumPy rounds a product that overwrites one of its factors in another way.
+    spare = spare_result = None
     while count:
         if count & 1:
-            result = result * values
+            if result is None:
+                result = values.copy() if count > 1 else values
+            else:
+                product = np.multiply(result, values, out=spare_result)
+                result, spare_result = product, result
         count >>= 1
         if count:
-            values = values * values
+            square = np.multiply(values, values, out=spare)
+            values, spare = square, values
     return result
 
 
@@ -278,22 +286,30 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     product = 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, tilt)
-        folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
+        # Masses beyond the end reappear at the start; `rfft` pads shorter ones by zeros.
+        folded = tilted
+        if len(tilted) > length:
+            folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
         product = product * _power(rfft(folded, length), part.count)
         log_total += part.count * log_moment
         offset += part.count * grid.first
         log_finite += part.count * math.log1p(-min(grid.infinite, 1.0 - 1e-16))
     density = np.roll(irfft(product, length), -((start - offset) % length))
+    del product
     losses = step * np.arange(start, start + length)
-    log_weight = log_total - tilt * losses
-    with np.errstate(over="ignore"):
-        masses = np.maximum(density, 0.0) * np.exp(np.minimum(log_weight, 700.0))
+    # The arrays are long, so that new ones would take longer than the arithmetic.
+    masses = tilt * losses
+    np.subtract(log_total, masses, out=masses)
+    np.minimum(masses, 700.0, out=masses)
+    masses = np.exp(masses)
+    largest_density = float(density.max())
+    masses *= np.maximum(density, 0.0, out=density)
     # Far below the tilted mean the weight magnifies round-off; a probability is at most 1.
-    masses = np.minimum(masses, 1.0)
+    np.minimum(masses, 1.0, out=masses)
     mass_beyond = -math.expm1(log_finite) + math.exp(min(0.0, log_tail))
     round_off = math.exp(1e-14 * (total + 1e4))
     n_cells = min(high - low, 1.0 / max(tilt, 1e-300)) / step + 1.0
-    noise = math.log(2.0**-52 * float(density.max()) * n_cells)
+    noise = math.log(2.0**-52 * largest_density * n_cells)
     cut = max(epsilon, low) + 0.5 * _MAX_WIDTH
     is_near = np.abs(losses - cut + 0.5 * _MAX_WIDTH) <= 0.5 * _MAX_WIDTH
     mass_beyond += float(masses[losses > cut].sum())
