@@ -1,6 +1,7 @@
 """One table in the frames that people have it in: the same values are released for a seed."""
 
 import datetime
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pyarrow.parquet
 import pytest
 from sklearn.base import clone
 
+import skdp
 from skdp import (
     DPAdditiveClassifier,
     DPHistogramNB,
@@ -234,3 +236,18 @@ def test_integer_labels_of_columns_are_labels_and_never_positions(lazy):
     # An array has positions again.
     values = RNG.random((N_ROWS, 3)) * [1, 10, 100]
     assert DPStandardScaler(**params, bounds=wrong | {0: (0, 2)}).fit(values).n_features_in_ == 3
+
+
+@pytest.mark.parametrize(
+    "model",
+    [skdp.DPLogisticRegression(), skdp.DPLinearSVC(), skdp.DPRidge(target_bounds=(0, 1))],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_refused_frame_gets_no_advice_about_its_scale(model):
+    frame = pd.DataFrame({"age": [30, 40, 50], "job": pd.Series(["a", "b", "c"], dtype=object)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="strings"):
+            model.fit(frame, [0, 1, 0])
+    with pytest.warns(UserWarning, match="data_norm"):
+        model.fit(frame[["age"]], [0, 1, 0])

@@ -67,6 +67,8 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
         check_types_of_numbers(X, after_fit=not reset)
+        # A table that is refused gets no advice about its scale.
+        table = read_table(self, X, reset=reset, accept_sparse=True)
         meta = meta_of(X)
         names = None
         if is_frame(meta):
@@ -86,7 +88,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
                 "with tabular_pipeline or DPTableVectorizer(numeric='scaled'); for scaled columns, "
                 "set data_norm to the norm of a row, for example data_norm=n_columns**0.5"
             )
-        return read_table(self, X, reset=reset, accept_sparse=True)
+        return table
 
     def _charge_needs_no_shape(self):
         # The budget fraction of the baseline depends on the number of rows.
