@@ -765,8 +765,8 @@ def check_zones(estimator, X, reset=False):
     messages = []
     for j, has_zone in zones.items():
         if fit_zones.get(j, has_zone) != has_zone:
-            found = f"dates {ZONES[has_zone]} a time zone"
-            messages.append(_zone_message(column_name(j, names), found, not has_zone))
+            kind = f"dates {ZONES[has_zone]} a time zone"
+            messages.append(_zone_message(column_name(j, names), kind, not has_zone))
     if messages:
         raise ValueError(join_messages(messages))
     return {j: had_zone for j, had_zone in fit_zones.items() if flags[j] is None}
@@ -798,9 +798,9 @@ def _check_zone_of_values(values, name, had_zone):
         raise ValueError(_zone_message(name, kind, had_zone))
 
 
-def _zone_message(name, found, had_zone):
+def _zone_message(name, kind, had_zone):
     return (
-        f"{name} contains {found}, and the dates of the fit were {ZONES[had_zone]} a time zone: "
+        f"{name} contains {kind}, and the dates of the fit were {ZONES[had_zone]} a time zone: "
         "convert the samples, by tz_localize or tz_convert(None) in pandas, "
         "dt.replace_time_zone in polars, or datetime.replace(tzinfo=...) in Python"
     )

@@ -428,20 +428,21 @@ def kind_of_zone(values, has_zone):
     str or None
     """
     kinds = {"dates with a time zone"} if has_zone else {"dates", "text"}
+    kind = None
     if values.dtype.kind != "O":
-        kind = ARRAY_KINDS.get(values.dtype.kind)
-        found = kind if kind in kinds and np.any(values == values) else None
+        array_kind = ARRAY_KINDS.get(values.dtype.kind)
+        if array_kind in kinds and np.any(values == values):
+            kind = array_kind
     else:
-        found = None
-        # Numbers are the most frequent cells.
-        cells = (cell for cell in values.ravel().tolist() if type(cell) not in (int, float))
-        for cell in cells:
-            if not is_missing(cell) and (kind := _kind_of_key(label_key(cell))) in kinds:
-                found = kind
+        for cell in values.ravel().tolist():
+            # Numbers are the most frequent cells.
+            if type(cell) in (int, float) or is_missing(cell):
+                continue
+            cell_kind = _kind_of_key(label_key(cell))
+            if cell_kind in kinds:
+                kind = cell_kind
                 break
-    return {"dates": "dates without a time zone", "text": "text without a time zone"}.get(
-        found, found
-    )
+    return f"{kind} without a time zone" if kind in ("dates", "text") else kind
 
 
 def has_kind(values, kinds):

@@ -33,7 +33,7 @@ FINE_TOLERANCES = (1e-6, 1e-9)
 
 # An event whose epsilon at its own delta is larger by at most this factor than at the limit's delta
 # is charged at its own delta. A single pure release is larger by less, many are by far.
-OWN_DELTA_FACTOR = 1.01
+EVENT_DELTA_FACTOR = 1.01
 
 # Schedules with more combinations of parts, one from each partition, are refused.
 MAX_CHOICES = 1000
@@ -353,10 +353,10 @@ class FixedSchedule(_PricedAtLimit):
         """
         price = super().price(event, budgets, delta)
         if delta is None or delta < price[1]:
-            own_delta = _claimed_delta(event, self.config.max_rows)
-            epsilon = self.single_epsilon(event, own_delta)
-            if own_delta < price[1] and epsilon <= OWN_DELTA_FACTOR * price[0]:
-                return epsilon, own_delta
+            event_delta = _claimed_delta(event, self.config.max_rows)
+            epsilon = self.single_epsilon(event, event_delta)
+            if event_delta < price[1] and epsilon <= EVENT_DELTA_FACTOR * price[0]:
+                return epsilon, event_delta
         return price
 
     def cost(self, charge):

@@ -133,10 +133,10 @@ class DPHistogramTransformer(PlannedTransformer):
         -1e150 and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
         outermost bins.
     n_bins : int or "auto", default=32
-        Number of bins of columns without declared edges, from 2 to 2**20. Columns in which few values
-        are common have fewer bins. "auto" is 32 for "uniform". For "quantile" it is the largest
-        number from 8 to 32 with which a bin has at least 2.5 times as many rows as the noise scale
-        of a quantile's rank: small for few rows, many columns or a small epsilon.
+        Number of bins of columns without declared edges, from 2 to 2**20. Columns in which few
+        values are common have fewer bins. "auto" is 32 for "uniform". For "quantile" it is
+        the largest number from 8 to 32 with which a bin has at least 2.5 times as many rows as the
+        noise scale of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
         Declared categories of categorical columns, which must not be read off the data: a dict from
         a column's name or position to its list, a list with one entry per column (None for a

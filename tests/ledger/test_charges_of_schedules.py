@@ -1,4 +1,4 @@
-"""Charges under compositions that add up no costs: a recorded delta must not block later charges."""
+"""Charges under compositions that add up no costs: no recorded delta blocks a later charge."""
 
 import pytest
 

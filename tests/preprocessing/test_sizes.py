@@ -1,4 +1,4 @@
-"""Sizes that do not fit into memory are refused before the charge, and the error names the limit."""
+"""Sizes that do not fit into memory are refused before the charge; the error names the limit."""
 
 import numpy as np
 import pytest
