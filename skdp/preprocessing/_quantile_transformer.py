@@ -51,8 +51,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     n_quantiles : "auto" or int, default="auto"
         Number of quantiles, including the two bounds; from 3 to 2**20. "auto" chooses the
-        largest of 3, 5, 9, ..., 1025 whose noise is small compared with the distance between quantiles. It
-        depends only on the numbers of rows and features, epsilon and delta.
+        largest of 3, 5, 9, ..., 1025 whose noise is small compared with the distance between
+        quantiles. It depends only on the numbers of rows and features, epsilon and delta.
     output_distribution : {"uniform", "normal"}, default="uniform"
         Distribution of the output. The normal one is clipped to -5.2 and 5.2.
     accountant : PrivacyAccountant, default=None
