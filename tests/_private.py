@@ -45,10 +45,12 @@ from skdp._tools._registry import KNOWN_STEPS, TOOLS, UNKNOWN, find_class
 from skdp.accounting._events import leaves
 from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
-from skdp.gam._blocks import append_pairs, joint_design, main_design
+from skdp.gam._blocks import joint_design, main_design
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
 from skdp.gam._joint_codes import one_hot_csr
+from skdp.gam._plan import FitState
 from skdp.gam._shapes import edge_names
+from skdp.gam._tables import append_joint_terms
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
@@ -105,6 +107,7 @@ __all__ = [
     "ColumnTable",
     "Decoded",
     "FitProgress",
+    "FitState",
     "GaussianNoise",
     "GaussianThreshold",
     "HuberLoss",
@@ -136,7 +139,7 @@ __all__ = [
     "_plan",
     "_second_moment",
     "_value_counts",
-    "append_pairs",
+    "append_joint_terms",
     "array_of_columns",
     "as_chunked",
     "best_split",

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 from example_table import BOUNDS as ADULT_BOUNDS
@@ -114,3 +115,75 @@ def load(name, bins=False):
     for part in split_rows(name):
         tables += [encode(part, SCHEMAS[name], bins), np.array([int(r["target"]) for r in part])]
     return tables
+
+
+# Rows to train and to test on of the simulated tables.
+N_SIMULATED = (17_000, 8_000)
+
+
+def simulated(name):
+    """Return a simulated table: X, y, bounds of the columns and of the target (None of classes).
+
+    - hours: counts; the hour acts otherwise at weekends. Four columns, and six of noise.
+    - product: a product of two columns, one of three, and one that acts alone. Ten columns.
+    - friedman1: scikit-learn's function with noise of standard deviation 1. Ten columns.
+    - crossed: classes by the sign of a product, where a third column is large. Eight columns.
+    - additive: four columns that act alone, and eight of noise.
+    """
+    rng = np.random.default_rng(5)
+    n = sum(N_SIMULATED)
+    return _SIMULATED[name](rng, n)
+
+
+def _uniform(rng, n, n_columns, low=-1.0):
+    return pd.DataFrame({f"x{j}": rng.uniform(low, 1.0, n) for j in range(n_columns)})
+
+
+def _hours(rng, n):
+    hour, day = rng.integers(0, 24, n), rng.integers(0, 7, n)
+    warm = rng.uniform(-5, 35, n)
+    rng.integers(0, 4, n)
+    work = np.exp(-((hour - 8) ** 2) / 4) + np.exp(-((hour - 17.5) ** 2) / 6)
+    free = 0.8 * np.exp(-((hour - 14) ** 2) / 25)
+    rate = 400 * (0.1 + np.where(day < 5, work, free)) * (0.4 + np.clip(warm, 0, 28) / 28)
+    columns = {"hour": hour, "day": day, "warm": warm, "noise": rng.uniform(0, 100, n)}
+    columns |= {f"z{j}": rng.uniform(0, 1, n) for j in range(6)}
+    bounds = {"hour": (0, 24), "day": (0, 7), "warm": (-5, 35), "noise": (0, 100)}
+    bounds |= {f"z{j}": (0, 1) for j in range(6)}
+    X = pd.DataFrame(columns).astype(float)
+    return X, rng.poisson(rate).astype(float), bounds, (0, 1000)
+
+
+def _product(rng, n):
+    X = _uniform(rng, n, 10)
+    y = 2 * X.x0 * X.x1 + 1.5 * X.x2 * (X.x3 > 0) * np.sign(X.x4) + X.x5
+    y = y + rng.normal(0, 0.5, n)
+    return X, y.to_numpy(), dict.fromkeys(X, (-1, 1)), (-5, 5)
+
+
+def _friedman1(rng, n):
+    X = _uniform(rng, n, 10, low=0.0)
+    y = 10 * np.sin(np.pi * X.x0 * X.x1) + 20 * (X.x2 - 0.5) ** 2 + 10 * X.x3 + 5 * X.x4
+    y = y + rng.normal(0, 1, n)
+    return X, y.to_numpy(), dict.fromkeys(X, (0, 1)), (0, 30)
+
+
+def _crossed(rng, n):
+    X = _uniform(rng, n, 8)
+    p = 1 / (1 + np.exp(-(3 * np.sign(X.x0 * X.x1) * (X.x2 > -0.5) + X.x3)))
+    return X, (rng.uniform(size=n) < p).astype(int).to_numpy(), dict.fromkeys(X, (-1, 1)), None
+
+
+def _additive(rng, n):
+    X = _uniform(rng, n, 12)
+    y = np.sin(3 * X.x0) + np.abs(X.x1) * 2 + X.x2 + 0.5 * X.x3 + rng.normal(0, 1, n)
+    return X, y.to_numpy(), dict.fromkeys(X, (-1, 1)), (-6, 8)
+
+
+_SIMULATED = {
+    "hours": _hours,
+    "product": _product,
+    "friedman1": _friedman1,
+    "crossed": _crossed,
+    "additive": _additive,
+}

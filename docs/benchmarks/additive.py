@@ -4,7 +4,9 @@ Usage: SKDP_DATA=folder python docs/benchmarks/additive.py [fits] [row ...]
 
 Rows: adult, credit_default, bank_marketing, california_housing, kdd, marital (Adult's marital
 status, 8 classes, without the relationship), pure (Adult with delta = 0), undeclared (Adult,
-bounds and categories found privately). ``peers`` adds today's private bins with a private model,
+bounds and categories found privately); hours, product, friedman1, crossed and additive, simulated
+tables of 17,000 rows (``_tables.py``), with and without tables of columns, and forests.
+``peers`` adds today's private bins with a private model,
 linear models on columns scaled by public bounds, and DP-EBM at its defaults and with 3000 rounds
 (3 fits) where interpret-core can be imported; see ``private_bins.py``.
 
@@ -24,7 +26,7 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 import private_bins
-from _tables import SCHEMAS, one_hot, read_rows, split_rows
+from _tables import N_SIMULATED, SCHEMAS, one_hot, read_rows, simulated, split_rows
 from dpsgd_utility import KDD_CATEGORIES, KDD_LARGEST, KDD_OTHER_COUNTS
 from private_bins import FEW, private_pipeline
 from sklearn.metrics import r2_score, roc_auc_score
@@ -33,6 +35,8 @@ from skdp import (
     DPAdditiveClassifier,
     DPAdditiveRegressor,
     DPLogisticRegression,
+    DPRandomForestClassifier,
+    DPRandomForestRegressor,
     DPRidge,
     DPSGDClassifier,
     DPSGDRegressor,
@@ -40,6 +44,8 @@ from skdp import (
 
 DELTA = 1e-5
 EPSILONS = (0.1, 1.0, 4.0)
+SIMULATED = ("hours", "product", "friedman1", "crossed", "additive")
+SIMULATED_EPSILONS = (0.3, 1.0, 4.0)
 HOUSING = {
     "longitude": (-125, -114),
     "latitude": (32, 42),
@@ -80,6 +86,15 @@ def housing():
     cut = 3 * len(rows) // 4
     parts = [(X.iloc[part], y[part]) for part in (order[:cut], order[cut:])]
     return *parts, {"bounds": HOUSING, "categories": OCEAN}
+
+
+def simulation(name):
+    X, y, bounds, target_bounds = simulated(name)
+    declared = {"bounds": bounds}
+    if target_bounds is not None:
+        declared["target_bounds"] = target_bounds
+    cut = N_SIMULATED[0]
+    return (X[:cut], y[:cut]), (X[cut:], y[cut:]), declared
 
 
 def kdd():
@@ -141,19 +156,36 @@ def measure(words, make, table, fits):
 def additive_rows(name, table, fits):
     """Yield the words and the maker of each row of the table."""
     terms = {"delta": 0.0 if name == "pure" else DELTA} | table[2]
+    if name in SIMULATED:
+        yield from simulated_rows(terms)
+        return
     if name == "undeclared":
         terms = {"delta": DELTA}
     for epsilon in EPSILONS[: 2 if name in ("kdd", "marital", "undeclared") else 3]:
         if name != "california_housing":
             yield f"additive, ε = {epsilon:g}", lambda e=epsilon: DPAdditiveClassifier(e, **terms)
             continue
-        for pairs in (0, "auto", 5):
+        for pairs in (0, "auto"):
             yield (
                 f"additive, ε = {epsilon:g}, interactions={pairs!r}",
                 lambda e=epsilon, i=pairs: DPAdditiveRegressor(
                     e, target_bounds=PRICES, interactions=i, **terms
                 ),
             )
+
+
+def simulated_rows(terms):
+    """Yield the words and the maker of each row of a simulated table."""
+    additive, forest = DPAdditiveClassifier, DPRandomForestClassifier
+    if "target_bounds" in terms:
+        additive, forest = DPAdditiveRegressor, DPRandomForestRegressor
+    for epsilon in SIMULATED_EPSILONS:
+        for chosen in (0, "auto"):
+            yield (
+                f"additive, ε = {epsilon:g}, interactions={chosen!r}",
+                partial(additive, epsilon, interactions=chosen, **terms),
+            )
+        yield f"forest, ε = {epsilon:g}", partial(forest, epsilon, **terms)
 
 
 def scaled(X, declared):
@@ -231,6 +263,7 @@ LOADERS = {
     "marital": marital,
     "pure": lambda: classification("adult"),
     "undeclared": lambda: classification("adult"),
+    **{name: partial(simulation, name) for name in SIMULATED},
 }
 
 

@@ -1,4 +1,4 @@
-"""What a private choice of pairs is worth, and what interactions="auto" makes of it.
+"""What a private choice of tables is worth, and where interactions="auto" makes it.
 
 Usage: SKDP_DATA=folder python docs/benchmarks/pairs.py [fits] [table ...]
 
@@ -6,7 +6,7 @@ R² of regression on california_housing and on four made tables of 20,000 rows: 
 functions with noise, and a table of hourly counts (the hour's effect is another on working days).
 AUC of classification on Adult, bank_marketing, credit_default, 50,000 rows of kddcup99, and on a
 made table of two crossed columns. delta = 1e-5, add/remove, public bounds and categories, means of
-`fits` (3) fits with and without five chosen pairs; "auto" is what the public rule takes.
+`fits` (3) fits with and without five chosen tables; "auto" is what the public rule takes.
 """
 
 import sys
@@ -20,7 +20,7 @@ from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.gam._plan import MIN_SIGNAL_FOR_PAIRS
+from skdp.gam._interaction_plan import MIN_SIGNAL_FOR_CHOICE
 
 EPSILONS = (0.1, 1.0, 2.0, 4.0)
 N_ROWS, N_TESTED = 20_000, 10_000
@@ -97,7 +97,7 @@ def main():
                 means.append(own.mean())
                 errors.append(own.std(ddof=1) / np.sqrt(fits))
             n_mu = len(train[1]) / gaussian_noise_multiplier(epsilon, DELTA)
-            auto = "5" if target is not None and n_mu >= MIN_SIGNAL_FOR_PAIRS else "0"
+            auto = "5" if n_mu >= MIN_SIGNAL_FOR_CHOICE else "0"
             cells = [f"{m:.4f} ± {e:.4f}" for m, e in zip(means, errors, strict=True)]
             words = " | ".join(cells)
             print(f"| {name} | {epsilon:g} | {n_mu:.0f} | {words} | {auto} |", flush=True)

@@ -85,7 +85,18 @@ def guarantee_of(estimator):
         epsilon=params["epsilon"],
         delta=params.get("delta", 0.0),
         neighbors=neighbors_of(params["accountant"]),
+        prefers_gaussian=prefers_gaussian(terms_of(params["accountant"])),
     )
+
+
+def prefers_gaussian(config):
+    """Return True if only Gaussian releases compose without loss in a ledger.
+
+    Composition by Gaussian differential privacy prices the exponential mechanism as a pure release.
+    The noise of Gaussian releases grows in proportion to the size of a group of rows, that of other
+    releases faster.
+    """
+    return config.composition == "gdp" or config.neighbors.max_rows > 1
 
 
 def private_release(label, accountant=None, random_state=None):
@@ -201,7 +212,12 @@ class PrivateRelease:
     def make_guarantee(self, epsilon, delta):
         """Return the `Guarantee` of the privacy unit that the next charge is for."""
         neighbors = neighbors_of(self._accountant, self.terms)
-        guarantee = Guarantee(epsilon=epsilon, delta=delta, neighbors=neighbors)
+        guarantee = Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=neighbors,
+            prefers_gaussian=prefers_gaussian(self.terms),
+        )
         if neighbors.max_rows > 1:
             self._group_guarantee = guarantee
         else:

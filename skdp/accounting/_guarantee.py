@@ -100,6 +100,10 @@ class Guarantee(FrozenValue):
         The delta: 0, or at least 1e-100 and below 1.
     neighbors : Neighbors, default=Neighbors()
         The relation between neighboring tables and the privacy unit.
+    prefers_gaussian : bool, default=False
+        True if only Gaussian releases compose without loss: in a ledger with composition="gdp",
+        and for groups of rows. A plan that could choose candidates by the exponential mechanism
+        then chooses them by scores with Gaussian noise.
 
     Raises
     ------
@@ -119,6 +123,7 @@ class Guarantee(FrozenValue):
     epsilon: float = checked(checks.check_epsilon)
     delta: float = checked(checks.check_delta, default=0.0)
     neighbors: Neighbors = field(default_factory=Neighbors)
+    prefers_gaussian: bool = field(default=False, repr=False)
 
     @property
     def event(self) -> Event:
@@ -147,4 +152,9 @@ class Guarantee(FrozenValue):
             row_growth = math.expm1(min(epsilon, 200.0))
             group_growth = math.expm1(min(k * epsilon, 200.0))
             delta *= row_growth / group_growth * (1.0 - 1e-12)
-        return Guarantee(epsilon=epsilon, delta=delta, neighbors=self.neighbors.per_row)
+        return Guarantee(
+            epsilon=epsilon,
+            delta=delta,
+            neighbors=self.neighbors.per_row,
+            prefers_gaussian=self.prefers_gaussian,
+        )

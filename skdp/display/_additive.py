@@ -21,6 +21,8 @@ MAX_BARS = 12
 MAX_LISTED = 10
 # A term has a panel if its importance is at least this fraction of the largest one.
 MIN_PANEL_IMPORTANCE = 0.05
+# Number of tables that a term of three columns is drawn as.
+MAX_SLICES = 3
 # Size of a panel, of the space between panels and of the margins, in inches: margins are left,
 # right, top and bottom. They are fixed, because matplotlib's constrained layout draws all text
 # several times.
@@ -54,8 +56,9 @@ class AdditiveDisplay(Display):
     about the sample. The gray shapes at the bottom are the noisy counts of rows: where they are
     low, a curve rests on few rows. Dots are single values with many rows. Bars are the categories
     with the most rows, in the order in which they were declared or found. Missing values are drawn
-    beside a curve if they are at least 2 % of the rows. For a pair of columns and several classes,
-    the table of the first class is drawn. Terms of little importance share the last panel.
+    beside a curve if they are at least 2 % of the rows. Three columns are drawn as tables of two of
+    them, for the three cells of the third with the most rows. For several columns and several
+    classes, the table of the first class is drawn. Terms of little importance share the last panel.
 
     Parameters
     ----------
@@ -238,7 +241,9 @@ class AdditiveDisplay(Display):
             self.rest_ax_ = ax.figure.add_subplot(grid[len(self.shapes)])
         for i, (panel, shape) in enumerate(zip(self.axes_, self.shapes, strict=True)):
             panel.tick_params(labelsize="x-small")
-            if len(shape.features) == 2:
+            if len(shape.features) == 3:
+                self._draw_triple(panel, shape, max(-low, high) or 1.0)
+            elif len(shape.features) == 2:
                 self._draw_pair(panel, shape, max(-low, high) or 1.0)
             else:
                 self._draw_column(panel, shape, low, high, is_leftmost=i % n_columns == 0)
@@ -256,6 +261,29 @@ class AdditiveDisplay(Display):
         if len(self.outputs) > 1:
             title += f"\n{short_text(self.outputs[0])}"
         panel.set_title(title, fontsize="small")
+
+    def _draw_triple(self, panel, shape, largest):
+        """Draw a term of three columns as tables of the last two, for some cells of the first."""
+        shape = shortest_first(shape)
+        slices = slices_of(shape)
+        grid = panel.get_subplotspec().subgridspec(1, len(slices), wspace=0.08)
+        panel.set_axis_off()
+        first, second, third = (short_text(self.names[j], 12) for j in shape.features)
+        title = f"{short_text(shape.name, 24)}, by {first}"
+        if len(self.outputs) > 1:
+            title += f"\n{short_text(self.outputs[0])}"
+        panel.set_title(title, fontsize="small", pad=14)
+        for number, (name, table) in enumerate(slices):
+            axes = panel.figure.add_subplot(grid[number])
+            axes.tick_params(labelsize="xx-small")
+            has_bar = number == len(slices) - 1
+            draw_table(axes, table, largest, has_bar=has_bar)
+            axes.set_title(name, fontsize="xx-small", pad=2)
+            axes.set_xlabel(second, fontsize="xx-small")
+            if number == 0:
+                axes.set_ylabel(third, fontsize="x-small", labelpad=2)
+            else:
+                axes.tick_params(labelleft=False)
 
     def _draw_column(self, panel, shape, low, high, is_leftmost):
         """Draw a term of one column on the scale of all panels, which the leftmost one shows."""
@@ -463,16 +491,63 @@ def draw_error_bars(ax, positions, values, half_heights, color):
     ax.vlines(positions, values - half_heights, values + half_heights, colors=color, linewidth=1.2)
 
 
-def draw_table(ax, shape, largest):
+def shortest_first(shape):
+    """Return a term of several columns with the column of the fewest cells first."""
+    order = np.argsort(shape.counts.shape, kind="stable")
+    rest = [axis for axis in range(len(order)) if axis != order[0]]
+    axes = [int(order[0]), *rest]
+    return replace(
+        shape,
+        features=tuple(shape.features[axis] for axis in axes),
+        kinds=tuple(shape.kinds[axis] for axis in axes),
+        edges=tuple(shape.edges[axis] for axis in axes),
+        counts=np.transpose(shape.counts, axes),
+        values=np.transpose(shape.values, [*axes, shape.values.ndim - 1]),
+        standard_errors=None,
+    )
+
+
+def slices_of(shape):
+    """Return the names and the tables of the cells of the first column with the most rows."""
+    shown = np.unique(np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape)[0])
+    margins = shape.counts.sum(axis=(1, 2))
+    most = sorted(shown, key=lambda cell: -margins[cell])[:MAX_SLICES]
+    names = _shapes.cell_names(shape)[0]
+    slices = []
+    for cell in sorted(most):
+        table = replace(
+            shape,
+            features=shape.features[1:],
+            kinds=shape.kinds[1:],
+            edges=shape.edges[1:],
+            counts=shape.counts[cell],
+            values=shape.values[cell],
+        )
+        name = names[cell]
+        if shape.kinds[0] == "number" and cell < len(shape.edges[0]) - 1:
+            low, high = shape.edges[0][cell : cell + 2]
+            name = f"{low:.2g} to {high:.2g}"
+        slices.append((short_text(name, 14), table))
+    return slices
+
+
+def draw_table(ax, shape, largest, *, has_bar=True):
     """Draw the table of a pair of columns for the first output; the first column is horizontal."""
     first, second = map(np.unique, np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape))
     values = shape.values[np.ix_(first, second, [0])][..., 0]
     picture = ax.imshow(
-        values.T, origin="lower", aspect="auto", cmap="RdBu_r", vmin=-largest, vmax=largest
+        values.T,
+        origin="lower",
+        aspect="auto",
+        cmap="RdBu_r",
+        vmin=-largest,
+        vmax=largest,
+        interpolation="nearest",
     )
-    bar = ax.figure.colorbar(picture, ax=ax)
-    bar.ax.tick_params(labelsize="x-small")
-    bar.formatter = tick_writer(largest)
+    if has_bar:
+        bar = ax.figure.colorbar(picture, ax=ax)
+        bar.ax.tick_params(labelsize="x-small")
+        bar.formatter = tick_writer(largest)
     set_rotated_ticks(ax, *ticks(shape, 0, first))
     ax.set_yticks(*ticks(shape, 1, second))
 

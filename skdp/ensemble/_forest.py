@@ -86,10 +86,10 @@ class ForestPlan(TreePlan):
     def main_fraction(self):
         return PURE_MAIN_FRACTION if self.budget.is_pure else MAIN_FRACTION
 
-    def _joint_terms(self, terms, cells, design, residuals, source):
+    def _joint_terms(self, state, source):
         rng = check_random_state(self.seed)
         cuts = PURE_CUTS if self.budget.is_pure else None
-        return None, [random_tree(terms, self.depth, rng, cuts) for _ in range(self.n_trees)]
+        return [random_tree(state.terms, self.depth, rng, cuts) for _ in range(self.n_trees)]
 
 
 class PrivateForest(PrivateTrees):

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._explanation import Explanation
+from skdp.gam._interaction_plan import AUTO_TABLES, InteractionPlan, is_choice_useful
 from skdp.gam._plan import AdditivePlan
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
@@ -31,8 +33,6 @@ from skdp.utils._values import FrozenValue
 
 # Default number of bins of a numeric column.
 N_BINS = 32
-# Number of pairs for interactions="auto", if the public rule chooses pairs.
-AUTO_PAIRS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,19 +290,20 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         columns = self._columns(shape)
-        plan = self._build_plan(
-            AdditivePlan,
-            shape,
-            guarantee,
+        signs = _shapes.check_monotonic_cst(self.monotonic_cst, shape.names, columns)
+        build = partial(
+            self._build_plan,
+            shape=shape,
+            guarantee=guarantee,
             n_bins=n_bins,
             task=task,
-            declared_pairs=declared,
-            signs=_shapes.check_monotonic_cst(self.monotonic_cst, shape.names, columns),
+            signs=signs,
         )
+        plan = build(AdditivePlan, declared_pairs=declared)
         if plan.no_interaction & set(sum(declared, ())):
             raise ValueError("interactions: a column of monotonic_cst cannot be in a pair")
         if n_chosen is None:
-            n_chosen = AUTO_PAIRS if plan.use_interactions else 0
+            n_chosen = AUTO_TABLES if is_choice_useful(plan) else 0
         n_candidates = math.comb(shape.n_columns - len(plan.no_interaction), 2)
         n_chosen = min(n_chosen, n_candidates)
-        return replace(plan, n_chosen=n_chosen) if n_chosen else plan
+        return build(InteractionPlan, n_chosen=n_chosen) if n_chosen else plan

@@ -52,17 +52,9 @@ def spectrum(design, weights=None):
     rotated : ndarray of shape (n, n_outputs) or None
         Weights in the basis of eigenvectors.
     """
-    decompositions = {}
     curvatures = [np.zeros(0)]
     rotated = []
-    for blocks, slices in _term_blocks(design):
-        # Columns with equal counts are frequent while a plan is made, before counts are released.
-        key = tuple(
-            (block.weight, block.counts.tobytes(), block.groups.tobytes()) for block in blocks
-        )
-        if key not in decompositions:
-            decompositions[key] = _eigenvectors(blocks)
-        values, vectors = decompositions[key]
+    for slices, values, vectors in _decompositions(design):
         curvatures.append(values)
         if weights is not None:
             term_weights = np.concatenate([weights[block_slice] for block_slice in slices])
@@ -70,6 +62,24 @@ def spectrum(design, weights=None):
     if weights is None:
         return np.concatenate(curvatures), None
     return np.concatenate(curvatures), np.concatenate([np.zeros((0, weights.shape[1])), *rotated])
+
+
+def _decompositions(design):
+    """Return, for each term except the constant, the slices of its weights and its eigenvectors.
+
+    They are computed once for each design.
+    """
+    if design.decompositions is None:
+        decompositions = {}
+        design.decompositions = []
+        for blocks, slices in _term_blocks(design):
+            # Columns with equal counts are frequent while a plan is made, before counts are
+            # released.
+            key = tuple(block.key for block in blocks)
+            if key not in decompositions:
+                decompositions[key] = _eigenvectors(blocks)
+            design.decompositions.append((slices, *decompositions[key]))
+    return design.decompositions
 
 
 def _term_blocks(design):
@@ -87,16 +97,11 @@ def _eigenvectors(blocks):
     """Return the eigenvalues of a term's covariance, and eigenvectors or None if it is diagonal."""
     counts = blocks[0].counts if blocks[0].cell_counts is None else blocks[0].cell_counts
     counts = np.maximum(counts, 0.0)
-    if len(blocks) == 1 or len(counts) > MAX_CELLS:
+    is_diagonal = len(blocks) == 1 and blocks[0].is_indicator
+    if is_diagonal or len(counts) > MAX_CELLS:
         moments = [np.maximum(block.moments, 0.0) for block in blocks]
         return np.concatenate(moments), None
-    features = np.concatenate(
-        [
-            block.features[:, np.newaxis] * np.equal.outer(block.groups, np.arange(block.size))
-            for block in blocks
-        ],
-        axis=1,
-    )
+    features = np.concatenate([block.matrix for block in blocks], axis=1)
     sums = counts @ features
     moment = features.T @ (counts[:, np.newaxis] * features)
     values, vectors = np.linalg.eigh(moment - np.outer(sums, sums) / max(counts.sum(), 1.0))

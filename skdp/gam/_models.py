@@ -162,7 +162,9 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     A column is cut into bins by private counts, or has categories. Each bin and category has a
     value, and the score of a row is the sum of the values of its bins and categories. The values
     are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian mechanism.
-    Tables need no preprocessing: numbers, strings, dates and missing values are accepted.
+    With enough rows, pairs and triples of columns that act together are chosen privately and have
+    tables of values. Tables need no preprocessing: numbers, strings, dates and missing values are
+    accepted.
 
     Parameters
     ----------
@@ -186,10 +188,11 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
         column has fewer bins if the noise would hide the counts of smaller bins.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns with a joint table of values: pairs declared by position or name, or the
-        maximum number of pairs, which are then chosen within the same budget. "auto" follows a
-        public rule.
+    interactions : int, list of pairs of columns or "auto", default="auto"
+        Pairs or triples of columns with a joint table of values: pairs declared by position or
+        name, or the maximum number of tables, which are then chosen within the same budget. "auto"
+        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu that
+        of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
@@ -216,8 +219,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        Shape functions of the columns, then of the pairs. The mean of a shape function over the
-        noisy counts is 0.
+        Shape functions of the columns, then of pairs and triples. The mean of a shape function
+        over the noisy counts is 0.
     intercept_ : float or ndarray of shape (n_classes,)
         Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
@@ -289,7 +292,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         bounds: Bounds | Literal["auto"] = "auto",
         categories: Categories | Literal["auto"] | None = None,
         n_bins: int | Literal["auto"] = "auto",
-        interactions: int | list | Literal["auto"] = 0,
+        interactions: int | list | Literal["auto"] = "auto",
         monotonic_cst: dict | list | None = None,
         classes: Classes | None = None,
         class_weight: dict | Literal["balanced"] | None = None,
@@ -362,8 +365,9 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     A column is cut into bins by private counts, or has categories. Each bin and category has a
     value, and the prediction of a row is the sum of the values of its bins and categories. The
     values are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian
-    mechanism. Tables need no preprocessing: numbers, strings, dates and missing values are
-    accepted.
+    mechanism. With enough rows, pairs and triples of columns that act together are chosen privately
+    and have tables of values. Tables need no preprocessing: numbers, strings, dates and missing
+    values are accepted.
 
     Parameters
     ----------
@@ -387,10 +391,11 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
         column has fewer bins if the noise would hide the counts of smaller bins.
-    interactions : int, list of pairs of columns or "auto", default=0
-        Pairs of columns with a joint table of values: pairs declared by position or name, or the
-        maximum number of pairs, which are then chosen within the same budget. "auto" follows a
-        public rule.
+    interactions : int, list of pairs of columns or "auto", default="auto"
+        Pairs or triples of columns with a joint table of values: pairs declared by position or
+        name, or the maximum number of tables, which are then chosen within the same budget. "auto"
+        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu that
+        of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
@@ -411,8 +416,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        Shape functions of the columns, then of the pairs. The mean of a shape function over the
-        noisy counts is 0.
+        Shape functions of the columns, then of pairs and triples. The mean of a shape function
+        over the noisy counts is 0.
     intercept_ : float
         Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
@@ -448,9 +453,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
     column is numeric or categorical by its dtype, never by its values: an array's column of Python
     objects is numeric, unless its categories are declared. Residuals are clipped to the released
-    standard deviation of the targets (more with little noise, and with ``delta=0``), at most to an
-    eighth of the width of `target_bounds`. If errors are larger, the effects of columns are between
-    those on the mean and on the median. The proof is in ``docs/theory/additive_models.md``.
+    standard deviation of the targets, then to that of the residuals if tables of columns are chosen
+    (more with little noise, and with ``delta=0``), at most to an eighth of the width of
+    `target_bounds`. If errors are larger, the effects of columns are between those on the mean and
+    on the median. The proof is in ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -482,7 +488,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         bounds: Bounds | Literal["auto"] = "auto",
         categories: Categories | Literal["auto"] | None = None,
         n_bins: int | Literal["auto"] = "auto",
-        interactions: int | list | Literal["auto"] = 0,
+        interactions: int | list | Literal["auto"] = "auto",
         monotonic_cst: dict | list | None = None,
         target_bounds: tuple[float, float] | None = None,
         accountant: PrivacyAccountant | None = None,

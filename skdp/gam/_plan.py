@@ -19,11 +19,13 @@ from skdp.gam import _blocks, _descent
 from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._standard_errors import IterateDrift, standard_errors
+from skdp.gam._tables import TABLE_CELLS, append_joint_terms, make_table
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._column_cells import Term, cells_of
 from skdp.stats._column_plan import ColumnsPlan
 from skdp.utils._units import ALL_ONCE, UnitText
+from skdp.utils._values import FrozenValue
 
 # Budget fractions. A stage whose value a row changes by 1 has the smallest fraction with which the
 # noise (its standard deviation, or its scale with delta = 0) is n_rows / ratio; at most
@@ -67,10 +69,12 @@ CLASSES_BASELINE_FRACTION = (0.25, 15.0, MIN_FRACTION)
 # 1 % has an error of 10 %; see docs/benchmarks/rare_classes.py.
 BALANCED_COUNTS_FRACTION = (0.1, 1000.0, MIN_FRACTION)
 BALANCED_TEST_FRACTION = (0.08, 1000.0, MIN_FRACTION)
-# If pairs are chosen: the steps before, and the choice; fractions of the remaining budget.
-PAIR_FRACTIONS = {"first_steps": 0.2, "pair_choice": 0.1}
-# Factor of the weights of the first steps, from which the joint steps start.
-WARM_START_FACTOR = 0.8
+# Factor of the weights of earlier steps, from which later steps start.
+WARM_START_FACTOR = 0.5
+# Names of the stages of steps before the last ones.
+EARLY_STEPS = ("first_steps", "second_steps")
+# Bound on the number of cells of a table, for the check that noise can be drawn.
+MAX_JOINT_CELLS = 1 << 12
 # Expected squared norm of a column's weights over the variance of scores, for the expected excess
 # loss. Tuned on the tables of docs/benchmarks/planning.md.
 EXPECTED_SQUARES = 6.0
@@ -83,8 +87,6 @@ EXPECTED_SQUARES = 6.0
 # on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
-# Minimum signal-to-noise ratio n mu at which a choice of pairs is worth its cost, in regression.
-MIN_SIGNAL_FOR_PAIRS = 5000.0
 # Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
 MIN_L2_REG_STRENGTH = 0.01
 MAX_L2_REG_STRENGTH = 2.0
@@ -94,8 +96,9 @@ MIN_PURE_LEVELS = 4
 # Multiple of the null decrease of the loss that the shrinkage test subtracts, if the evidence
 # chooses the penalty. The test clips changes of scores at half their typical size: a normal
 # variable clipped like that has P(|N| < 1/2) = .383 of its variance in common with itself. The
-# rest is for columns that are not independent of each other.
-NULL_DECREASE_FACTOR = 0.5
+# rest is for columns that are not independent of each other, and for smooth features, of which few
+# explain most: on columns of noise .5 costs .013 of R² more (1,500 rows, 20 columns, epsilon = 2).
+NULL_DECREASE_FACTOR = 0.7
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
 # Variance of residuals of two classes in units of the typical curvature. For a logistic loss the
@@ -125,19 +128,24 @@ class AdditivePlan(ColumnsPlan):
         See `skdp.gam._tasks`.
     declared_pairs : list of (int, int), default=()
         Positions of the columns of declared interactions.
-    n_chosen : int, default=0
-        Maximum number of pairs that are chosen privately.
     signs : tuple of int, default=()
         For each column 1 or -1 if scores must not decrease or increase with it, else 0.
     """
 
     task: object
     declared_pairs: Sequence[tuple[int, int]] = ()
-    n_chosen: int = 0
     signs: tuple = ()
 
     # True if numeric columns have a feature that increases from cell to cell.
     has_trends = True
+
+    @property
+    def is_smooth(self):
+        """True if neighboring cells of numbers have similar values: with delta > 0, not for trees.
+
+        With delta = 0 the noise grows with the L1 norm of a row's features.
+        """
+        return self.has_trends and not self.budget.is_pure
 
     @property
     def finds_variance(self):
@@ -206,16 +214,18 @@ class AdditivePlan(ColumnsPlan):
         if self.finds_variance:
             stages.extend(self.target_variance.stages)
             stages.extend(self.mean_correction.stages)
-        if "first_steps" in self.budget_fractions:
-            stages.append(
-                self._steps_stage("first steps, for what columns do together", "first_steps")
-            )
-        if "pair_choice" in self.budget_fractions and self.n_chosen:
-            mechanism = self._pair_choice_mechanism(len(self.columns))
-            stages.extend(stages_of(mechanism, "the choice of pairs"))
+        stages.extend(self._early_stages)
         stages.append(self._steps_stage("weights", "steps"))
         stages.extend(stages_of(self.shrinkage_test, "check of the weights"))
         return tuple(stages)
+
+    @property
+    def _early_stages(self):
+        """Stages between the baseline and the last steps."""
+        stages = []
+        if "first_steps" in self.budget_fractions:
+            stages.append(self._steps_stage("first steps", "first_steps"))
+        return stages
 
     def _steps_event(self, budget_fraction):
         """Return the event of steps that cost a fraction of the budget."""
@@ -254,22 +264,13 @@ class AdditivePlan(ColumnsPlan):
         super().__post_init__()
         n_column_cells = sum(2 * column.max_cells(4 * self.n_bins) for column in self.columns)
         max_size = (n_column_cells + self._max_joint_cells) * self.task.n_outputs
-        step_fractions = {self.budget_fractions["steps"]}
-        if "first_steps" in self.budget_fractions:
-            step_fractions.add(self.budget_fractions["first_steps"])
-        for budget_fraction in step_fractions:
+        for stage in {"steps", *EARLY_STEPS}.intersection(self.budget_fractions):
+            budget_fraction = self.budget_fractions[stage]
             if self.budget.is_pure:
                 self._objective(1.0, max_size, 0.0, budget_fraction)
             else:
                 for n_steps in (1, _descent.MAX_STEPS):
                     self._steps_noise(max_size, n_steps, budget_fraction)
-        if self.n_chosen:
-            if self.budget.is_pure:
-                raise ValueError(
-                    "interactions: choosing pairs needs delta > 0. With delta=0, declare the pairs."
-                )
-            mechanism = self._pair_choice_mechanism(len(self.columns))
-            mechanism.check_size(max_size * len(self.columns))
         self.baseline.mechanism.check_size(self.task.n_outputs)
         if self.finds_variance:
             self.target_variance.mechanism.check_size(1)
@@ -278,18 +279,18 @@ class AdditivePlan(ColumnsPlan):
 
     @property
     def _max_joint_cells(self):
-        """Maximum number of cells of pairs or trees."""
-        return (len(self.declared_pairs) + self.n_chosen) * (2 * _blocks.TABLE_CELLS + 2) ** 2
+        """Maximum number of cells of tables or trees."""
+        return len(self.declared_pairs) * MAX_JOINT_CELLS
 
     @property
     def main_fraction(self):
-        """Fraction of a row's squared norm for single columns, as opposed to pairs or trees."""
+        """Fraction of a row's squared norm for single columns, as opposed to tables or trees."""
         return self.task.main_fraction
 
     @property
     def _extra_fractions(self):
-        """Fractions of the remaining budget for the stages that choose pairs or grow a tree."""
-        return PAIR_FRACTIONS if self.n_chosen else {}
+        """Fractions of the remaining budget for the stages before the last steps."""
+        return {}
 
     @property
     def scale(self):
@@ -341,13 +342,6 @@ class AdditivePlan(ColumnsPlan):
         """Number of rows divided by the whole budget's noise: n mu, or n epsilon with delta = 0."""
         return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
 
-    @property
-    def use_interactions(self):
-        """True if a choice of pairs is worth its cost, according to public values."""
-        if self.budget.is_pure or not self.task.has_pairs:
-            return False
-        return self.signal_to_noise >= MIN_SIGNAL_FOR_PAIRS
-
     @cached_property
     def budget_fractions(self):
         """Fraction of the budget of each stage."""
@@ -371,11 +365,12 @@ class AdditivePlan(ColumnsPlan):
             fractions["baseline"] = self._fraction_for_noise(*FIRST_MEAN_FRACTION)
             low, high, ratio = MEAN_CORRECTION_FRACTION
             fractions["correction"] = min(high, max(ratio / self.signal_to_noise, low))
-        remaining = 1.0 - math.fsum(fractions.values())
+        selected = math.fsum(fraction for _, fraction in self.selections)
+        remaining = 1.0 - selected - math.fsum(fractions.values())
         for stage, fraction in (self.column_fractions | self._extra_fractions).items():
             fractions[stage] = remaining * fraction
         # The last term is a margin for rounding.
-        fractions["steps"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
+        fractions["steps"] = 1.0 - selected - math.fsum(fractions.values()) - 2.0**-50
         return fractions
 
     def _fraction_for_noise(self, max_fraction, ratio, min_fraction):
@@ -417,11 +412,6 @@ class AdditivePlan(ColumnsPlan):
             n_steps=n_steps,
         )
 
-    def _pair_choice_mechanism(self, n_pairs):
-        sensitivity = self.sensitivity * math.nextafter(math.sqrt(n_pairs), math.inf)
-        budget_fraction = self.budget_fractions["pair_choice"]
-        return self.budget.mechanism(budget_fraction, l1=sensitivity, l2=sensitivity)
-
     def run(self, read, source, persons=None):
         """Return everything that is released: the terms, their values and the constant.
 
@@ -449,25 +439,37 @@ class AdditivePlan(ColumnsPlan):
         terms = self._count_cells(columns, table, source, persons)
         cells = self._joint_codes(terms, table, targets, row_weights_of(persons))
         released = self.baseline.run(targets, source, persons)
+        plan = self
         variance = None
+        class_weight = ()
         if self.task.is_balanced:
             weights = self.baseline.weights(released).values
+            class_weight = (np.array(weights),)
             task = self.task.with_balanced_weights(weights, self.budget.is_pure)
             # Weighted classes are equally frequent, so the steps start at scores of 0.
             baseline = np.zeros(task.n_outputs)
             # The event is that of the plan for every weight: the noise is proportional to the clip,
             # and the clip to the largest weight.
             plan = replace(self, task=task)
-            result = plan._run_steps(table, targets, terms, cells, baseline, variance, source)
-            return (*result, np.array(weights))
-        baseline = self.task.initial_scores(released)
+        else:
+            baseline = self.task.initial_scores(released)
         if self.finds_variance:
             variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
             baseline, variance = self._correct_mean(targets, baseline, variance, source, persons)
-            clip = self._residual_clip(variance)
-            plan = replace(self, task=replace(self.task, clip=clip))
-            return plan._run_steps(table, targets, terms, cells, baseline, variance, source)
-        return self._run_steps(table, targets, terms, cells, baseline, variance, source)
+            plan = self._with_clip(self._residual_clip(variance))
+        state = FitState(
+            terms=terms,
+            cells=cells,
+            design=plan._main_design(terms, plan._trend_fraction(baseline)),
+            baseline=baseline,
+            variance=variance,
+            n_rows=self.n_rows,
+        )
+        return (*plan._run_steps(state, source), *class_weight)
+
+    def _with_clip(self, clip):
+        """Return the plan with another clip of residuals; its event is the same."""
+        return replace(self, task=replace(self.task, clip=clip))
 
     def _correct_mean(self, targets, baseline, variance, source, persons):
         """Return the corrected mean of the targets, and their variance around it.
@@ -490,73 +492,99 @@ class AdditivePlan(ColumnsPlan):
         ratio = max(MIN_RESIDUAL_CLIP, RESIDUAL_CLIP_PER_SIGNAL * self.signal_to_noise)
         return min(max(ratio * math.sqrt(variance), MIN_CLIP), self.task.clip)
 
-    def _run_steps(self, table, targets, terms, cells, baseline, variance, source):
-        residuals = partial(_residuals, self.task, baseline)
-        design = self._main_design(terms, self._trend_fraction(baseline))
-        start, joint_terms = self._joint_terms(terms, cells, design, residuals, source)
+    def _run_steps(self, state, source):
+        """Return everything that is released, after the stages of columns and the baseline."""
+        joint_terms = self._joint_terms(state, source)
         if joint_terms:
-            joint_design = _blocks.joint_design(design, joint_terms, self.main_fraction)
-            if start is not None:
-                start = WARM_START_FACTOR * joint_design.weights_from(design, start)
-            design = joint_design
-            cells = _blocks.append_pairs(cells, joint_terms)
-            terms = [*terms, *(joint.term(terms, self.n_rows) for joint in joint_terms)]
-        drift = IterateDrift(self._problem(design)) if self.has_standard_errors else None
-        weights, l2_reg_strength = self._descent(
-            cells,
+            state = state.with_joint_terms(joint_terms, self.main_fraction)
+        return self._last_steps(state, source)
+
+    def _take_steps(self, state, stage, source):
+        """Return the state after the steps of a stage before the last."""
+        weights, _ = self._descent(
+            state.cells,
+            state.design,
+            state.residuals(self.task),
+            source,
+            budget_fraction=self.budget_fractions[stage],
+            start=state.start,
+            variance=state.variance,
+        )
+        return replace(state, weights=weights)
+
+    def _last_steps(self, state, source, *, budget_fraction=None, has_first_model=False):
+        """Return everything that is released, with the steps that make the model.
+
+        Parameters
+        ----------
+        state : FitState
+        source : RandomSource
+        budget_fraction : float, default=None
+            Fraction of the steps; None uses that of the plan.
+        has_first_model : bool, default=False
+            True if the weights of the first steps are those of the same model, so that they are
+            averaged with the last ones.
+        """
+        budget_fraction = budget_fraction or self.budget_fractions["steps"]
+        design = state.design
+        drift = None
+        if self.has_standard_errors:
+            drift = IterateDrift(self._problem(design, budget_fraction))
+        residuals = state.residuals(self.task)
+        weights, last_strength = self._descent(
+            state.cells,
             design,
             residuals,
             source,
-            budget_fraction=self.budget_fractions["steps"],
-            start=start,
-            variance=variance,
+            budget_fraction=budget_fraction,
+            start=state.start,
+            variance=state.variance,
             drift=drift,
             report_progress=True,
         )
-        last_strength = l2_reg_strength
+        if has_first_model:
+            first_fraction = self.budget_fractions["first_steps"]
+            weights = budget_fraction * weights + first_fraction * state.weights
+            weights /= budget_fraction + first_fraction
+        l2_reg_strength = last_strength
         if not self.finds_variance:
-            final_strength = self._final_strength(design, weights)
+            final_strength = self._final_strength(design, weights, budget_fraction)
             if self.uses_moments:
                 final_strength = max(final_strength, l2_reg_strength)
             l2_reg_strength = final_strength
         shrinkage_factor = self._shrinkage_factor(
-            cells, design, residuals, weights, l2_reg_strength, source
+            state.cells, design, residuals, weights, l2_reg_strength, source
         )
         bin_values = design.bin_values(weights * shrinkage_factor)
-        values = [bin_values[t].reshape(*term.shape, -1) for t, term in enumerate(terms)]
-        constant = baseline + bin_values[-1][0]
+        constant = state.baseline + bin_values[-1][0]
+        values = [bin_values[t] for t in range(len(bin_values) - 1)]
         stds = None
         if self.has_standard_errors:
-            stds = self._standard_errors(
-                design, terms, values, constant, last_strength, shrinkage_factor, drift
-            )
-        return terms, values, constant, stds
+            schedules = self._step_schedules(design, last_strength, budget_fraction)
+            stds = self._standard_errors(state, values, constant, schedules, budget_fraction, drift)
+            stds = state.expand([shrinkage_factor * term_stds for term_stds in stds])
+        return state.released_terms, state.expand(values), constant, stds
+
+    def _standard_errors(self, state, values, constant, schedules, budget_fraction, drift):
+        """Return the standard errors of the values at the terms' cells (post-processing)."""
+        size = state.design.size * self.task.n_outputs
+        noise_std = self._steps_noise(size, len(schedules), budget_fraction).scale
+        terms = state.fitted_terms
+        return standard_errors(
+            state.design, terms, values, constant, self.task, schedules, noise_std, drift
+        )
 
     @property
     def has_standard_errors(self):
         """True if a fit computes standard errors of the values: with delta > 0, not for trees."""
         return self.has_trends and not self.budget.is_pure
 
-    def _standard_errors(
-        self, design, terms, values, constant, l2_reg_strength, shrinkage_factor, drift
-    ):
-        """Return the standard errors of the values, in arrays of the same shapes (post-processing).
-
-        `l2_reg_strength` is that of the last steps.
-        """
-        problem = self._problem(design)
+    def _step_schedules(self, design, l2_reg_strength, budget_fraction):
+        """Return the schedule of each of the last steps; the penalty changes half-way."""
+        problem = self._problem(design, budget_fraction)
         half = problem.n_steps // 2
         second_half = replace(problem, l2_reg_strength=l2_reg_strength)
-        schedules = [problem] * half + [second_half] * (problem.n_steps - half)
-        cell_values = [term_values.reshape(-1, self.task.n_outputs) for term_values in values]
-        noise_std = self._steps_noise(design.size * self.task.n_outputs, problem.n_steps).scale
-        stds = standard_errors(
-            design, terms, cell_values, constant, self.task, schedules, noise_std, drift
-        )
-        return [
-            shrinkage_factor * term_stds.reshape(term_values.shape)
-            for term_stds, term_values in zip(stds, values, strict=True)
-        ]
+        return [problem] * half + [second_half] * (problem.n_steps - half)
 
     def _main_design(self, terms, trend_fraction=0.0):
         # Laplace noise grows with the number of blocks. With delta = 0, a roughness penalty on
@@ -567,6 +595,7 @@ class AdditivePlan(ColumnsPlan):
             self.signal_to_noise,
             coarser=not self.budget.is_pure,
             trend_fraction=trend_fraction,
+            is_smooth=self.is_smooth,
         )
 
     def _trend_fraction(self, baseline):
@@ -594,14 +623,12 @@ class AdditivePlan(ColumnsPlan):
             n_units=self.n_rows,
         )
 
-    def _joint_terms(self, terms, cells, design, residuals, source):
-        """Return initial weights, or None, and the pairs of columns of the model."""
-        if not self.n_chosen:
-            return None, [_blocks.make_pair(terms, indices) for indices in self.declared_pairs]
-        start, _ = self._descent(
-            cells, design, residuals, source, budget_fraction=self.budget_fractions["first_steps"]
-        )
-        return start, self._choose_pairs(terms, cells, design, residuals, start, source)
+    def _joint_terms(self, state, source):
+        """Return the tables of declared pairs; plans of trees return trees."""
+        return [
+            make_table(state.terms, indices, TABLE_CELLS[2], self.n_rows, is_smooth=self.is_smooth)
+            for indices in self.declared_pairs
+        ]
 
     def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
         """Return the factor of the weights that is justified beyond chance; see `ShrinkageRule`.
@@ -630,17 +657,6 @@ class AdditivePlan(ColumnsPlan):
         noisy = self.shrinkage_test.release(decreases, random_state=source)
         return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(size=3))
 
-    def _choose_pairs(self, terms, cells, design, residuals, weights, source):
-        """Return the pairs with the most evidence in the residuals of the first steps."""
-        candidates = _blocks.all_pairs(terms, self.no_interaction)
-        step = _descent.residual_grid(self.task.clip, self.n_rows)
-        scores = _descent.Scores.at(weights, cells, design)
-        sums = _blocks.pair_sums(cells, candidates, scores, residuals, step)
-        mechanism = self._pair_choice_mechanism(len(candidates))
-        noisy = mechanism.release(sums, random_state=source)
-        pairs = _blocks.choose_pairs(candidates, noisy, mechanism.scale, self.n_chosen)
-        return [_blocks.make_pair(terms, pair.indices) for pair in pairs]
-
     def _problem(self, design, budget_fraction=None):
         """Return the schedule of the steps, or with delta = 0 the perturbed objective.
 
@@ -665,7 +681,7 @@ class AdditivePlan(ColumnsPlan):
             penalty_to_noise=l2_reg_strength / noise_minimum,
         )
 
-    def _final_strength(self, design, weights):
+    def _final_strength(self, design, weights, budget_fraction):
         """Return the regularization strength of the released weights, None with delta = 0.
 
         With delta > 0, the evidence raises the penalty half-way through the steps. The decrease of
@@ -674,8 +690,8 @@ class AdditivePlan(ColumnsPlan):
         """
         if self.budget.is_pure:
             return None
-        problem = self._problem(design)
-        noise_std = self._steps_noise(weights.size, problem.n_steps).scale
+        problem = self._problem(design, budget_fraction)
+        noise_std = self._steps_noise(weights.size, problem.n_steps, budget_fraction).scale
         evidence = self._evidence_penalty(design, weights, problem, noise_std)
         return max(problem.l2_reg_strength, evidence)
 
@@ -723,7 +739,9 @@ class AdditivePlan(ColumnsPlan):
 
     def spent_after(self, n_taken, n_steps):
         """Return the epsilon of a fit that has taken `n_taken` of its `n_steps` steps."""
-        budget_fraction = 1.0 - self.budget_fractions["steps"] * (1.0 - n_taken / n_steps)
+        selected = math.fsum(fraction for _, fraction in self.selections)
+        remaining_steps = self.budget_fractions["steps"] * (1.0 - n_taken / n_steps)
+        budget_fraction = 1.0 - selected - remaining_steps
         return get_epsilon(self.budget.partial_event(budget_fraction), self.delta)
 
     def _descent(
@@ -765,32 +783,7 @@ class AdditivePlan(ColumnsPlan):
             exact = _descent.residual_sums(rows, design, residuals, weights, step)
             return noise.add(exact, next(draws))
 
-        if variance is None:
-
-            def penalty(weights):
-                strength = self._evidence_penalty(design, weights, problem, noise.scale)
-                if not self.uses_moments:
-                    return strength
-                by_moments = penalty_by_evidence(
-                    design,
-                    weights,
-                    problem,
-                    variance=VARIANCE_OF_CLASSES * self.task.mean_weight_of_classes,
-                    step_noise=noise.scale,
-                    noise=self._steps_noise(1, 1, budget_fraction).scale,
-                    curvature=self.task.typical_curvature,
-                )
-                return max(strength, by_moments)
-
-        else:
-            penalty = partial(
-                penalty_by_evidence,
-                design,
-                schedule=problem,
-                variance=variance,
-                step_noise=noise.scale,
-                noise=self._steps_noise(1, 1, budget_fraction).scale,
-            )
+        penalty = self._penalty_rule(design, problem, noise, budget_fraction, variance)
         after_step = None
         if report_progress:
             spent_after = partial(self.spent_after, n_steps=n_steps)
@@ -802,6 +795,36 @@ class AdditivePlan(ColumnsPlan):
         return _descent.descend(
             noisy_gradient, problem, start, radius, penalty=penalty, after_step=after_step
         )
+
+    def _penalty_rule(self, design, problem, noise, budget_fraction, variance):
+        """Return the function of early iterates that returns the penalty of the second half."""
+        total_noise = self._steps_noise(1, 1, budget_fraction).scale
+        if variance is not None:
+            return partial(
+                penalty_by_evidence,
+                design,
+                schedule=problem,
+                variance=variance,
+                step_noise=noise.scale,
+                noise=total_noise,
+            )
+
+        def penalty(weights):
+            strength = self._evidence_penalty(design, weights, problem, noise.scale)
+            if not self.uses_moments:
+                return strength
+            by_moments = penalty_by_evidence(
+                design,
+                weights,
+                problem,
+                variance=VARIANCE_OF_CLASSES * self.task.mean_weight_of_classes,
+                step_noise=noise.scale,
+                noise=total_noise,
+                curvature=self.task.typical_curvature,
+            )
+            return max(strength, by_moments)
+
+        return penalty
 
     def _evidence_penalty(self, design, weights, schedule, noise_std):
         """Return the regularization strength that weights imply: 1 / (noise-free variance).
@@ -818,6 +841,90 @@ class AdditivePlan(ColumnsPlan):
         dof = np.sum(curvatures / hessian_diag) * weights.shape[1]
         squared_norm = np.sum(weights[1:] ** 2) - noise
         return dof / max(squared_norm, dof / MAX_L2_REG_STRENGTH)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FitState(FrozenValue):
+    """The encoded rows and the released values of a fit between two stages of steps.
+
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns.
+    cells : JointCodes
+        Cells of the rows in all terms.
+    design : BlockDesign
+        Design of all terms.
+    baseline : ndarray of shape (n_outputs,)
+        Scores at which the model starts.
+    variance : float or None
+        Variance of the residuals of numeric targets.
+    n_rows : int
+        Public number of rows.
+    joint_terms : list of Table or of Tree, default=()
+        Terms of several columns.
+    weights : ndarray of shape (design.size, n_outputs), default=None
+        Weights of the last stage of steps.
+    main_design : BlockDesign, default=None
+        Design of single columns; None if there are no joint terms.
+    """
+
+    terms: list
+    cells: JointCodes
+    design: _blocks.BlockDesign
+    baseline: np.ndarray
+    variance: float | None
+    n_rows: int
+    joint_terms: Sequence = ()
+    weights: np.ndarray | None = None
+    main_design: _blocks.BlockDesign | None = None
+
+    def with_joint_terms(self, joint_terms, main_fraction):
+        """Return the state with further joint terms, whose weights are 0."""
+        main = self.design if self.main_design is None else self.main_design
+        all_joint_terms = [*self.joint_terms, *joint_terms]
+        design = _blocks.joint_design(main, all_joint_terms, main_fraction)
+        weights = None
+        if self.weights is not None:
+            weights = design.weights_from(self.design, self.weights)
+        return replace(
+            self,
+            cells=append_joint_terms(self.cells, joint_terms),
+            design=design,
+            main_design=main,
+            joint_terms=all_joint_terms,
+            weights=weights,
+        )
+
+    @property
+    def start(self):
+        """Weights at which the next steps start; None for zeros."""
+        return None if self.weights is None else WARM_START_FACTOR * self.weights
+
+    def residuals(self, task):
+        """Return the function of scores and targets that returns clipped residuals."""
+        return partial(_residuals, task, self.baseline)
+
+    @property
+    def fitted_terms(self):
+        """Terms of columns and tables, with the cells that the steps use."""
+        tables = [
+            replace(table.term(self.terms, self.n_rows), counts=table.expected_counts)
+            for table in self.joint_terms
+        ]
+        return [*self.terms, *tables]
+
+    @property
+    def released_terms(self):
+        """Terms as they are published."""
+        joint_terms = [joint.term(self.terms, self.n_rows) for joint in self.joint_terms]
+        return [*self.terms, *joint_terms]
+
+    def expand(self, values):
+        """Return the values of the released terms, from values of shape (n_cells, n_outputs)."""
+        n_columns = len(self.terms)
+        joint_values = zip(self.joint_terms, values[n_columns:], strict=True)
+        return [*values[:n_columns], *(joint.expand(table) for joint, table in joint_values)]
 
 
 def _residuals(task, baseline, scores, targets):

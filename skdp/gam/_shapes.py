@@ -15,7 +15,7 @@ from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShapeFunction(TermCells):
-    """Values that a column, or a pair of columns, adds to the score of an additive model.
+    """Values that a column, or two or three of them, add to the score of an additive model.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ class ShapeFunction(TermCells):
         categorical column.
     edges : tuple of ndarray
         Edges of the bins, or categories, of each column.
-    counts : ndarray of shape (n_cells,), or (n_cells, n_cells) for a pair
+    counts : ndarray of shape (n_cells,), with one axis per column
         Noisy, non-negative numbers of rows in the cells. The cells of a numeric column are its bins
         and one for missing values. Those of a categorical column are its categories, one for all
-        other values and one for missing values. The counts of a pair are computed as if its columns
-        were independent.
+        other values and one for missing values. The counts of several columns are computed as if
+        they were independent.
     name : str
-        Name of the column, or both names with " x " between them.
+        Name of the column, or the names of the columns with " x " between them.
     values : ndarray
         Value of each cell. With several classes there is one more axis, of length n_classes.
     standard_errors : ndarray, default=None

@@ -129,13 +129,7 @@ def standard_errors(design, terms, values, constant, task, schedules, noise_std,
         if len(counts) > MAX_CELLS:
             results.append(np.full_like(term_values, np.nan))
             continue
-        features = np.concatenate(
-            [
-                block.features[:, np.newaxis] * np.equal.outer(block.groups, np.arange(block.size))
-                for block in blocks
-            ],
-            axis=1,
-        )
+        features = np.concatenate([block.matrix for block in blocks], axis=1)
         total = max(counts.sum(), 1.0)
         centered = features - counts @ features / total
         spread = np.sqrt(np.maximum(sum(variances) - variances[term], 0.0))

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from skdp._data._forms import TableForm
+from skdp._fitting._release_context import prefers_gaussian
 from skdp._tools._entries import REASONS
 from skdp.accounting import Guarantee
 from skdp.accounting._events import leaves
@@ -84,7 +85,12 @@ def planned_charge(
     terms = terms_of(None) if terms is None else terms
     params = estimator.get_params(deep=False)
     delta = params.get("delta") or 0.0
-    guarantee = Guarantee(epsilon=params["epsilon"], delta=delta, neighbors=terms.neighbors)
+    guarantee = Guarantee(
+        epsilon=params["epsilon"],
+        delta=delta,
+        neighbors=terms.neighbors,
+        prefers_gaussian=prefers_gaussian(terms),
+    )
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)
     unknown = None in (n_samples, n_features)

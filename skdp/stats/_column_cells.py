@@ -388,7 +388,7 @@ def _check_fits_microseconds(times):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TermCells(FrozenValue):
-    """The cells of one column, or the joint cells of two columns.
+    """The cells of one column, or the joint cells of two or three columns.
 
     Parameters
     ----------

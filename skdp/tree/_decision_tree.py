@@ -10,6 +10,7 @@ import numpy as np
 
 from skdp.base import private_fit, private_fit_method
 from skdp.gam._additive import N_BINS, FittedTerms, RawTableModel
+from skdp.gam._blocks import Block
 from skdp.gam._models import RawTableClassifier
 from skdp.gam._plan import AdditivePlan
 from skdp.gam._shapes import make_shape_functions
@@ -63,6 +64,24 @@ class Tree(FrozenValue):
         """Number of leaves, as a tuple."""
         return self.most_counts.shape
 
+    def block(self, term, weight):
+        """Return the block of the leaves in the design of all terms.
+
+        Parameters
+        ----------
+        term : int
+            Index of the term.
+        weight : float
+            Feature of a row in its leaf.
+
+        Returns
+        -------
+        Block
+            The block of the leaves.
+        """
+        groups = np.arange(len(self.most_counts))
+        return Block(term=term, weight=weight, groups=groups, counts=self.most_counts)
+
     def cells(self, column_cells):
         """Return the leaf of each row.
 
@@ -102,6 +121,21 @@ class Tree(FrozenValue):
             The same object.
         """
         return self
+
+    def expand(self, values):
+        """Return the values of the leaves unchanged, as tables have more published cells.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_leaves, n_outputs)
+            Fitted values.
+
+        Returns
+        -------
+        ndarray
+            The same object.
+        """
+        return values
 
 
 def make_tree(terms, columns, sides):
@@ -203,12 +237,11 @@ class TreePlan(AdditivePlan):
     def _max_joint_cells(self):
         return self.n_trees << self.depth
 
-    def _joint_terms(self, terms, cells, design, residuals, source):
-        weights, _ = self._descent(
-            cells, design, residuals, source, budget_fraction=self.budget_fractions["first_steps"]
-        )
-        bin_values = design.bin_values(weights)
-        return None, [grow_tree(terms, [bin_values[j] for j in range(len(terms))], self.depth)]
+    def _joint_terms(self, state, source):
+        weights = self._take_steps(state, "first_steps", source).weights
+        bin_values = state.design.bin_values(weights)
+        values = [bin_values[j] for j in range(len(state.terms))]
+        return [grow_tree(state.terms, values, self.depth)]
 
 
 class PrivateTrees(RawTableModel):

@@ -56,7 +56,7 @@ def model():
 def three():
     frame, score = make_frame()
     y = np.digitize(score, [4, 8])
-    return DPAdditiveClassifier(100.0, **DECLARED, random_state=0).fit(frame, y)
+    return DPAdditiveClassifier(100.0, interactions=0, **DECLARED, random_state=0).fit(frame, y)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,21 @@ def test_a_pair_is_a_table_of_one_color_scale(display):
     other, _ = panel_of(display, "size x day")
     assert other.images[0].get_clim() == picture.get_clim()
     assert picture.get_clim()[1] == -picture.get_clim()[0]
+
+
+def test_a_triple_is_drawn_as_tables_of_one_color_scale():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(8000, 3))
+    y = X[:, 0] * np.sign(X[:, 1]) * (X[:, 2] > 0)
+    params = {"bounds": (-1, 1), "target_bounds": (-1, 1), "random_state": 0}
+    model = DPAdditiveRegressor(20.0, **params).fit(X, y)
+    shape = next(s for s in model.shape_functions_ if len(s.features) == 3)
+    display = AdditiveDisplay.from_estimator(model, terms=[shape.name])
+    pictures = [axes.images[0] for axes in display.figure_.axes if axes.images]
+    assert 1 <= len(pictures) <= 3 and len({picture.get_clim() for picture in pictures}) == 1
+    lengths = sorted(shape.counts.shape)
+    # Cells of missing values have no rows and are left out.
+    assert sorted(pictures[0].get_array().shape) == [n - 1 for n in lengths[1:]]
 
 
 def test_several_classes_have_a_line_each(three):

@@ -28,12 +28,13 @@ from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
 from tests._private import (
     BinaryTask,
+    FitState,
     MultinomialTask,
     NumberTask,
     PerturbedObjective,
     Term,
     TreePlan,
-    append_pairs,
+    append_joint_terms,
     best_split,
     cell_reader,
     declared_columns,
@@ -57,13 +58,25 @@ def plan_of(task, guarantee, n=41, kind=ForestPlan, **more):
     return kind(task=task, guarantee=guarantee, **known, **more)
 
 
+def state_of(terms, cells="cells", n_rows=40):
+    """The state of a fit after its bins, without rows."""
+    return FitState(
+        terms=terms,
+        cells=cells,
+        design=main_design(terms, n_rows),
+        baseline=np.zeros(1),
+        variance=None,
+        n_rows=n_rows,
+    )
+
+
 @cache
 def trees_of(kind):
     """The terms of some rows, and trees of them."""
     plan = plan_of(NumberTask(), meet(1e4, 1e-6))
     terms = plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
     if kind is ForestPlan:
-        return terms, plan._joint_terms(terms, None, None, None, None)[1]
+        return terms, plan._joint_terms(state_of(terms), None)
     rng = np.random.default_rng(0)
     return terms, [grow_tree(terms, [rng.normal(size=(len(t.counts), 1)) for t in terms], 3)]
 
@@ -73,7 +86,7 @@ def gradient_of(plan, rows, targets, weights, row_weights=None):
     terms, trees = trees_of(type(plan))
     cells = plan._joint_codes(terms, table_of(rows), targets, row_weights)
     design = joint_design(main_design(terms, plan.n_rows), trees, plan.main_fraction)
-    cells = append_pairs(cells, trees)
+    cells = append_joint_terms(cells, trees)
     size = (design.size, plan.task.n_outputs)
     weights = weights * np.random.default_rng(2).normal(size=size)
     step = residual_grid(plan.task.clip, plan.n_rows)
@@ -203,12 +216,13 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
     design = main_design(terms, plan.n_rows)
     curves, seen = np.random.default_rng(3).normal(size=(design.size, 1)), []
 
-    def released(self, cells, design, residuals, source, *, budget_fraction):
-        seen.append((cells, residuals, source, budget_fraction))
+    def released(self, cells, design, residuals, source, *, budget_fraction, start, variance):
+        assert start is None and variance is None
+        seen.append((cells, residuals.args[0], source, budget_fraction))
         return curves, None
 
     monkeypatch.setattr(kind, "_descent", released)
-    _, trees = plan._joint_terms(terms, "cells", design, "residuals", "source")
+    trees = plan._joint_terms(state_of(terms, n_rows=plan.n_rows), "source")
     if kind is ForestPlan:
         expected = trees_of(kind)[1]
     else:
@@ -218,7 +232,7 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
         np.testing.assert_array_equal(tree.columns, other.columns)
         np.testing.assert_array_equal(tree.sides, other.sides)
     # The rows, their clipped residuals and the charge's noise are handed on as they are.
-    handed = [("cells", "residuals", "source", plan.budget_fractions.get("first_steps"))]
+    handed = [("cells", plan.task, "source", plan.budget_fractions.get("first_steps"))]
     assert seen == ([] if kind is ForestPlan else handed)
 
 
@@ -250,7 +264,7 @@ def test_products_are_learned_where_no_column_tells_anything_alone():
 
     # The spread of a fit's is about .01; that of a guess about .013.
     assert auc_of(DPRandomForestClassifier(1.0, bounds=(-1, 1), n_estimators=100)) > 0.85
-    assert auc_of(DPAdditiveClassifier(1.0, bounds=(-1, 1))) < 0.6
+    assert auc_of(DPAdditiveClassifier(1.0, bounds=(-1, 1), interactions=0)) < 0.6
 
 
 def two_classes(n, seed=0):

@@ -25,19 +25,11 @@ from skdp import (
 from skdp.accounting import ApproximateDP, Gaussian, gaussian_delta, get_delta, get_epsilon
 from skdp.base import TableShape
 from skdp.gam import _plan as module
-from skdp.gam._blocks import (
-    WEIGHT_STEP,
-    BlockDesign,
-    all_pairs,
-    joint_design,
-    main_design,
-    make_pair,
-    pair_sums,
-    trend_block,
-)
-from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, Scores, residual_grid, residual_sums
+from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design, trend_block
+from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, residual_grid, residual_sums
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._plan import AdditivePlan
+from skdp.gam._tables import TABLE_CELLS, make_table
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
@@ -562,49 +554,25 @@ def test_the_multiplier_by_another_formula(epsilon, delta):
     assert gaussian_delta(multiplier * (1 - 1e-9), epsilon) > delta
 
 
-@pytest.mark.parametrize("interactions", [3, [(0, 2)]])
-def test_pairs_are_within_the_same_budget(monkeypatch, interactions):
+def test_declared_pairs_are_within_the_same_budget(monkeypatch):
     accountant = PrivacyAccountant(10.0, 0.1)
-    terms = {"bounds": BOUNDS, "categories": CATEGORIES, "interactions": interactions}
+    terms = {"bounds": BOUNDS, "categories": CATEGORIES, "interactions": [(0, 2)]}
     model = DPAdditiveRegressor(2.0, target_bounds=(0, 1), accountant=accountant, **terms)
     X = make_rows(400)
     noises = drawn_noises(monkeypatch, lambda: model.fit(X, X[:, 0] > 0))
     # The variance of the targets and the correction of their mean are two of them.
-    assert len(noises) == (8 if interactions == 3 else 6)
-    (spend,) = accountant.charges
+    assert len(noises) == 6
+    (charge,) = accountant.charges
     total = math.fsum(steps / multiplier**2 for multiplier, steps in noises)
-    assert 0.999999 < total * spend.event.noise_multiplier**2 <= 1.0
-
-
-@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
-def test_brute_force_sensitivity_of_the_choice_of_pairs(relation):
-    plan = plan_of(BinaryTask(), meet(1.0, 1e-6, relation), n=41, n_chosen=2)
-    claimed = plan._pair_choice_mechanism(3).sensitivity
-    base, targets = make_rows(), np.arange(40) % 2
-    terms = plan._count_cells(plan.columns, table_of(base), RandomSource(0))
-    pairs = all_pairs(terms, ())
-    assert len(pairs) == 3
-
-    def sums_of(rows, targets):
-        design, cells = setup_of(plan, rows, targets)
-        weights = 5.0 * np.random.default_rng(2).normal(size=(design.size, 1))
-        scores, step = Scores.at(weights, cells, design), residual_grid(0.5, 41)
-        return pair_sums(cells, pairs, scores, plan.task.residuals, step)
-
-    without, found = sums_of(base, targets), []
-    for row in odd_rows()[::5]:
-        rows = np.vstack([base, np.array([row], dtype=object)])
-        found += [sums_of(rows, np.append(targets, last)) for last in (0, 1)]
-    others = found if relation == "replace_one" else [without]
-    moves = [np.linalg.norm(a - b) for a in found for b in others]
-    assert 0.6 * claimed < max(moves) <= claimed
+    assert 0.999999 < total * charge.event.noise_multiplier**2 <= 1.0
 
 
 def test_a_joint_layout_has_norm_1_too():
     plan = plan_of(NumberTask(), meet(1.0, 1e-6))
     terms = plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
     design = main_design(terms, 40)
-    joint = joint_design(design, [make_pair(terms, (0, 2), 12), make_pair(terms, (0, 1), 12)], 0.5)
+    tables = [make_table(terms, indices, TABLE_CELLS[2], 40) for indices in ((0, 2), (0, 1))]
+    joint = joint_design(design, tables, 0.5)
     assert 0.99 < math.fsum(block.weight**2 for block in joint.blocks) <= 1.0
     weights = np.random.default_rng(0).normal(size=(design.size, 1))
     moved = joint.weights_from(design, weights)

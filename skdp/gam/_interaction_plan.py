@@ -1,0 +1,410 @@
+"""Plan of an additive model that chooses tables of two or three columns privately.
+
+The choice is made in two rounds: pairs after the first steps on single columns, then further pairs
+and triples after steps with the chosen pairs. In each round every candidate has one score
+(`skdp.gam._tables`). The exponential mechanism chooses a few candidates, and a second release of
+their scores, with Gaussian noise, confirms or rejects each of them. The proof is in
+``docs/theory/additive_models.md``, section 7.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skdp._data._parts import sum_over
+from skdp._data._sums import exact_sum
+from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
+from skdp.accounting import Gaussian
+from skdp.gam import _descent
+from skdp.gam._plan import MAX_JOINT_CELLS, MIN_CLIP, AdditivePlan
+from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table, table_sums
+from skdp.gam._tasks import NumberTask
+from skdp.mechanisms import ExponentialMechanism
+from skdp.mechanisms._stages import Stage, stages_of
+
+# Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below, the noise
+# of a score hides all but the strongest interactions, and the choice costs a few percent.
+MIN_SIGNAL_FOR_CHOICE = 1200.0
+# Maximum number of tables that interactions="auto" chooses.
+AUTO_TABLES = 5
+# Fraction of the tables that are chosen in the first round.
+FIRST_ROUND = 0.6
+# Fraction of mu squared of the choices of each round. With 2 % instead of 4 % true pairs were
+# missed in some fits of a simulated table of hourly counts.
+SELECTION_FRACTIONS = (0.04, 0.03)
+# Fractions of the remaining budget. A round has the steps before it, the mean square of residuals
+# for the clip of numeric targets, the one for the null level of scores, and the confirmation.
+EARLY_FRACTIONS = {
+    "first_steps": 0.1,
+    "first_clip": 0.002,
+    "first_scale": 0.002,
+    "first_confirmation": 0.018,
+    "second_steps": 0.15,
+    "second_clip": 0.002,
+    "second_scale": 0.002,
+    "second_confirmation": 0.018,
+}
+ROUNDS = ("first", "second")
+# A table is confirmed if its score exceeds this number of standard deviations of its noise and of
+# the residuals. With 2.5 and 1, credit_default received a useless pair in one fit of four.
+MIN_DEVIATIONS = 3.0
+MIN_RESIDUAL_STDS = 3.0
+# Bounds on the released root mean square of residuals, in units of the clip.
+MIN_RESIDUAL_SCALE = 0.01
+# The clip of numeric targets follows the root mean square of residuals if n mu is at least this
+# number and tables are chosen. On training rows of twenty small tables a clip that also follows
+# without tables decreases R² on skewed targets, by .017 on one table.
+MIN_SIGNAL_TO_FOLLOW = 500.0
+# Residuals are measured at this multiple of the clip in force: at the clip itself, errors with a
+# normal distribution would seem smaller by .28 in each round.
+MEASURED_CLIPS = 2.0
+# The clip exceeds the root mean square if n mu exceeds this number, in proportion: with little
+# noise, a small clip would only move the model from the mean towards the median. On simulated
+# tables of 17,000 rows, 3,000 is behind by .004 to .037 of R² at epsilon = 1.
+CLIP_GROWTH_SIGNAL = 10_000.0
+# If the mean score moves by more than this multiple of the root mean square of residuals while the
+# clip is small, targets are skewed, and the clip is that of the first steps again. The move is .35
+# to .8 on a small table with skewed targets, and up to .27 on california_housing and on simulated
+# tables, on training rows.
+MAX_MEAN_SHIFT = 0.3
+# Fraction of a row's squared norm for single columns.
+MAIN_FRACTION = 0.7
+# Maximum number of columns that are candidates, by released importance, so that the number of pairs
+# does not grow without bound.
+MAX_CANDIDATE_COLUMNS = 100
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class InteractionPlan(AdditivePlan):
+    """Plan of a fit that chooses tables; see `AdditivePlan` for the other parameters.
+
+    Parameters
+    ----------
+    n_chosen : int
+        Maximum number of tables.
+    """
+
+    n_chosen: int
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.budget.is_pure:
+            raise ValueError(
+                "interactions: choosing pairs needs delta > 0. With delta=0, declare the pairs."
+            )
+        for number, count in enumerate(self.round_sizes):
+            self._confirmation(number, self.task.clip).check_size(count)
+            if not self.is_gaussian:
+                self._selection(number, self.task.clip)
+
+    @property
+    def name(self):
+        choice = "scores with Gaussian noise" if self.is_gaussian else "the exponential mechanism"
+        return f"{super().name}, tables of columns chosen by {choice}"
+
+    @property
+    def main_fraction(self):
+        return MAIN_FRACTION
+
+    @property
+    def is_gaussian(self):
+        """True if candidates are chosen by scores with Gaussian noise."""
+        return self.guarantee.prefers_gaussian
+
+    @property
+    def round_sizes(self):
+        """Maximum number of tables of each round."""
+        first = math.ceil(FIRST_ROUND * self.n_chosen)
+        return tuple(count for count in (first, self.n_chosen - first) if count)
+
+    @property
+    def selections(self):
+        """Choices by the exponential mechanism, with the fraction of mu squared of each round."""
+        if self.is_gaussian:
+            return ()
+        return tuple(zip(self.round_sizes, SELECTION_FRACTIONS, strict=False))
+
+    @property
+    def _extra_fractions(self):
+        rounds = ROUNDS[: len(self.round_sizes)]
+        fractions = {
+            stage: fraction
+            for stage, fraction in EARLY_FRACTIONS.items()
+            if stage.partition("_")[0] in rounds
+        }
+        if not self.follows_residuals:
+            fractions = {
+                stage: fraction
+                for stage, fraction in fractions.items()
+                if not stage.endswith("_clip")
+            }
+        if self.is_gaussian:
+            chosen = zip(rounds, SELECTION_FRACTIONS, strict=False)
+            fractions |= {f"{name}_choice": fraction for name, fraction in chosen}
+        return fractions
+
+    @property
+    def _max_joint_cells(self):
+        return self.n_chosen * MAX_JOINT_CELLS
+
+    @property
+    def _early_stages(self):
+        stages = []
+        clip = self.task.clip
+        steps = ("first steps", "steps with the tables of the first round")
+        for number, count in enumerate(self.round_sizes):
+            stages.append(self._steps_stage(steps[number], f"{ROUNDS[number]}_steps"))
+            if self.follows_residuals:
+                bound = self.max_clip**2
+                mechanism = self._square_mechanism(f"{ROUNDS[number]}_clip", bound)
+                stages.extend(stages_of(mechanism, "mean square of residuals, for their clip"))
+            scale = self._square_mechanism(f"{ROUNDS[number]}_scale", clip**2)
+            stages.extend(stages_of(scale, "mean square of residuals, for the scores"))
+            stages.extend(self._choice_stages(number, count))
+            confirmation = self._confirmation(number, clip * self._sensitivity_factor)
+            stages.extend(stages_of(confirmation, "scores of the chosen tables"))
+        return stages
+
+    def _choice_stages(self, number, count):
+        """Return the stage of the choices of one round.
+
+        The scale and the sensitivity depend on released counts; their ratio does not.
+        """
+        if self.is_gaussian:
+            fraction = self.budget_fractions[f"{ROUNDS[number]}_choice"]
+            event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
+            text = "Gaussian mechanism on the scores of all candidates"
+            return [
+                Stage(name="choice of tables", law=text, scale=None, sensitivity=None, event=event)
+            ]
+        event = ExponentialMechanismEvent(self._selection_epsilon(number))
+        return [
+            Stage(
+                name="choice of tables",
+                law="Exponential mechanism",
+                scale=None,
+                sensitivity=None,
+                event=event,
+                n_releases=count,
+            )
+        ]
+
+    def _selection_epsilon(self, number):
+        return self.budget.selection_epsilon(*self.selections[number])
+
+    def _selection(self, number, sensitivity):
+        """Return the exponential mechanism of one choice."""
+        return ExponentialMechanism(self._selection_epsilon(number), sensitivity)
+
+    def _square_mechanism(self, stage, bound):
+        """Return the mechanism of a sum of squares that are at most `bound`.
+
+        Both squares of a replaced row are between 0 and the bound, so the sensitivity is the same
+        under both relations.
+        """
+        return self.budget.mechanism(self.budget_fractions[stage], l1=bound, l2=bound)
+
+    def _confirmation(self, number, sensitivity):
+        """Return the mechanism of the second release of the chosen tables' scores."""
+        l2_sensitivity = sensitivity * math.nextafter(math.sqrt(self.round_sizes[number]), math.inf)
+        fraction = self.budget_fractions[f"{ROUNDS[number]}_confirmation"]
+        return self.budget.mechanism(fraction, l1=l2_sensitivity, l2=l2_sensitivity)
+
+    def _run_steps(self, state, source):
+        state = self._take_steps(state, "first_steps", source)
+        columns = self._candidate_columns(state)
+        candidates = [*itertools.combinations(columns, 2)]
+        plan, followed = self._follow_residuals(0, state, source)
+        tables = plan._choose_tables(0, followed, candidates, source)
+        if not tables:
+            # The model is that without a choice, with the clip of the first steps.
+            return self._last_steps(
+                state, source, budget_fraction=self._fraction_without_tables, has_first_model=True
+            )
+        state = followed.with_joint_terms(tables, self.main_fraction)
+        if len(self.round_sizes) > 1:
+            state = plan._take_steps(state, "second_steps", source)
+            plan, state = plan._follow_residuals(1, state, source)
+            if self.follows_residuals and is_skewed(state):
+                plan = self
+            chosen = [table.indices for table in tables]
+            candidates = second_candidates(candidates, chosen, columns)
+            tables = plan._choose_tables(1, state, candidates, source)
+            if tables:
+                state = state.with_joint_terms(tables, self.main_fraction)
+        return plan._last_steps(state, source)
+
+    @property
+    def follows_residuals(self):
+        """True if the clip of later steps follows the residuals of numeric targets."""
+        return self.finds_variance and self.signal_to_noise >= MIN_SIGNAL_TO_FOLLOW
+
+    @property
+    def max_clip(self):
+        """Largest clip of residuals of numeric targets."""
+        return NumberTask.clip
+
+    def _follow_residuals(self, number, state, source):
+        """Return the plan whose clip follows the released residuals, and the state with it."""
+        if not self.follows_residuals:
+            return self, state
+        measured = self._with_clip(min(MEASURED_CLIPS * self.task.clip, self.max_clip))
+        mean_square = measured._residual_square(f"{ROUNDS[number]}_clip", state, source)
+        ratio = max(1.0, self.signal_to_noise / CLIP_GROWTH_SIGNAL)
+        clip = min(max(ratio * math.sqrt(mean_square), MIN_CLIP), self.max_clip)
+        return self._with_clip(clip), replace(state, variance=mean_square)
+
+    def _residual_square(self, stage, state, source):
+        """Return the noisy mean square of clipped residuals; at most that of the clip."""
+        bound = self.task.clip**2
+        mechanism = self._square_mechanism(stage, bound)
+        scores = _descent.Scores.at(state.weights, state.cells, state.design)
+        residuals = state.residuals(self.task)
+        args = (scores, residuals, bound, self.n_rows)
+        total = sum_over(state.cells, _add_squares, np.zeros(1), *args)
+        mean_square = mechanism.release(total, random_state=source)[0] / self.n_rows
+        noise_std = mechanism.deviation(size=1) / self.n_rows
+        return float(np.clip(mean_square, min(noise_std, bound), bound))
+
+    @property
+    def _fraction_without_tables(self):
+        """Budget fraction of the last steps if the first round chose nothing.
+
+        It includes the Gaussian releases of the second round. A fraction of mu squared may be spent
+        on other Gaussian releases than planned, because their sum is fixed.
+        """
+        unused = ["second_steps", "second_clip", "second_scale", "second_confirmation"]
+        if self.is_gaussian:
+            unused.append("second_choice")
+        return math.fsum(self.budget_fractions.get(stage, 0.0) for stage in ["steps", *unused])
+
+    def _candidate_columns(self, state):
+        """Return the positions of the columns of candidates, by released importance."""
+        columns = [j for j in range(len(state.terms)) if j not in self.no_interaction]
+        if len(columns) <= MAX_CANDIDATE_COLUMNS:
+            return columns
+        values = state.design.bin_values(state.weights)
+        sizes = {}
+        for j in columns:
+            counts = np.maximum(state.terms[j].counts, 0.0)[:, np.newaxis]
+            mean = (counts * values[j]).sum(axis=0) / max(counts.sum(), 1.0)
+            sizes[j] = float((counts * (values[j] - mean) ** 2).sum())
+        columns.sort(key=sizes.get, reverse=True)
+        return sorted(columns[:MAX_CANDIDATE_COLUMNS])
+
+    def _choose_tables(self, number, state, candidates, source):
+        """Return the confirmed tables of one round, with the cells of the model.
+
+        Parameters
+        ----------
+        number : int
+            Index of the round.
+        state : FitState
+        candidates : list of tuple of int
+            Positions of the columns of each candidate.
+        source : RandomSource
+
+        Returns
+        -------
+        list of Table
+        """
+        count = min(self.round_sizes[number], len(candidates))
+        mean_square = self._residual_square(f"{ROUNDS[number]}_scale", state, source)
+        residual_std = max(math.sqrt(mean_square), MIN_RESIDUAL_SCALE * self.task.clip)
+        bin_values = state.design.bin_values(state.weights)
+        values = [bin_values[j] for j in range(len(state.terms))]
+        utilities, sensitivity = self._utilities(state, candidates, values, residual_std)
+        chosen = self._select(number, count, utilities, sensitivity, source)
+        confirmation = self._confirmation(number, sensitivity)
+        noisy = confirmation.release(utilities[chosen], random_state=source)
+        noise_std = confirmation.deviation(size=count)
+        threshold = MIN_DEVIATIONS * noise_std + MIN_RESIDUAL_STDS * residual_std
+        confirmed = [candidates[i] for i in np.array(chosen)[noisy > threshold]]
+        return [
+            make_table(
+                state.terms,
+                indices,
+                TABLE_CELLS[len(indices)],
+                self.n_rows,
+                values,
+                is_smooth=self.is_smooth,
+            )
+            for indices in confirmed
+        ]
+
+    def _utilities(self, state, candidates, values, residual_std):
+        """Return the score of each candidate beyond its null level, and the scores' sensitivity.
+
+        The null level and the sensitivity are functions of released values. Each score is computed
+        in floating point; the sensitivity includes the rounding errors of both neighbors.
+        """
+        tables = [
+            make_table(state.terms, indices, CHOICE_CELLS[len(indices)], self.n_rows, values)
+            for indices in candidates
+        ]
+        step = _descent.residual_grid(self.task.clip, self.n_rows)
+        scores = _descent.Scores.at(state.weights, state.cells, state.design)
+        sums = table_sums(state.cells, tables, scores, state.residuals(self.task), step)
+        utilities = []
+        sensitivities = []
+        for table, residual_sums in zip(tables, sums, strict=True):
+            score = InteractionScore(table.frequencies, self.n_rows)
+            null_level = residual_std * math.sqrt(score.null_dof)
+            utilities.append(score.value(residual_sums) - null_level)
+            rounding = 2.0 * score.rounding
+            sensitivities.append(self._sensitivity_factor * score.sensitivity + rounding)
+        return np.array(utilities), self.task.clip * max(sensitivities)
+
+    def _select(self, number, count, utilities, sensitivity, source):
+        """Return the indices of `count` candidates, chosen one after another."""
+        if self.is_gaussian:
+            l2_sensitivity = sensitivity * math.nextafter(math.sqrt(len(utilities)), math.inf)
+            fraction = self.budget_fractions[f"{ROUNDS[number]}_choice"]
+            mechanism = self.budget.mechanism(fraction, l1=l2_sensitivity, l2=l2_sensitivity)
+            noisy = mechanism.release(utilities, random_state=source)
+            return np.argsort(-noisy, kind="stable")[:count].tolist()
+        mechanism = self._selection(number, sensitivity)
+        remaining = utilities.copy()
+        chosen = []
+        for _ in range(count):
+            chosen.append(mechanism.release(remaining, random_state=source))
+            remaining[chosen[-1]] = -np.inf
+        return chosen
+
+
+def is_choice_useful(plan):
+    """Return True if a choice of tables is worth its cost, according to public values.
+
+    Parameters
+    ----------
+    plan : AdditivePlan
+        Plan of the same fit without tables.
+    """
+    return not plan.budget.is_pure and plan.signal_to_noise >= MIN_SIGNAL_FOR_CHOICE
+
+
+def is_skewed(state):
+    """Return True if a small clip moved the mean score, from the mean of targets to their median.
+
+    Only released values are used: counts, weights and the mean square of residuals.
+    """
+    bin_values = state.design.bin_values(state.weights)
+    mean = bin_values[-1][0, 0]
+    for index, term in enumerate(state.fitted_terms):
+        counts = np.maximum(np.ravel(term.counts), 0.0)
+        mean += float(counts @ bin_values[index][:, 0]) / max(counts.sum(), 1.0)
+    return bool(abs(mean) > MAX_MEAN_SHIFT * math.sqrt(state.variance))
+
+
+def second_candidates(pairs, chosen, columns):
+    """Return the pairs that were not chosen, and each chosen pair with one more column."""
+    triples = {tuple(sorted((*pair, j))) for pair in chosen for j in columns if j not in pair}
+    return [*(pair for pair in pairs if pair not in chosen), *sorted(triples)]
+
+
+def _add_squares(total, block, scores, residuals, bound, n_rows):
+    """Add the squared norms of clipped residuals, at most `bound`; the sum is exact."""
+    squares = np.sum(residuals(scores(block), block.targets) ** 2, axis=1, keepdims=True)
+    total += exact_sum(squares, (0.0, bound), n_samples=n_rows, row_weights=block.row_weights)

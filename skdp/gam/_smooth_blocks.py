@@ -1,0 +1,132 @@
+r"""Blocks with a smooth prior: neighboring cells of a number have similar values.
+
+The values of the cells of a term are :math:`\Phi w` with a penalty on :math:`\|w\|^2`. This is a
+Gaussian prior with the covariance :math:`K = \Phi \Phi^\top`. A bin of a numeric column has
+
+.. math:: K_{uv} = \kappa [u = v] + (1 - \kappa) e^{-|u - v| / \ell} ,
+
+where u and v are the positions of bins, from 0 to 1. Missing values and the cells of a categorical
+column are not related to other cells. The covariance of a table is the Kronecker product of those
+of its axes. The diagonal of K is 1, so each row of :math:`\Phi` has norm 1.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, reduce
+
+import numpy as np
+
+from skdp.utils._values import FrozenValue
+
+# Features are multiples of this, so that the product of a feature and a sum is exact.
+WEIGHT_STEP = 2.0**-12
+# The independent part kappa of a bin's variance, and the correlation length in units of the number
+# of bins. Tuned on training rows of Adult, bank_marketing, credit_default and california_housing
+# among parts of .1 to .5 and lengths of .15 to 1.
+INDEPENDENT_PART = 0.3
+CORRELATION_LENGTH = 0.3
+# A numeric column with fewer bins has independent cells.
+MIN_SMOOTH_BINS = 3
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SmoothBlock(FrozenValue):
+    """Features of one term with a prior; see `skdp.gam._blocks.Block` for the interface.
+
+    Parameters
+    ----------
+    term : int
+        Index of the term.
+    weight : float
+        Norm of a row's features.
+    loadings : ndarray of shape (n_cells, size)
+        Features of the term's cells, of norm at most 1.
+    cell_counts : ndarray of shape (n_cells,)
+        Noisy counts of the term's cells.
+    most_counts : ndarray of shape (n_cells,), default=None
+        Upper bounds on the counts, for the step size. None if they are the counts.
+    """
+
+    term: int
+    weight: float
+    loadings: np.ndarray
+    cell_counts: np.ndarray
+    most_counts: np.ndarray | None = None
+
+    ordered = False
+    is_indicator = False
+
+    @property
+    def key(self):
+        """Value that is equal for blocks with equal features and counts."""
+        return self.weight, self.cell_counts.tobytes(), self.loadings.tobytes()
+
+    @property
+    def size(self):
+        return self.loadings.shape[1]
+
+    @cached_property
+    def matrix(self):
+        """Features of each cell of the term, multiples of `WEIGHT_STEP`.
+
+        They are rounded towards zero, which does not increase the norm of a row.
+        """
+        return np.trunc(self.weight * self.loadings / WEIGHT_STEP) * WEIGHT_STEP
+
+    @property
+    def squared_norm(self):
+        """Largest squared norm of a row's features."""
+        return float((self.matrix**2).sum(axis=1).max())
+
+    @cached_property
+    def moments(self):
+        """Second moments of the features, summed over the rows, from noisy counts."""
+        return np.maximum(self.cell_counts, 0.0) @ self.matrix**2
+
+    @cached_property
+    def max_moment(self):
+        """Upper bound on the second moment in each direction, summed over the rows."""
+        counts = self.cell_counts if self.most_counts is None else self.most_counts
+        moment = self.matrix.T @ (np.maximum(counts, 0.0)[:, np.newaxis] * self.matrix)
+        return float(np.linalg.eigvalsh(moment)[-1])
+
+    def values(self, weights):
+        """Return the values of the term's cells."""
+        return self.matrix @ weights
+
+    def gradient(self, sums):
+        """Return the transposed features times sums over rows; exact."""
+        return self.matrix.T @ sums
+
+
+@lru_cache(maxsize=256)
+def smooth_loadings(n_bins, is_smooth):
+    """Return the loadings of the bins of one axis and of one more cell without neighbors.
+
+    Columns are in decreasing order of their eigenvalues.
+
+    Parameters
+    ----------
+    n_bins : int
+        Number of cells besides the last one.
+    is_smooth : bool
+        True if neighboring cells have similar values.
+    """
+    covariance = np.eye(n_bins + 1)
+    if is_smooth and n_bins >= MIN_SMOOTH_BINS:
+        positions = (np.arange(n_bins) + 0.5) / n_bins
+        distances = np.abs(positions[:, np.newaxis] - positions)
+        smooth = np.exp(-distances / CORRELATION_LENGTH)
+        covariance[:-1, :-1] *= INDEPENDENT_PART
+        covariance[:-1, :-1] += (1.0 - INDEPENDENT_PART) * smooth
+    values, vectors = np.linalg.eigh(covariance)
+    loadings = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
+    # The rounding of the eigenvectors must not increase a norm.
+    loadings /= np.maximum(np.linalg.norm(loadings, axis=1, keepdims=True), 1.0)
+    loadings.setflags(write=False)
+    return loadings
+
+
+def table_loadings(shape, kinds):
+    """Return the loadings of the cells of a table: products of those of its axes."""
+    axes = [smooth_loadings(n - 1, kind != "label") for n, kind in zip(shape, kinds, strict=True)]
+    return reduce(np.kron, axes)

@@ -1,0 +1,401 @@
+r"""Joint tables of two or three columns, and the score by which an interaction is chosen.
+
+A table groups the released cells of its columns. Let S be the sums of residuals in its cells, and
+p, q the frequencies of its rows and columns, from noisy counts. What the margins leave of S is
+
+.. math:: R = (I - p 1^\top)\, S\, (I - 1 q^\top) ,
+
+with one more factor for a third column. The score of the table is
+
+.. math:: s(S) = \sqrt{\sum_{kl} w_{kl} R_{kl}^2}, \qquad w = 1 / (n \max(p q^\top, \tau)) .
+
+It is a seminorm of S. So a row whose residual r is added to one cell changes it by at most
+:math:`\|r\|` times the largest score of a table with a single 1 (`score_sensitivity`).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdp._data._dyadic import merge_cells
+from skdp._data._parts import sum_over
+from skdp.gam._blocks import Block
+from skdp.gam._joint_codes import JointCodes, one_hot_csr
+from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
+from skdp.stats._column_cells import Term
+from skdp.utils._values import FrozenValue
+
+# Approximate number of cells of a table of two and of three columns, without the cells of missing
+# and other values: while tables are chosen, and in the model. Tuned on training rows of
+# california_housing and of five simulated tables of 17,000 rows (docs/benchmarks/pairs.py).
+CHOICE_CELLS = {2: 64, 3: 125}
+TABLE_CELLS = {2: 144, 3: 216}
+# Maximum number of published cells of a table. The least frequent categories of long lists share
+# the cell of other values, so that a table of three columns stays small.
+MAX_PUBLISHED_CELLS = 1 << 14
+# Cells below this multiple of the average cell have the weight of such a cell. It bounds the
+# sensitivity of the score: with 1/4 it would be twice as large.
+MIN_CELL_RATIO = 1.0
+# A cell has at most this multiple of the rows that independent columns would have, for the step
+# size. Iterates stay in the ball that contains the optimum even if a cell has more.
+MAX_DEPENDENCE = 2.0
+# Unit roundoff of double precision.
+UNIT_ROUNDOFF = 2.0**-53
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Table(FrozenValue):
+    """Two or three terms of one column each, and the cells of their joint table.
+
+    Parameters
+    ----------
+    indices : tuple of int
+        Indices of the terms.
+    edges : tuple of ndarray
+        Edges of the bins, or categories, of each axis as published.
+    groups : tuple of ndarray
+        For each axis, the table's cell of each cell of its term.
+    margins : tuple of ndarray
+        Noisy counts of the cells of each axis.
+    published : tuple of ndarray
+        For each axis, the table's cell of each published cell. Categories that share a cell of the
+        table are published separately, with equal values.
+    published_margins : tuple of ndarray
+        Noisy counts of the published cells of each axis.
+    n_rows : int
+        Public number of rows.
+    kinds : tuple of str
+        Kinds of the columns.
+    is_smooth : bool, default=False
+        True if neighboring cells of numeric columns have similar values.
+    """
+
+    indices: tuple
+    edges: tuple
+    groups: tuple
+    margins: tuple
+    published: tuple
+    published_margins: tuple
+    n_rows: int
+    kinds: tuple
+    is_smooth: bool = False
+
+    @property
+    def shape(self):
+        return tuple(map(len, self.margins))
+
+    @property
+    def size(self):
+        """Number of cells."""
+        return math.prod(self.shape)
+
+    @property
+    def frequencies(self):
+        """Frequencies of the cells of each axis, from noisy counts."""
+        return [margin / max(margin.sum(), 1.0) for margin in self.margins]
+
+    @property
+    def expected_counts(self):
+        """Counts of the cells that independent columns would have."""
+        return self.n_rows * outer_product(self.frequencies).ravel()
+
+    @property
+    def most_counts(self):
+        """Upper bounds on the cells' counts: those of their margins, and `MAX_DEPENDENCE`."""
+        bounds = self.margins[0]
+        for margin in self.margins[1:]:
+            bounds = np.minimum.outer(bounds, margin)
+        return np.minimum(bounds.ravel(), MAX_DEPENDENCE * self.expected_counts + 1.0)
+
+    def block(self, term, weight):
+        """Return the block of the table's cells in the design of a term's index and weight."""
+        if self.is_smooth:
+            return SmoothBlock(
+                term=term,
+                weight=weight,
+                loadings=table_loadings(self.shape, self.kinds),
+                cell_counts=self.expected_counts,
+                most_counts=self.most_counts,
+            )
+        return Block(
+            term=term,
+            weight=weight,
+            groups=np.arange(self.size),
+            counts=self.expected_counts,
+            most_counts=self.most_counts,
+        )
+
+    def cells(self, column_cells):
+        """Return the table's cell of each row of the data, from the cells of the terms."""
+        cells = 0
+        for j, groups, length in zip(self.indices, self.groups, self.shape, strict=True):
+            cells = cells * length + groups[column_cells[j]]
+        return cells
+
+    def term(self, terms, n_rows):
+        """Return the table's term, with the counts that independent columns would have."""
+        columns = [terms[j] for j in self.indices]
+        counts = outer_product(self.published_margins) / float(n_rows) ** (len(columns) - 1)
+        return Term(
+            features=sum((column.features for column in columns), ()),
+            kinds=sum((column.kinds for column in columns), ()),
+            edges=self.edges,
+            counts=counts,
+        )
+
+    def expand(self, values):
+        """Return the values of the published cells from an array of shape (size, n_outputs)."""
+        return values.reshape(*self.shape, -1)[np.ix_(*self.published)]
+
+
+def outer_product(vectors):
+    """Return the array of products of one entry of each vector."""
+    result = np.ones(())
+    for vector in vectors:
+        result = np.multiply.outer(result, vector)
+    return result
+
+
+def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False):
+    """Return a table of about `n_cells` cells, besides the cells of missing and other values.
+
+    Columns with few cells keep them all. The bins of other numeric columns are merged into bins of
+    about equal counts, and categories with similar values are merged.
+
+    Parameters
+    ----------
+    terms : list of Term
+        Terms of single columns, with noisy counts.
+    indices : tuple of int
+        Indices of the terms.
+    n_cells : int
+    n_rows : int
+        Public number of rows.
+    values : list of ndarray of shape (n_cells, n_outputs), default=None
+        Released values of the terms. Without them, the rarest categories are merged.
+    is_smooth : bool, default=False
+        True if neighboring cells of numeric columns have similar values.
+    """
+    columns = [terms[j] for j in indices]
+    lengths = _axis_lengths([_n_values(column) for column in columns], n_cells)
+    max_labels = int(MAX_PUBLISHED_CELLS ** (1.0 / len(columns)))
+    axes = []
+    for j, column, length in zip(indices, columns, lengths, strict=True):
+        if "label" in column.kinds:
+            axes.append(
+                _label_axis(column, length, max_labels, None if values is None else values[j])
+            )
+        else:
+            axes.append(_numeric_axis(column, length))
+    edges, groups, published, published_margins = zip(*axes, strict=True)
+    margins = []
+    for column, axis_groups in zip(columns, groups, strict=True):
+        margins.append(np.bincount(axis_groups, weights=np.maximum(column.counts, 0.0)))
+    return Table(
+        indices=tuple(indices),
+        edges=edges,
+        groups=groups,
+        margins=tuple(margins),
+        published=published,
+        published_margins=published_margins,
+        n_rows=n_rows,
+        kinds=sum((column.kinds for column in columns), ()),
+        is_smooth=is_smooth,
+    )
+
+
+def _n_values(term):
+    """Return the number of bins or categories of a term."""
+    if "label" in term.kinds:
+        return len(term.counts) - 2
+    return int(term.bins[-1])
+
+
+def _axis_lengths(n_values, n_cells):
+    """Return the number of cells of each axis; columns with few values leave more to the others."""
+    lengths = [0] * len(n_values)
+    remaining = float(n_cells)
+    order = sorted(range(len(n_values)), key=lambda axis: n_values[axis])
+    for position, axis in enumerate(order):
+        equal_length = remaining ** (1.0 / (len(order) - position))
+        length = max(min(n_values[axis], max(equal_length, 2.0)), 1.0)
+        lengths[axis] = round(length)
+        remaining = max(remaining / length, 1.0)
+    return lengths
+
+
+def _numeric_axis(term, length):
+    """Return the edges, the groups and the published cells of an axis of a numeric column."""
+    (edges,) = term.edges
+    counts = np.maximum(term.counts, 0.0)
+    bins = term.bins
+    bin_counts = np.bincount(bins, weights=counts)
+    n_bins = len(bin_counts) - 1
+    first_bins = np.arange(n_bins)
+    if length < n_bins:
+        first_bins = merge_cells(bin_counts[:-1], length, 0.0)
+    starts = np.searchsorted(bins, first_bins)
+    groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(counts) - 1))
+    groups = np.append(groups, len(starts))
+    margins = np.bincount(groups, weights=counts)
+    return np.append(edges[starts], edges[-1]), groups, np.arange(len(margins)), margins
+
+
+def _label_axis(term, length, max_labels, values):
+    """Return the categories, the groups and the published cells of an axis of categories."""
+    (categories,) = term.edges
+    counts = np.maximum(term.counts, 0.0)
+    n_categories = len(categories)
+    by_count = np.argsort(-counts[:n_categories], kind="stable")
+    n_listed = min(max_labels, n_categories)
+    if values is None:
+        n_listed = min(n_listed, length)
+    listed = np.sort(by_count[:n_listed])
+    listed_groups = np.arange(n_listed)
+    if n_listed > length:
+        listed_groups = _merged_by_value(values[listed], counts[listed], length)
+    n_groups = int(listed_groups.max(initial=-1)) + 1
+    groups = np.full(len(counts), n_groups)
+    groups[listed] = listed_groups
+    groups[-1] = n_groups + 1
+    published = np.append(listed_groups, [n_groups, n_groups + 1])
+    rest = counts[:-1].sum() - counts[listed].sum()
+    margins = np.concatenate([counts[listed], [max(rest, 0.0), counts[-1]]])
+    return categories[listed], groups, published, margins
+
+
+def _merged_by_value(values, counts, length):
+    """Return a group for each category: categories of similar values, about equal counts.
+
+    Several outputs are ordered by the direction in which the values vary most.
+    """
+    # The small constant defines ranks even if all counts are 0.
+    weights = counts + 1e-9
+    centered = values - weights @ values / weights.sum()
+    direction = np.linalg.svd(np.sqrt(weights)[:, np.newaxis] * centered, full_matrices=False)[2][0]
+    order = np.argsort(centered @ direction, kind="stable")
+    ranks = (np.cumsum(weights[order]) - 0.5 * weights[order]) / weights.sum()
+    groups = np.empty(len(counts), dtype=np.intp)
+    positions = np.minimum((ranks * length).astype(np.intp), length - 1)
+    groups[order] = np.unique(positions, return_inverse=True)[1]
+    return groups
+
+
+def append_joint_terms(cells, joint_terms):
+    """Return joint codes that also contain the cells of tables, or of trees."""
+    sizes = [*cells.sizes, *(math.prod(joint.shape) for joint in joint_terms)]
+    return JointCodes(
+        cells,
+        _all_cells,
+        joint_terms,
+        sizes=sizes,
+        n_units=cells.n_units,
+        targets=cells.targets,
+        row_weights=cells.row_weights,
+    )
+
+
+def _all_cells(block, joint_terms):
+    column_cells = block.column_cells()
+    return [*column_cells, *(joint.cells(column_cells) for joint in joint_terms)]
+
+
+def table_sums(cells, tables, scores, residuals, step):
+    """Return the exact sums of residuals in the cells of all tables, one after another.
+
+    Parameters
+    ----------
+    cells : JointCodes
+    tables : list of Table
+    scores : Scores
+    residuals : callable
+        Function of (scores, targets) that returns clipped residuals of shape (n_rows, n_outputs).
+        It must be picklable.
+    step : float
+        Grid to which residuals are rounded.
+
+    Returns
+    -------
+    list of ndarray of shape (*table.shape, n_outputs)
+    """
+    ends = np.cumsum([table.size for table in tables])
+    totals = np.zeros((ends[-1], scores.bin_values[-1].shape[1]))
+    totals = step * sum_over(cells, _add_to_tables, totals, tables, ends, scores, residuals, step)
+    sums = np.split(totals, ends[:-1])
+    return [total.reshape(*table.shape, -1) for table, total in zip(tables, sums, strict=True)]
+
+
+def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
+    steps = block.round_to_grid(residuals(scores(block), block.targets), step)
+    column_cells = block.column_cells()
+    for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
+        table_cells = table.cells(column_cells)[:, np.newaxis]
+        total += one_hot_csr(table_cells, [len(total)]).T.dot(steps)
+
+
+@dataclass(frozen=True, eq=False)
+class InteractionScore(FrozenValue):
+    """The score of a table of residual sums, its sensitivity, and its null distribution.
+
+    Parameters
+    ----------
+    frequencies : list of ndarray
+        Released frequencies of the cells of each axis.
+    n_rows : int
+        Public number of rows.
+    """
+
+    frequencies: list
+    n_rows: int
+
+    @property
+    def weights(self):
+        """Weight of each cell: 1 over its expected rows, at least the average per cell.
+
+        Cells that have no rows according to the noisy counts have the weight 0.
+        """
+        expected = outer_product(self.frequencies)
+        floor = MIN_CELL_RATIO / CHOICE_CELLS[expected.ndim]
+        return np.where(expected > 0.0, 1.0 / (self.n_rows * np.maximum(expected, floor)), 0.0)
+
+    def value(self, sums):
+        """Return the score of an array of residual sums of shape (*shape, n_outputs)."""
+        rest = sums
+        for axis, p in enumerate(self.frequencies):
+            shape = [1] * rest.ndim
+            shape[axis] = -1
+            rest = rest - p.reshape(shape) * rest.sum(axis=axis, keepdims=True)
+        return math.sqrt(float(np.sum(self.weights[..., np.newaxis] * rest**2)))
+
+    @property
+    def sensitivity(self):
+        """Largest change of the score if a residual vector of norm 1 is added to one cell."""
+        squares = self.weights
+        for axis, p in enumerate(self.frequencies):
+            # Column k is what the margin leaves of a 1 in cell k.
+            left = (np.eye(len(p)) - p[:, np.newaxis]) ** 2
+            squares = np.moveaxis(np.tensordot(left.T, squares, axes=(1, axis)), 0, axis)
+        return math.sqrt(float(squares.max()))
+
+    @property
+    def rounding(self):
+        """Bound on the rounding error of `value`, if the norm of each row's residual is 1.
+
+        Each cell is a sum of fewer than 2 (number of cells) products, and the L1 norm of a row's
+        part of the magnitudes that are added is at most 2 per axis.
+        """
+        n_cells = math.prod(map(len, self.frequencies))
+        n_operations = 4.0 * n_cells + 64.0
+        magnitude = 2.0 ** len(self.frequencies) * math.sqrt(float(self.weights.max()))
+        return n_operations * UNIT_ROUNDOFF * magnitude * self.n_rows
+
+    @property
+    def null_dof(self):
+        """Expected squared score per unit of variance, if columns have no joint effect."""
+        dof = self.n_rows * self.weights * outer_product(self.frequencies)
+        for axis, p in enumerate(self.frequencies):
+            shape = [1] * dof.ndim
+            shape[axis] = -1
+            dof = dof * (1.0 - p).reshape(shape)
+        return float(dof.sum())

@@ -1,0 +1,114 @@
+"""Blocks with a smooth prior: norms of rows, exact sums, and the covariance of cells."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design
+from skdp.gam._evidence import spectrum
+from skdp.gam._smooth_blocks import (
+    CORRELATION_LENGTH,
+    INDEPENDENT_PART,
+    SmoothBlock,
+    smooth_loadings,
+    table_loadings,
+)
+from skdp.gam._tables import TABLE_CELLS, make_table
+from tests._private import Term
+
+
+def number(j, counts):
+    counts = np.array(counts, dtype=float)
+    edges = np.arange(float(len(counts)))
+    return Term(features=(j,), kinds=("number",), edges=(edges,), counts=counts)
+
+
+def design_of(n_terms=3, seed=0):
+    rng = np.random.default_rng(seed)
+    terms = [number(j, [*rng.uniform(50, 150, 20), 30.0]) for j in range(n_terms)]
+    main = main_design(terms, 2000, trend_fraction=0.2, is_smooth=True)
+    tables = [
+        make_table(terms, indices, TABLE_CELLS[len(indices)], 2000, is_smooth=True)
+        for indices in ((0, 1), (0, 1, 2))
+    ]
+    return joint_design(main, tables, 0.7), terms
+
+
+def test_a_row_has_at_most_norm_1_and_nearly_that():
+    design, _ = design_of()
+    smooth = [block for block in design.blocks if isinstance(block, SmoothBlock)]
+    assert len(smooth) == 5
+    for block in smooth:
+        norms = np.linalg.norm(block.matrix, axis=1)
+        assert norms.max() <= block.weight and norms.min() > 0.98 * block.weight
+        assert np.all(block.matrix / WEIGHT_STEP == np.rint(block.matrix / WEIGHT_STEP))
+    long = replace(smooth[0], weight=1.0)
+    with pytest.raises(ValueError, match="more than 1"):
+        BlockDesign([*design.blocks, long])
+
+
+def test_neighbors_are_correlated_and_missing_values_stand_alone():
+    loadings = smooth_loadings(10, True)
+    covariance = loadings @ loadings.T
+    np.testing.assert_allclose(np.diag(covariance), 1.0)
+    expected = (1.0 - INDEPENDENT_PART) * np.exp(-0.1 / CORRELATION_LENGTH)
+    np.testing.assert_allclose(np.diag(covariance, 1)[:-1], expected)
+    np.testing.assert_allclose(covariance[-1, :-1], 0.0, atol=1e-12)
+    np.testing.assert_allclose(smooth_loadings(2, True) @ smooth_loadings(2, True).T, np.eye(3))
+    labels = table_loadings((11, 4), ("number", "label"))
+    np.testing.assert_allclose(labels @ labels.T, np.kron(covariance, np.eye(4)), atol=1e-12)
+
+
+def test_gradients_are_exact_and_transpose_the_values():
+    design, terms = design_of()
+    rng = np.random.default_rng(1)
+    sizes = {block.term: len(block.matrix) for block in design.blocks}
+    # Whole numbers of steps, as large as the sums of a fit may be.
+    sums = {
+        term: rng.integers(-(2**36), 2**36, (size, 1)).astype(float) for term, size in sizes.items()
+    }
+    gradient = design.rmatvec(sums)
+    weights = rng.normal(size=(design.size, 1))
+    values = design.bin_values(weights)
+    product = sum(float(np.vdot(values[term], sums[term])) for term in sizes)
+    assert float(np.vdot(gradient, weights)) == pytest.approx(product, rel=1e-9)
+    for block, start in zip(design.blocks, design.offsets, strict=False):
+        exact = [
+            sum(
+                int(f / WEIGHT_STEP) * int(s)
+                for f, s in zip(column, sums[block.term][:, 0], strict=True)
+            )
+            for column in block.matrix.T
+        ]
+        found = gradient[start : start + block.size, 0] / WEIGHT_STEP
+        assert [int(value) for value in found] == exact
+    assert len(terms) == 3
+
+
+def test_the_spectrum_is_that_of_centered_features():
+    design, terms = design_of(n_terms=3)
+    curvatures, rotated = spectrum(design, np.ones((design.size, 1)))
+    block, trend = design.blocks[1], design.blocks[2]
+    features = np.concatenate([block.matrix, trend.matrix], axis=1)
+    counts = terms[0].counts
+    features -= counts @ features / counts.sum()
+    expected = np.linalg.eigvalsh(features.T @ (counts[:, np.newaxis] * features))
+    np.testing.assert_allclose(curvatures[: len(expected)], np.maximum(expected, 0.0), atol=1e-8)
+    assert rotated.shape == (design.size - 1, 1) and len(curvatures) == design.size - 1
+    # The bound on the step size holds for any dependence of cells within the blocks' bounds.
+    total = np.concatenate([b.matrix for b in design.blocks if b.term == 0], axis=1)
+    largest = np.linalg.eigvalsh(total.T @ (counts[:, np.newaxis] * total))[-1]
+    assert largest <= sum(b.max_moment for b in design.blocks if b.term == 0) * (1 + 1e-12)
+
+
+def test_a_longer_design_goes_on_from_the_values_of_a_shorter_one():
+    design, terms = design_of()
+    main = main_design(terms, 2000, trend_fraction=0.2, is_smooth=True)
+    weights = np.random.default_rng(2).normal(size=(main.size, 1))
+    values = main.bin_values(weights)
+    joint_values = design.bin_values(design.weights_from(main, weights))
+    for term in range(3):
+        # Features are rounded to multiples of 2**-12.
+        np.testing.assert_allclose(joint_values[term], values[term], atol=0.02)
+    assert not joint_values[3].any()
