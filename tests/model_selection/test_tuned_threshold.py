@@ -198,7 +198,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("params", "words"), REFUSED, ids=str)
+@pytest.mark.parametrize(("params", "words"), REFUSED, ids=range(len(REFUSED)))
 @pytest.mark.filterwarnings("ignore::skdp.RawDataWarning")
 def test_bad_parameters_are_refused_and_not_charged(table, params, words):
     X, y = table
