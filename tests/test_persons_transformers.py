@@ -7,6 +7,7 @@ import pytest
 
 from skdp import (
     DPPCA,
+    DPCalibratedClassifierCV,
     DPGridSearchCV,
     DPHistogramTransformer,
     DPKBinsDiscretizer,
@@ -16,8 +17,10 @@ from skdp import (
     DPQuantileTransformer,
     DPRandomizedSearchCV,
     DPSimpleImputer,
+    DPTableSynthesizer,
     DPTableVectorizer,
     DPTargetEncoder,
+    DPTunedThresholdClassifierCV,
     RandomizedResponseTransformer,
     stats,
 )
@@ -60,6 +63,9 @@ CALLS = {
 
 # Searches are in model_selection/test_persons.py; local reports refuse persons.
 OTHERS = [DPGridSearchCV, DPRandomizedSearchCV, RandomizedResponseTransformer]
+# Persons are in model_selection/test_tuned_threshold.py, for the first two, and in
+# synthesis/test_sensitivity.py.
+OTHERS += [DPTunedThresholdClassifierCV, DPCalibratedClassifierCV, DPTableSynthesizer]
 LISTED = [*CALLS.values(), *test_persons.CALLS.values(), *OTHERS]
 # Transformers that need no special parameters here are not listed.
 for kind in CENTRAL_TRANSFORMERS:

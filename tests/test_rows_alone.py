@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.utils import get_tags
 
 import skdp
 from skdp import DPPCA, ChunkedArray, DPGaussianNB, DPKMeans, DPLogisticRegression, DPSGDClassifier
@@ -70,9 +71,12 @@ LISTED = [
     skdp.DPOneHotEncoder(categories=[-1, 0, 1], sparse_output=False),
     skdp.DPGridSearchCV(SEARCH, {"C": [1.0]}, strategy="holdout"),
     skdp.DPRandomizedSearchCV(SEARCH, {"C": [1.0]}, n_iter=1, strategy="holdout"),
+    skdp.DPTunedThresholdClassifierCV(SEARCH),
+    skdp.DPCalibratedClassifierCV(SEARCH),
+    skdp.DPCalibratedClassifierCV(SEARCH, method="isotonic"),
 ]
-# Its answers are random.
-RANDOM = [skdp.RandomizedResponseTransformer]
+# Their answers are random.
+RANDOM = [skdp.RandomizedResponseTransformer, skdp.DPTableSynthesizer]
 MODELS = completed(LISTED, CENTRAL_TRANSFORMERS, **BOUNDS)
 # Whose fits are cheap for very wide tables.
 OF_WIDE_TABLES = [DPGaussianNB, DPSGDClassifier, DPKMeans, skdp.DPStandardScaler]
@@ -92,7 +96,9 @@ def fitted(model, n_columns):
     model = clone(model).set_params(epsilon=1e3)
     rng = np.random.default_rng(n_columns)
     X = rng.normal(size=(200, n_columns))
-    y = np.arange(200) % N_CLASSES
+    tags = get_tags(model).classifier_tags
+    n_classes = N_CLASSES if tags is None or tags.multi_class else 2
+    y = np.arange(200) % n_classes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.fit(X, y)

@@ -145,9 +145,13 @@ def fit_isotonic(bins):
     """
     if bins.n_bins < MIN_BINS:
         return fit_sigmoid(bins)
-    _, fractions = bins.positive_fractions()
+    totals, fractions = bins.positive_fractions()
+    # A label is never impossible: half a row of all that were counted is always left.
+    smallest = 0.5 / max(totals.sum(), 1.0)
     return ScoreCalibrator(
-        method="isotonic", scores=np.maximum.accumulate(bins.logits), probabilities=fractions
+        method="isotonic",
+        scores=np.maximum.accumulate(bins.logits),
+        probabilities=np.clip(fractions, smallest, 1.0 - smallest),
     )
 
 
