@@ -367,8 +367,8 @@ def lose(client, worker, n_computed):
 @pytest.mark.parametrize(
     "estimator",
     [
-        DPSGDClassifier(max_iter=2, batch_size=500),
         DPLogisticRegression(C=0.1),
+        DPSGDClassifier(max_iter=2, batch_size=500),
         DPAdditiveClassifier(bounds=(0, 1)),
     ],
     ids=str,
