@@ -4,6 +4,7 @@ Everything is read from parameters. The rows of folds count as public only where
 them.
 """
 
+from collections.abc import Iterator
 from numbers import Integral
 from types import GeneratorType
 
@@ -83,6 +84,11 @@ def folds_problem(cv, estimator, scoring=None):
             "splits the rows of persons by row numbers, which depend on how many rows others have "
             "(use cv=PersonKFold(k))"
         )
+    if _is_unknown_iterator(cv):
+        return (
+            "splits the rows by folds from an iterator, of which nothing is known (give it a list "
+            "of folds, or a splitter)"
+        )
     if splits_by_values(cv, estimator):
         is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
         more = ", or in which rows may repeat" if is_unknown else ""
@@ -93,6 +99,16 @@ def folds_problem(cv, estimator, scoring=None):
 
 def _is_of_sklearn(value):
     return type(value).__module__.partition(".")[0] == "sklearn"
+
+
+def _is_unknown_iterator(cv):
+    """Return True for an iterator of folds that does not read the generator of a splitter.
+
+    A generator that has ended was judged before it was read.
+    """
+    if not isinstance(cv, Iterator) or hasattr(splitter_of(cv), "split"):
+        return False
+    return all(generator.gi_frame is not None for generator in generators_in(cv))
 
 
 def splits_by_values(cv, estimator):

@@ -1,5 +1,6 @@
 """Base class of classifiers whose scores are counted by class to adjust their predictions."""
 
+from collections.abc import Iterator
 from numbers import Real
 
 import numpy as np
@@ -123,7 +124,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             check_is_fitted(self._prefit_model)
         elif isinstance(self.cv, Real) and not isinstance(self.cv, int | np.integer):
             check_within(self.cv, "cv", 0.0, 1.0, "()")
-        else:
+        elif not isinstance(self.cv, Iterator):
+            # An iterator of folds can only be read once.
             check_cv(self.cv, self._terms.unit == "person")
 
     def _check_score_and_splits(self, candidates, table, n_columns):

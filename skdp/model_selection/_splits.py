@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, PredefinedSplit
 from sklearn.utils import shuffle
 
 from skdp._data._labels import label_hashes
+from skdp._tools._scores_and_folds import splitter_of
 from skdp.model_selection._person_folds import PersonKFold
 from skdp.pipeline._instances import sklearn_name
 from skdp.utils._units import UnitText
@@ -249,6 +250,11 @@ def check_cv(cv, by_person=False):
             f"{', '.join(ALLOWED_SPLITTERS)}, or a list of (train, test) index arrays, which "
             "declares them public"
         )
+    # The generator of a splitter is what the splitter is: its folds are not declared public.
+    splitter = splitter_of(cv)
+    is_allowed = type(splitter) is PersonKFold or sklearn_name(splitter) in ALLOWED_SPLITTERS
+    if hasattr(splitter, "split") and not is_allowed:
+        return check_cv(splitter, by_person)
     try:
         return [tuple(split) for split in cv]
     except TypeError:
