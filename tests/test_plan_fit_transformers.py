@@ -53,7 +53,8 @@ def make_table():
 
 def shape_of(X, y=None):
     classes = None if y is None else np.unique(y)
-    return TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes)
+    kinds = ("number",) * X.shape[1]
+    return TableShape(n_rows=X.shape[0], n_columns=X.shape[1], classes=classes, kinds=kinds)
 
 
 @pytest.mark.quick_cases(every=5)

@@ -81,22 +81,23 @@ def guarantee_of(estimator):
         If epsilon or delta is out of range.
     """
     params = estimator.get_params(deep=False)
+    neighbors = neighbors_of(params["accountant"])
     return Guarantee(
         epsilon=params["epsilon"],
         delta=params.get("delta", 0.0),
-        neighbors=neighbors_of(params["accountant"]),
-        prefers_gaussian=prefers_gaussian(terms_of(params["accountant"])),
+        neighbors=neighbors,
+        prefers_gaussian=prefers_gaussian(terms_of(params["accountant"]), neighbors),
     )
 
 
-def prefers_gaussian(config):
+def prefers_gaussian(config, neighbors):
     """Return True if only Gaussian releases compose without loss in a ledger.
 
     Composition by Gaussian differential privacy prices the exponential mechanism as a pure release.
     The noise of Gaussian releases grows in proportion to the size of a group of rows, that of other
-    releases faster.
+    releases faster. Fits within a search or a pipeline are planned for one row.
     """
-    return config.composition == "gdp" or config.neighbors.max_rows > 1
+    return config.composition == "gdp" or neighbors.max_rows > 1
 
 
 def private_release(label, accountant=None, random_state=None):
@@ -216,7 +217,7 @@ class PrivateRelease:
             epsilon=epsilon,
             delta=delta,
             neighbors=neighbors,
-            prefers_gaussian=prefers_gaussian(self.terms),
+            prefers_gaussian=prefers_gaussian(self.terms, neighbors),
         )
         if neighbors.max_rows > 1:
             self._group_guarantee = guarantee

@@ -69,6 +69,8 @@ CLIP_GROWTH_SIGNAL = 10_000.0
 # to .8 on a small table with skewed targets, and up to .27 on california_housing and on simulated
 # tables, on training rows.
 MAX_MEAN_SHIFT = 0.3
+# Smallest sensitivity of a score for which noise is drawn, in units of the clip.
+MIN_SENSITIVITY = 2.0**-30
 # Fraction of a row's squared norm for single columns.
 MAIN_FRACTION = 0.7
 # Maximum number of columns that are candidates, by released importance, so that the number of pairs
@@ -355,7 +357,9 @@ class InteractionPlan(AdditivePlan):
             utilities.append(score.value(residual_sums) - null_level)
             rounding = 2.0 * score.rounding
             sensitivities.append(self._sensitivity_factor * score.sensitivity + rounding)
-        return np.array(utilities), self.task.clip * max(sensitivities)
+        # If the noisy counts of all columns but one are at most 0, every score is constant.
+        sensitivity = max(MIN_SENSITIVITY, *sensitivities)
+        return np.array(utilities), self.task.clip * sensitivity
 
     def _select(self, number, count, utilities, sensitivity, source):
         """Return the indices of `count` candidates, chosen one after another."""

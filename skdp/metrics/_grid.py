@@ -32,7 +32,7 @@ BISECTIONS = 60
 CALIBRATION_BINS = 8
 
 
-def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
+def number_of_cells(n_units, guarantee):
     """Return the number of cells of the grid, an even number, from public numbers only.
 
     Parameters
@@ -40,18 +40,14 @@ def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
     n_units : int
         Number of rows, or of persons.
     guarantee : Guarantee
-    factor : float, default=CELLS_FACTOR
-        Factor of the number of cells.
     """
     # Under replace-one, the noise is that of half the epsilon.
     signal = n_units * guarantee.epsilon / guarantee.neighbors.sensitivity_factor
-    size = factor * min(signal, 1e12) ** CELLS_EXPONENT
+    size = CELLS_FACTOR * min(signal, 1e12) ** CELLS_EXPONENT
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)
 
 
-def probability_edges(
-    n_cells, thresholds=(), n_bins=CALIBRATION_BINS, probability_weight=PROBABILITY_WEIGHT
-):
+def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     """Return the inner edges of the cells of a probability.
 
     Parameters
@@ -62,8 +58,6 @@ def probability_edges(
         Probabilities that must be edges. The nearest edge is moved to each.
     n_bins : int, default=8
         Number of equal bins of the calibration curve; the nearest edge is moved to each of theirs.
-    probability_weight : float, default=PROBABILITY_WEIGHT
-        Weight of the probability in the mixture with its logit in which cells are equal.
 
     Returns
     -------
@@ -75,7 +69,7 @@ def probability_edges(
     high = np.full(len(targets), 0.5)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        is_below = _position(middle, probability_weight) < targets
+        is_below = _position(middle) < targets
         low = np.where(is_below, middle, low)
         high = np.where(is_below, high, middle)
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
@@ -87,11 +81,11 @@ def probability_edges(
     return edges[(edges > 0.0) & (edges < 1.0)]
 
 
-def _position(probability, probability_weight):
+def _position(probability):
     """Return the increasing map to positions in [0, 1], where all cells have equal width."""
     with np.errstate(divide="ignore"):
         scaled = np.clip(logit(probability) / (2.0 * MAX_LOGIT) + 0.5, 0.0, 1.0)
-    return probability_weight * probability + (1.0 - probability_weight) * scaled
+    return PROBABILITY_WEIGHT * probability + (1.0 - PROBABILITY_WEIGHT) * scaled
 
 
 def score_cells(scores, edges, score_bounds=(0.0, 1.0)):

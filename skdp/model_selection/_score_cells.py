@@ -13,7 +13,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skdp import mechanisms
 from skdp.metrics._counts import ratio
-from skdp.metrics._grid import MAX_LOGIT, number_of_cells, probability_edges
+from skdp.metrics._grid import MAX_LOGIT
 from skdp.model_selection._plans import scaled, score_noise
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import dominating_event, fitting_scale, worst_record_paths
@@ -24,11 +24,6 @@ COUNTS_FRACTION = 0.2
 # Cells are merged until they have as many rows as this multiple of their noise, so that fractions
 # of positives lie between 0 and 1 and few thresholds are chosen by noise alone.
 ROWS_PER_NOISE = 5.0
-# The grid is finer than that of metrics, above all where scores of rare classes are: merged cells
-# have little noise, and a threshold can only be where an edge is. On the simulated table of
-# docs/benchmarks/rare_classes.py the grid of metrics costs up to .05 of balanced accuracy.
-CELLS_FACTOR = 1.75
-PROBABILITY_WEIGHT = 0.7
 # Width on the scale of the logit of the first and the last cell, which are unbounded.
 OUTER_WIDTH = 0.5
 
@@ -86,8 +81,7 @@ def plan_cells(task, n_units, guarantee, edges=None):
     """
     plan = task.plan(n_units, guarantee)
     if edges is None:
-        n_cells = number_of_cells(n_units, guarantee, CELLS_FACTOR)
-        edges = probability_edges(n_cells, probability_weight=PROBABILITY_WEIGHT)
+        return plan
     return replace(plan, edges=np.array(edges), sizes=(2 * (len(edges) + 1),))
 
 

@@ -89,7 +89,7 @@ def planned_charge(
         epsilon=params["epsilon"],
         delta=delta,
         neighbors=terms.neighbors,
-        prefers_gaussian=prefers_gaussian(terms),
+        prefers_gaussian=prefers_gaussian(terms, terms.neighbors),
     )
     name = name or type(estimator).__name__
     planned = PlannedCharge(name, guarantee.per_row.event, guarantee.epsilon, guarantee.delta)

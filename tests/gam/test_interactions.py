@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
+from skdp import DPAdditiveClassifier, DPAdditiveRegressor, DPGridSearchCV, PrivacyAccountant
 from skdp.accounting import ExponentialMechanism, Gaussian, get_epsilon
 from skdp.base import TableShape
 from skdp.gam._blocks import main_design
@@ -535,3 +535,33 @@ def test_nothing_to_find_costs_little():
             scores[value].append(model.score(X[8000:], y[8000:]))
             assert value == 0 or len(model.shape_functions_) == 8
     assert np.mean(scores["auto"]) > np.mean(scores[0]) - 0.02
+
+
+def test_scores_without_any_rows_of_their_columns_are_chosen_from_at_no_error():
+    """Noisy counts of a column may all be at most 0; every score then has the sensitivity 0."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, 30), rng.integers(0, 2, 30)]).astype(float)
+    y = rng.integers(0, 2, 30)
+    for seed in range(25):
+        DPAdditiveClassifier(
+            epsilon=0.05,
+            delta=1e-6,
+            categories=[[0, 1], [0, 1]],
+            interactions=2,
+            classes=[0, 1],
+            random_state=seed,
+        ).fit(X, y)
+
+
+@pytest.mark.parametrize("options", [{"unit": "group", "max_rows": 2}, {"composition": "gdp"}, {}])
+def test_a_search_plans_the_choice_that_its_fits_make(options):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (3000, 3))
+    y = ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)
+    accountant = PrivacyAccountant(60.0, 1e-5, **options)
+    model = DPAdditiveClassifier(bounds=(-1, 1), classes=[0, 1])
+    search = DPGridSearchCV(
+        model, {"n_bins": [8, 16]}, epsilon=50.0, delta=1e-6, accountant=accountant
+    )
+    search.fit(X, y)
+    assert accountant.charges

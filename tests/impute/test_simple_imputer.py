@@ -191,7 +191,7 @@ def test_a_distinguisher_finds_a_number_of_values_without_noise(monkeypatch):
     def with_exact_count(shape, guarantee):
         plan = planned(shape, guarantee)
 
-        def run(X, source, low, high):
+        def run(X, source, low, high, persons=None):
             column = X[:, :1]
             total = plan.mechanism.release(np.nansum(column, axis=0), random_state=source)
             return np.round(total) / np.sum(~np.isnan(column))
