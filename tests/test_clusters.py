@@ -194,7 +194,7 @@ def passes(computed):
     return counts[0]
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.usefixtures("no_rows_here")
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize(("estimator", "expected"), PASSES, ids=str)

@@ -555,7 +555,7 @@ TRIED = {
 }
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=10)
 @pytest.mark.parametrize(
     "search", ["grid", "random", "drawn", "curve", "in a pipeline", "in an ensemble"]
 )

@@ -96,7 +96,7 @@ def check_the_same(one, other):
     assert list(leaves(one)) == list(leaves(other))
 
 
-@pytest.mark.quick_cases(every=5)
+@pytest.mark.quick_cases(every=12)
 @pytest.mark.parametrize("by_person", [False, True])
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_threads_release_what_one_would(estimator, by_person, table, short_sums, tmp_path):

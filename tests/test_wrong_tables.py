@@ -211,7 +211,7 @@ def test_every_estimator_compares_lengths_before_it_is_charged(estimator, longer
         check_lengths_are_compared(make, table, column, longer, tmp_path)
 
 
-@pytest.mark.quick_cases(every=11)
+@pytest.mark.quick_cases(every=37)
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", META_OBJECTS)
 def test_a_table_of_the_right_length_is_fitted(name, table, tmp_path):

@@ -136,8 +136,10 @@ def _waits_for(frame, shared):
     if module == "multiprocessing.pool":
         values = _queues_of(frame.f_locals)
     elif module == "threading":
-        # Other threads ask whether a thread lives. The one that waits for it joins it.
-        values = [frame.f_locals.get("self")] if frame.f_code.co_name == "join" else []
+        # Other threads ask whether a thread lives. The one that waits for it starts and joins it.
+        values = []
+        if frame.f_code.co_name in ("start", "join"):
+            values = [frame.f_locals.get("self")]
     elif module in EXECUTORS or is_known(module):
         variables = frame.f_locals
         values = list(variables.values())
@@ -145,7 +147,11 @@ def _waits_for(frame, shared):
             if isinstance(group, list | tuple | set):
                 values += list(group)
     else:
-        return False
+        # Between these calls, the thread is a variable of the function that started it.
+        shared = [value for value in shared if isinstance(value, threading.Thread)]
+        if not shared:
+            return False
+        values = list(frame.f_locals.values())
     return any(value is other for value in shared for other in values)
 
 

@@ -192,6 +192,7 @@ def test_dates_with_a_zone_are_served_dates_with_a_zone(name):
                 answers(model, table)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Zurich"])
 @pytest.mark.parametrize("name", READ_DATES)
 def test_dates_with_a_zone_are_fitted_alike_in_every_container(name, zone, tmp_path):

@@ -170,6 +170,7 @@ def test_groups_of_a_pipeline_reach_the_pipelines_inside_of_it():
         assert accountant.epsilon_spent == pytest.approx(1.0)
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("method", ["fit", "fit_transform"])
 @pytest.mark.parametrize(
     "make",

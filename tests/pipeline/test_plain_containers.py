@@ -109,6 +109,7 @@ def refusal_of(container, table=TABLE, target=LABELS, accountant=None):
     return str(caught.value)
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("cls", estimators_with("bounds"))
 @pytest.mark.parametrize("bounds", [{"zz": (0, 1)}, ([0.0] * 5, [1.0] * 5)])
@@ -121,6 +122,7 @@ def test_bounds_of_columns_that_a_later_step_lacks_cost_nothing(container, cls, 
     assert "step'" in text and "bounds" in text
 
 
+@pytest.mark.quick_cases(every=4)
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("cls", estimators_with("categories"))
 def test_categories_of_columns_that_a_later_step_lacks_cost_nothing(container, cls):
