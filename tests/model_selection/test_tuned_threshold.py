@@ -12,6 +12,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from skdp import (
+    DPCalibratedClassifierCV,
     DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
@@ -237,16 +238,17 @@ def test_a_fitted_model_is_not_fitted_again(table, cv):
     assert tuned.score_counts_.sum() == pytest.approx(2000, abs=100)
 
 
-def test_persons_are_held_out_with_all_their_rows(table):
+@pytest.mark.parametrize("kind", [DPTunedThresholdClassifierCV, DPCalibratedClassifierCV])
+def test_persons_are_held_out_with_all_their_rows(table, kind):
     X, y = table
     owners = np.arange(len(X)) // 4
     accountant = PrivacyAccountant(1.0, 1e-6, unit="person")
     for params in ({}, {"cv": 2, "refit": True}):
-        tuned = DPTunedThresholdClassifierCV(
+        model = kind(
             DPLogisticRegression(), epsilon=0.5, delta=5e-7, accountant=accountant, **params
         ).fit(X, y, groups=owners)
         n_persons = len(X) / 4 if params else len(X) / 16
-        assert tuned.score_counts_.sum() == pytest.approx(n_persons, rel=0.6)
+        assert model.score_counts_.sum() == pytest.approx(n_persons, rel=0.6)
     assert accountant.epsilon_spent <= 1.0
     assert len(accountant.charges) == 2
 
