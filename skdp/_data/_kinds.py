@@ -1,5 +1,7 @@
 """Kinds of a table's columns, from the types in its container and never from values."""
 
+import numpy as np
+
 from skdp._data import _frames
 from skdp._data._chunked import meta_of
 from skdp._data._columns import read_columns
@@ -24,6 +26,8 @@ def container_kinds(X):
         "object" is a column of objects in a frame, such as strings in pandas 2. "cells" are the
         columns of an array of objects or of a list of rows, in which numbers are objects too.
     """
+    if type(X) is np.ndarray and X.dtype.kind in _frames.NUMBERS:
+        return [_frames.kind_of(X.dtype)] * X.shape[1]
     meta = meta_of(X)
     kinds = _frames.map_types(_frames.kind_of, _frames.types_of(meta))
     if _frames.is_frame(meta):

@@ -49,6 +49,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     TypeError, ValueError
         If a value is not a finite number, or the table is empty; the errors of scikit-learn.
     """
+    if _is_number_array(X):
+        # Most fits: an array has neither names nor types of columns, nor cells to be converted.
+        validate_data(estimator, X, reset=reset, order=None, dtype=None, ensure_all_finite=False)
+        check_finite(X, "X", allow_nan=allow_nan)
+        return X
     chunked = as_chunked(X)
     if chunked is not None:
         return read_chunks(estimator, chunked, reset=reset, allow_nan=allow_nan)[0]
@@ -79,6 +84,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     if issparse(X):
         return csr_array(X)
     return X
+
+
+def _is_number_array(X):
+    """Return True for a NumPy array of numbers of at most double precision."""
+    return type(X) is np.ndarray and X.dtype.kind in _frames.NUMBERS and X.dtype.itemsize <= 8
 
 
 def validate_meta(estimator, chunked, *, reset=True):

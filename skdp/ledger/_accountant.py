@@ -694,8 +694,14 @@ class PrivacyAccountant(LedgerView):
         return state
 
     def _open_config(self):
-        """Read the ledger once and return the config; raise LedgerError for a closed data set."""
-        state = self._current_state()
+        """Return the config; raise LedgerError for a data set that is known to be closed.
+
+        Only the limit of a config can change, so a config that was read before is valid. A charge
+        reads the ledger: it notices a data set that was closed meanwhile, or a ledger that is gone.
+        """
+        state = self._shared.state
+        if state.config is None or state.reserved_from is not None:
+            state = self._current_state()
         state.check_not_closed()
         return state.config
 
