@@ -187,9 +187,9 @@ class CallStack:
         return False
 
     def public_name(self, call):
-        """Return the name of a tool for users; of an inner or private function, its public call's.
+        """Return the name by which users know the tool of a call.
 
-        A private function is called by the outermost public call of its entry. An entry about all
+        For an inner or private function, it is the name of the outermost public call of its entry. An entry about all
         functions of a package also covers inner functions and classes, which have public names.
         """
         name = call.name

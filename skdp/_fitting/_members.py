@@ -65,7 +65,8 @@ def check_members_around():
         name = frame.f_globals.get("__name__") or ""
         if name == VALIDATION and frame.f_code.co_name in VALIDATIONS:
             if CHECKED_VARIABLE not in frame.f_locals:
-                # It clones its estimator before it knows which parameters its fits receive, too.
+                # The function clones its estimator once before it has routed the parameters of its
+                # fits. The check is done when they are known.
                 if "routed_params" in frame.f_locals:
                     _mark(frame)
                 _check_validation(frame.f_locals)

@@ -158,7 +158,7 @@ class ClippedSums(Rows):
 
         Returns
         -------
-        ndarray of float64, shaped as `weights`
+        ndarray of float64, of the same shape as `weights`
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return sum_over(self._batch(indices), _add_gradients, np.zeros(weights.shape), weights)
@@ -183,7 +183,7 @@ class ClippedSums(Rows):
 
         Returns
         -------
-        ndarray of float64, shaped as `weights`
+        ndarray of float64, of the same shape as `weights`
             The three values, followed by zeros.
         """
         decreases = sum_over(

@@ -91,7 +91,7 @@ class _GridNoise(FrozenValue):
 
         Returns
         -------
-        ndarray of float64, shaped as `values`
+        ndarray of float64, of the same shape as `values`
         """
         return from_steps(to_steps(values.ravel(), self.step) + noise, self.step, values.shape)
 

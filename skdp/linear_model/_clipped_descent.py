@@ -21,8 +21,9 @@ from skdp.utils._validation import check_magnitude
 SHRINKAGE_STEPS_FRACTION = 0.08
 # Number of curvatures for which responses to noise are computed at once.
 RESPONSE_BLOCK = 256
-# Largest scale of noise in steps of its grid, relative to the limit of the sampler. In another unit
-# it is up to 2**44 steps more, an eighth of the largest Gaussian scale.
+# Largest scale of noise in steps of its grid, relative to the limit of the sampler. The remainder
+# is a margin for conversions to another unit, which add up to 2**44 steps, an eighth of the largest
+# Gaussian scale.
 SCALE_FRACTION = 0.85
 
 

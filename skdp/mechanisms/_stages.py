@@ -26,8 +26,9 @@ class Stage(FrozenValue):
         The scale of the noise: the standard deviation of Gaussian noise, the scale of Laplace
         noise. None for fits whose releases are described by their event alone.
     sensitivity : float or None
-        The sensitivity to which the noise was calibrated, in the mechanism's norm. None as `scale`.
-        In batches that are drawn at random it is that of adding or removing one record.
+        The sensitivity to which the noise was calibrated, in the mechanism's norm. None if
+        `scale` is None. In batches that are drawn at random it is that of adding or removing one
+        record.
     event : Event
         Privacy event of one release.
     reads : str, default="all rows, once"

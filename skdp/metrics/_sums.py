@@ -200,7 +200,7 @@ class RegressionSums(FrozenValue):
     def r2(self):
         """Return the coefficient of determination.
 
-        If the variance of the targets may be 0 under the noise, the interval is everything.
+        If the noise does not rule out a target variance of 0, the interval is unbounded.
         """
 
         def variances(means):

@@ -65,7 +65,7 @@ def dp_describe(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> TableProfile:
-    """Describe a table with differential privacy, as `pandas.DataFrame.describe`, in one charge.
+    """Describe a table with differential privacy in one charge; see `pandas.DataFrame.describe`.
 
     Released are the missing values of all columns, the mean, standard deviation, quantiles and
     histogram of numeric columns, the frequencies of categories, and one association for each pair

@@ -314,7 +314,7 @@ def dp_count(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> int | np.ndarray:
-    """Return the number of nonzero values with differential privacy, as `numpy.count_nonzero`.
+    """Return the number of nonzero values with differential privacy; see `numpy.count_nonzero`.
 
     Pass a condition, such as ``ages > 65``. The release is (`epsilon`, `delta`)-DP under the
     accountant's relation.
@@ -558,7 +558,7 @@ def dp_histogramdd(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return a joint histogram of columns with differential privacy, as `numpy.histogramdd`.
+    """Return a joint histogram of columns with differential privacy; see `numpy.histogramdd`.
 
     The release is (`epsilon`, `delta`)-DP under the accountant's relation. A row is in at most one
     bin, regardless of the number of columns.

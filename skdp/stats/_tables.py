@@ -237,7 +237,7 @@ def dp_crosstab(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> object:
-    """Return a contingency table of labels with differential privacy, as `pandas.crosstab`.
+    """Return a contingency table of labels with differential privacy; see `pandas.crosstab`.
 
     A row is counted in one cell, or in none if one of its labels is not among the categories. The
     release is (`epsilon`, `delta`)-DP under the accountant's relation.
