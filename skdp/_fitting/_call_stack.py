@@ -189,8 +189,9 @@ class CallStack:
     def public_name(self, call):
         """Return the name by which users know the tool of a call.
 
-        For an inner or private function, it is the name of the outermost public call of its entry. An entry about all
-        functions of a package also covers inner functions and classes, which have public names.
+        For an inner or private function, it is the name of the outermost public call of its entry.
+        An entry about all functions of a package also covers inner functions and classes, which
+        have public names.
         """
         name = call.name
         tool = call.tool
