@@ -60,7 +60,7 @@ from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
 from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import find_raw_steps
 from skdp.stats import _second_moment
-from skdp.stats._bounds import BoundsPlan, _add_bins, plan_search, spaced_bins
+from skdp.stats._bounds import BoundsSearch, _add_bins, plan_search, spaced_bins
 from skdp.stats._categories import StabilityThreshold, _value_counts
 from skdp.stats._column_cells import (
     Term,
@@ -97,7 +97,7 @@ __all__ = [
     "BinaryLogisticLoss",
     "BinaryTask",
     "BoundedRows",
-    "BoundsPlan",
+    "BoundsSearch",
     "Budget",
     "Case",
     "Cells",

@@ -25,7 +25,7 @@ from skdp import (
 from skdp.noise import RandomSource
 from skdp.stats import dp_mean
 from tests._guarantees import meet
-from tests._private import BoundsPlan, collect_findings
+from tests._private import BoundsSearch, collect_findings
 
 N_ROWS = 400
 RNG = np.random.default_rng(0)
@@ -198,7 +198,7 @@ def test_warnings_follow_from_the_noisy_counts_alone(monkeypatch, is_found):
         counts[:, -400:-380] = 1e6 * is_found
         return counts
 
-    monkeypatch.setattr(BoundsPlan, "_release", released)
+    monkeypatch.setattr(BoundsSearch, "_release", released)
     messages = {
         tuple(said(lambda X=X: DPStandardScaler(1.0).fit(X)))
         for X in (np.zeros((100, 2)), np.full((100, 2), 1e9), RNG.normal(size=(100, 2)))
@@ -482,7 +482,7 @@ def judge_found_bounds(n, epsilon, seeds):
     n_useless, n_silent, n_useful, n_alarms = 0, 0, 0, 0
     for seed in seeds:
         for values in columns_of_all_sizes(n, seed).values():
-            plan = BoundsPlan(n_rows=n, guarantee=meet(0.2 * epsilon))
+            plan = BoundsSearch(n_rows=n, guarantee=meet(0.2 * epsilon))
             with collect_findings() as findings:
                 low, high = plan.run(values[:, None], RandomSource(seed))
             is_inside = np.mean((values >= low[0]) & (values <= high[0])) > 0.6

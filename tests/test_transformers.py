@@ -24,7 +24,7 @@ from skdp.accounting import Guarantee
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._estimators import ESTIMATORS
-from tests._private import BoundsPlan, QuantileTree, _add_bins
+from tests._private import BoundsSearch, QuantileTree, _add_bins
 
 # It reads no names of columns from polars 2.
 OLD_SKLEARN = sklearn.__version__.startswith("1.7")
@@ -249,7 +249,7 @@ def quantiles(wanted):
 
 def bounds(epsilon, X):
     claimed, made = (
-        BoundsPlan(n_rows=24, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
+        BoundsSearch(n_rows=24, guarantee=Guarantee(epsilon=each)) for each in (1.0, epsilon)
     )
     return claimed.read(made._release(np.array(X), RandomSource(), _add_bins))[1][0] > 1.0
 

@@ -35,7 +35,7 @@ def thresholds():
                 plan_search(
                     TableShape(n_rows=100, n_columns=d),
                     Guarantee(epsilon=1.0, delta=delta, neighbors=neighbors),
-                )[0].threshold
+                )[0].mechanism.threshold
                 for delta in (0.0, 1e-6)
             ]
             print(f"{d:8}  {relation:<12} {needed[0]:6.0f}   {needed[1]:8.0f}")

@@ -13,8 +13,8 @@ from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
 from skdp.linear_model._row_center import RowCenter, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
-from skdp.mechanisms._plan import join_plans, plan_release, vector_noise
-from skdp.stats._bounds import NormPlan, plan_norm
+from skdp.mechanisms._plan import Plan, join_plans, plan_release, vector_noise
+from skdp.stats._bounds import plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 from skdp.utils._values import FrozenValue
 
@@ -30,7 +30,7 @@ class RowPlan:
 
     Parameters
     ----------
-    norm_search : NormPlan or None
+    norm_search : Plan or None
         Release of the norm that rows are divided by; None if the norm is declared.
     data_norm : float
         Upper bound on the norm of a row; 1 for rows that are divided by the released norm.
@@ -50,7 +50,7 @@ class RowPlan:
         Release of the mean row, about which rows are clipped; None for 0.
     """
 
-    norm_search: NormPlan | None
+    norm_search: Plan | None
     data_norm: float
     constant: float
     fit_guarantee: Guarantee

@@ -21,7 +21,7 @@ from skdp._data._sums import split_guarantee
 from skdp.accounting import Guarantee
 from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.stats._bounds import BoundsPlan, plan_search
+from skdp.stats._bounds import plan_search
 from skdp.stats._categories import position_of
 from skdp.stats._quantiles import plan_quantiles
 from skdp.stats._ranks import CELLS
@@ -142,7 +142,7 @@ class EdgesPlan(FrozenValue):
     bounds : tuple of (low, high) or None
         Bounds of these columns, in their order; NaN if they are to be found. None if there are no
         such columns.
-    search : BoundsPlan or None
+    search : Plan or None
         Plan that finds the bounds that are not declared.
     quantiles : Plan or None
         Plan that finds the edges of "quantile" columns.
@@ -153,7 +153,7 @@ class EdgesPlan(FrozenValue):
     bins: list
     n_bins: int
     bounds: tuple
-    search: BoundsPlan
+    search: Plan | None
     quantiles: Plan
     remaining: Guarantee
 

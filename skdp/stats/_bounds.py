@@ -16,14 +16,14 @@ from skdp._fitting._findings import (
     report_finding,
     report_found_bounds,
 )
-from skdp.accounting import Composed
+from skdp.accounting import Composed, Guarantee
 from skdp.mechanisms import GaussianMechanism
-from skdp.mechanisms._plan import PlanValue, StatisticPlan, counting_mechanism
+from skdp.mechanisms._plan import Plan, counting_mechanism
 from skdp.mechanisms._stages import Stage
 from skdp.stats._bounds_reading import FALSE_ALARM_BESIDE_ZEROS, MAX_WINDOW, Noise, likely_ranges
 from skdp.stats._refinement import REFINEMENT_FRACTION, Refinement, gaussian_part
 from skdp.utils._validation import check_integer, check_magnitude, is_auto
-from skdp.utils._values import checked
+from skdp.utils._values import FrozenValue, checked, computed
 
 # Fraction of epsilon, and maximum fraction of delta, that estimators spend on "auto" bounds.
 BOUNDS_FRACTION = 0.2
@@ -49,8 +49,8 @@ _BLOCK_VALUES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _SpacedHistogram(StatisticPlan):
-    """Plan of noisy counts of bins whose width grows with their distance from 0.
+class _SpacedHistogram(FrozenValue):
+    """Noisy counts of bins whose width grows with their distance from 0.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ class _SpacedHistogram(StatisticPlan):
     """
 
     n_rows: int = checked(check_integer, low=1)
+    guarantee: Guarantee
     n_columns: int = checked(check_integer, default=1, low=1)
 
     # True if negative values have bins.
@@ -79,7 +80,7 @@ class _SpacedHistogram(StatisticPlan):
 
     def __post_init__(self):
         super().__post_init__()
-        self.check_size(self.size)
+        self.mechanism.check_size(self.size)
 
     @property
     def size(self):
@@ -90,10 +91,22 @@ class _SpacedHistogram(StatisticPlan):
     def name(self):
         return f"{self.mechanism.name} on exponentially spaced bins"
 
-    stages = PlanValue.stages
+    def stage(self, name):
+        """Return the stage of the counts for a privacy statement."""
+        return Stage(
+            name=name,
+            law=self.name,
+            scale=self.mechanism.scale,
+            sensitivity=self.mechanism.sensitivity,
+            event=self.mechanism.event,
+        )
 
     @cached_property
     def mechanism(self):
+        return self._counting_mechanism()
+
+    def _counting_mechanism(self):
+        """Return the mechanism that has the lowest threshold with the whole guarantee."""
         # A row is in one bin of each column. Replace-one changes two counts.
         l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
@@ -160,7 +173,9 @@ class _SpacedHistogram(StatisticPlan):
         bits = self._split_bits
         n_bins = self._n_bins(bits)
         d = self.n_columns
-        first = np.arange(d) * n_bins + (n_bins // 2 if self.signed else 0)
+        first = np.arange(d) * n_bins
+        if self.signed:
+            first += n_bins // 2
         table = Rows.wrap(X).with_block_size(max(1, max(_BLOCK_VALUES, d * n_bins) // X.shape[1]))
         small = d * n_bins, bits, first, *small
         counts = count_over(table, add, *small, row_weights=row_weights_of(persons))
@@ -168,23 +183,27 @@ class _SpacedHistogram(StatisticPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BoundsPlan(_SpacedHistogram):
-    """Plan that finds the bounds of columns from one noisy histogram and its refinement.
+class BoundsSearch(_SpacedHistogram):
+    """Search for the bounds of columns by one noisy histogram and its refinement.
+
+    Parameters
+    ----------
+    whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism, default=None
+        Mechanism of one step with the cost of the two steps. None means the mechanism with the
+        lowest threshold that meets the guarantee.
 
     Attributes
     ----------
-    whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
-        Mechanism of one step with the cost of the two steps.
     refinement : Refinement
-        Plan of the second step.
+        The second step.
     """
 
-    released_name = "bounds of columns"
+    whole: object = computed()
 
-    @cached_property
-    def whole(self):
-        l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
-        return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
+    def __post_init__(self):
+        if self.whole is None:
+            vars(self)["whole"] = self._counting_mechanism()
+        super().__post_init__()
 
     @cached_property
     def _epsilons(self):
@@ -206,23 +225,6 @@ class BoundsPlan(_SpacedHistogram):
             whole=self.whole,
             share=self._epsilons[1],
         )
-
-    @property
-    def event(self):
-        """Privacy event of both steps."""
-        return Composed((self.mechanism.event, self.refinement.event))
-
-    @property
-    def stages(self):
-        """The stages of the two steps."""
-        first = Stage(
-            name=self.released_name,
-            law=self.name,
-            scale=self.scale,
-            sensitivity=self.sensitivity,
-            event=self.mechanism.event,
-        )
-        return (first, self.refinement.stage)
 
     def run(self, X, source, persons=None, columns=None):
         """Release the bounds, and report columns without bounds or with rough ones.
@@ -378,11 +380,10 @@ class BoundsPlan(_SpacedHistogram):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NormPlan(_SpacedHistogram):
-    """Plan that finds a bound on the norm of most rows from a noisy histogram of norms."""
+class NormSearch(_SpacedHistogram):
+    """Search for a bound on the norm of most rows by a noisy histogram of norms."""
 
     signed = False
-    released_name = "the norm of rows"
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.
@@ -418,9 +419,37 @@ class NormPlan(_SpacedHistogram):
         return float(spaced_edges(self._split_bits)[is_covered.argmax()])
 
 
-def plan_bounds(shape, guarantee):
-    """Return the plan of a search for the bounds of all columns of a table."""
-    return BoundsPlan(n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee)
+def plan_bounds(shape, guarantee, *, whole=None):
+    """Return the plan of a search for the bounds of all columns of a table.
+
+    Parameters
+    ----------
+    shape : TableShape
+    guarantee : Guarantee
+        With a positive delta, Gaussian noise is used if it is smaller.
+    whole : mechanism, default=None
+        See `BoundsSearch`.
+
+    Returns
+    -------
+    Plan
+        Its run is `BoundsSearch.run`, its mechanism the `BoundsSearch`.
+    """
+    search = BoundsSearch(
+        n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee, whole=whole
+    )
+    noise = search.mechanism
+    return Plan(
+        name=search.name,
+        event=Composed((noise.event, search.refinement.event)),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        scale=noise.scale,
+        sensitivity=noise.sensitivity,
+        stages=(search.stage("bounds of columns"), search.refinement.stage),
+        run=search.run,
+        mechanism=search,
+    )
 
 
 def plan_search(shape, guarantee, *, alone=False):
@@ -442,8 +471,8 @@ def plan_search(shape, guarantee, *, alone=False):
         remaining = replace(guarantee, epsilon=remaining_epsilon)
     # Mechanisms refuse a smaller delta.
     if search_delta >= 1e-100 and (alone or remaining_delta >= 1e-100):
-        gaussian = replace(search, guarantee=replace(pure_guarantee, delta=search_delta))
-        if gaussian.threshold < search.threshold:
+        gaussian = plan_bounds(shape, replace(pure_guarantee, delta=search_delta))
+        if gaussian.mechanism.threshold < search.mechanism.threshold:
             search = gaussian
             if not alone:
                 remaining = replace(remaining, delta=remaining_delta)
@@ -465,8 +494,19 @@ def plan_norm(data_norm, n_rows, guarantee):
         return None, guarantee, check_magnitude(data_norm, "data_norm")
     search_epsilon, remaining_epsilon = split_epsilon(guarantee.epsilon, BOUNDS_FRACTION)
     search_guarantee = replace(guarantee, epsilon=search_epsilon, delta=0.0)
-    search = NormPlan(n_rows=n_rows, guarantee=search_guarantee)
-    return search, replace(guarantee, epsilon=remaining_epsilon), 1.0
+    search = NormSearch(n_rows=n_rows, guarantee=search_guarantee)
+    plan = Plan(
+        name=search.name,
+        event=search.mechanism.event,
+        epsilon=search_epsilon,
+        delta=0.0,
+        scale=search.mechanism.scale,
+        sensitivity=search.mechanism.sensitivity,
+        stages=(search.stage("the norm of rows"),),
+        run=search.run,
+        mechanism=search,
+    )
+    return plan, replace(guarantee, epsilon=remaining_epsilon), 1.0
 
 
 def spaced_bins(values, bits):

@@ -9,6 +9,7 @@ import numpy as np
 from skdp._data._dyadic import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
 from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
+from skdp._data._tables import TableShape
 from skdp._fitting._findings import (
     NO_CATEGORIES,
     ONE_BIN,
@@ -35,7 +36,7 @@ from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.mechanisms._plan import PlanValue
 from skdp.mechanisms._stages import UNNAMED, stages_of
 from skdp.noise import discrete_gaussian
-from skdp.stats._bounds import BoundsPlan
+from skdp.stats._bounds import plan_bounds
 from skdp.stats._categories import StabilityThreshold
 from skdp.stats._column_cells import MAX_CATEGORIES, Term, exact_counts, finest_edges
 
@@ -53,19 +54,6 @@ SELECTION_SQUARE = 3.0
 # Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
 # evenly over the bounds, so bins have equal widths if the noise hides the counts.
 UNIFORM_PSEUDO_COUNT = 2.0
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class BoundsSearch(BoundsPlan):
-    """Search for bounds with the noise of a fraction of the fit's budget.
-
-    Parameters
-    ----------
-    whole : LaplaceMechanism or GaussianMechanism
-        Mechanism of the search, which replaces the mechanism that the guarantee would imply.
-    """
-
-    whole: object = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -389,9 +377,8 @@ class ColumnsPlan(PlanValue):
         mechanism = self.budget.mechanism(
             self.budget_fractions["bounds"], l1=l1_sensitivity, l2=math.sqrt(l1_sensitivity) * SLACK
         )
-        return BoundsSearch(
-            guarantee=self.guarantee, whole=mechanism, n_rows=self.n_rows, n_columns=n_columns
-        )
+        shape = TableShape(n_rows=self.n_rows, n_columns=n_columns)
+        return plan_bounds(shape, self.guarantee, whole=mechanism)
 
     @cached_property
     def key_selection(self):

@@ -13,7 +13,7 @@ from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import attack_choices
 from tests._guarantees import meet
-from tests._private import BoundsPlan, ColumnTable, QuantileTree, id_codes
+from tests._private import BoundsSearch, ColumnTable, QuantileTree, id_codes
 from tests._releases import record_releases
 
 BOUNDS = ([0.0, -10.0], [1.0, 10.0])
@@ -96,7 +96,7 @@ def test_missing_values_count_nowhere_in_bounds_and_medians():
     X = 5.0 + np.random.default_rng(0).uniform(size=(5000, 1))
     X[::2] = np.nan
     table = ColumnTable(X.shape, X)
-    plan = BoundsPlan(n_rows=5000, guarantee=meet(10.0))
+    plan = BoundsSearch(n_rows=5000, guarantee=meet(10.0))
     low, high = plan.run(table.numbers(), RandomSource())
     assert 4.0 <= low[0] <= 5.0 and 6.0 <= high[0] <= 8.0
     ends = {"low": np.array([5.0]), "high": np.array([6.0])}

@@ -182,7 +182,7 @@ def test_bounds_are_searched_with_their_share_only():
     plan = DPRobustScaler(with_scaling=False).plan_fit(shape, guarantee)
     search, remaining = plan_search(shape, guarantee)
     assert search.epsilon == 0.2 and remaining.epsilon <= 0.8
-    assert search.guarantee.neighbors == remaining.neighbors == replaced
+    assert search.mechanism.guarantee.neighbors == remaining.neighbors == replaced
     assert plan.stages[:-1] == search.stages and plan.mechanism.guarantee == remaining
 
 

@@ -19,8 +19,9 @@ from skdp.noise import RandomSource
 from skdp.stats import _bounds as module
 from skdp.stats._bounds import (
     FALLBACK,
-    BoundsPlan,
-    NormPlan,
+    BoundsSearch,
+    NormSearch,
+    plan_bounds,
     plan_search,
     spaced_bins,
     spaced_edges,
@@ -58,7 +59,7 @@ def test_bins_hold_what_lies_between_their_edges(bits):
 @pytest.mark.parametrize("d", [1, 3])
 def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
     rows = np.array(list(itertools.product([-3.0, 0.0, 1e-50, 5.0, 1e40], repeat=d)))
-    plan = BoundsPlan(n_rows=10, guarantee=meet(1.0, 0.0, relation), n_columns=d)
+    plan = BoundsSearch(n_rows=10, guarantee=meet(1.0, 0.0, relation), n_columns=d)
     counts = []
     monkeypatch.setattr(
         type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
@@ -69,33 +70,33 @@ def test_brute_force_sensitivity(relation, moved, d, monkeypatch):
         moves = counts
     else:
         moves = [a - b for a, b in itertools.combinations(counts, 2)]
-    assert max(np.abs(move).sum() for move in moves) == plan.sensitivity == moved * d
+    assert max(np.abs(move).sum() for move in moves) == plan.mechanism.sensitivity == moved * d
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("d", [1, 200])
 def test_the_cost_is_what_was_asked_for(delta, relation, d):
-    plan = BoundsPlan(n_rows=1000, guarantee=meet(0.7, delta, relation), n_columns=d)
+    plan = plan_bounds(TableShape(n_rows=1000, n_columns=d), meet(0.7, delta, relation))
     assert get_epsilon(plan.event, delta, relation=relation) <= 0.7
     # Laplace noise is the smaller where a row moves one count.
-    assert (plan.mechanism.delta > 0) == (delta > 0 and plan.mechanism.sensitivity > 1)
+    assert (plan.mechanism.mechanism.delta > 0) == (delta > 0 and plan.sensitivity > 1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_counts_have_the_stated_noise(delta):
-    plan = BoundsPlan(n_rows=100, guarantee=meet(1.0, delta), n_columns=20)
+    plan = BoundsSearch(n_rows=100, guarantee=meet(1.0, delta), n_columns=20)
     noisy = plan._release(np.ones((100, 20)), RandomSource(0), module._add_bins)
     exact = np.zeros(noisy.shape)
     exact[:, noisy.shape[1] // 2 + int(spaced_bins(np.ones(1), 0)[0])] = 100.0
-    deviation = plan.scale * (1.0 if plan.mechanism.delta else np.sqrt(2.0))
+    deviation = plan.mechanism.scale * (1.0 if plan.mechanism.delta else np.sqrt(2.0))
     # 8,000 values: the deviation is known to 1.3 %, and a tenth is more than seven of these.
     assert np.std(noisy - exact) == pytest.approx(deviation, rel=0.1)
 
 
 def test_thresholds_are_seldom_exceeded_by_noise_alone():
     # 400 columns with 3201 empty bins and 1e-4 each: more than 4 with probability 1e-9.
-    plan = BoundsPlan(n_rows=10**7, guarantee=meet(100.0), n_columns=400)
+    plan = BoundsSearch(n_rows=10**7, guarantee=meet(100.0), n_columns=400)
     assert plan.splits == 8
     noisy = plan.mechanism.release(np.zeros(plan.size, dtype=np.int64), random_state=0)
     assert np.sum(noisy.reshape(400, -1).max(axis=1) > plan.threshold) <= 4
@@ -105,7 +106,7 @@ def test_thresholds_are_seldom_exceeded_by_noise_alone():
 @pytest.mark.parametrize("n", [100, 10_000])
 def test_bounds_hold_the_values_and_are_not_far(n, relation):
     X = np.random.default_rng(0).uniform([17, -300, 0.51], [90, -260, 0.99], size=(n, 3))
-    plan = BoundsPlan(n_rows=n, guarantee=meet(30.0, 0.0, relation), n_columns=3)
+    plan = BoundsSearch(n_rows=n, guarantee=meet(30.0, 0.0, relation), n_columns=3)
     low, high = plan.run(X, RandomSource(0))
     inside = np.mean((X >= low) & (X <= high))
     assert inside > 0.95
@@ -118,7 +119,7 @@ def test_bounds_hold_the_values_and_are_not_far(n, relation):
 @pytest.mark.parametrize("value", [0.0, -7.0, 1.0, 1e-300, 1e300])
 @pytest.mark.parametrize("n", [100, 10**5])
 def test_constants(value, n):
-    plan = BoundsPlan(n_rows=n, guarantee=meet(1.0))
+    plan = BoundsSearch(n_rows=n, guarantee=meet(1.0))
     low, high = plan.run(np.full((n, 1), value), RandomSource(0))
     assert low[0] < high[0]
     if abs(value) < LARGEST:
@@ -129,19 +130,19 @@ def test_constants(value, n):
 
 def test_where_noise_hides_all_the_bounds_are_a_guess_that_is_reported():
     few = {"n_rows": 1, "guarantee": meet(1e-3)}
-    plan = BoundsPlan(**few, n_columns=4)
+    plan = BoundsSearch(**few, n_columns=4)
     with collect_findings() as findings:
         low, high = plan.run(np.full((1, 4), 1e6), RandomSource(0))
     assert np.all(low < high) and np.isfinite([low, high]).all()
     assert findings == [(NO_BOUNDS, [0, 1, 2, 3])]
-    assert NormPlan(**few).run(np.array([[5.0]]), RandomSource(0)) == FALLBACK
+    assert NormSearch(**few).run(np.array([[5.0]]), RandomSource(0)) == FALLBACK
 
 
 def test_zeros_alone_have_no_unit():
     x = np.zeros((1000, 1))
     x[:3] = 1e6
     with collect_findings() as findings:
-        low, high = BoundsPlan(n_rows=1000, guarantee=meet(1.0)).run(x, RandomSource(0))
+        low, high = BoundsSearch(n_rows=1000, guarantee=meet(1.0)).run(x, RandomSource(0))
     assert (low[0], high[0]) == (-FALLBACK, FALLBACK) and findings == [(NO_BOUNDS, [0])]
 
 
@@ -165,7 +166,7 @@ def test_columns_of_few_rows_are_held_where_no_bin_may_stand_out(name, delta):
     rng, n, shares, widths = np.random.default_rng(0), 500, [], []
     for seed in range(20):
         x = SMALL[name](rng, n).astype(float)
-        low, high = BoundsPlan(n_rows=n, guarantee=meet(0.05, delta)).run(
+        low, high = BoundsSearch(n_rows=n, guarantee=meet(0.05, delta)).run(
             x[:, None], RandomSource(seed)
         )
         shares.append(np.mean((x >= low[0]) & (x <= high[0])))
@@ -178,7 +179,7 @@ def test_low_bins_of_a_code_are_not_lost():
     """57 % of the rows stand out, and the others must not be clipped to them."""
     x = np.random.default_rng(0).choice([1.0, 2.0, 3.0], 3500, p=[0.3, 0.13, 0.57])
     for seed in range(20):
-        low, high = BoundsPlan(n_rows=3500, guarantee=meet(0.02)).run(
+        low, high = BoundsSearch(n_rows=3500, guarantee=meet(0.02)).run(
             x[:, None], RandomSource(seed)
         )
         assert low[0] <= 1.0 and high[0] >= 3.0 and high[0] - low[0] < 40.0
@@ -186,7 +187,7 @@ def test_low_bins_of_a_code_are_not_lost():
 
 def test_norms_cover_nearly_all_rows():
     norms = np.random.default_rng(0).gamma(9.0, size=20_000)
-    plan = NormPlan(n_rows=20_000, guarantee=meet(0.2))
+    plan = NormSearch(n_rows=20_000, guarantee=meet(0.2))
     bound = plan.run(norms[:, np.newaxis], RandomSource(0))
     assert 0.97 < np.mean(norms <= bound) < 1.0
     assert bound < 1.15 * np.quantile(norms, 0.98)
@@ -195,7 +196,7 @@ def test_norms_cover_nearly_all_rows():
 def test_far_rows_do_not_stretch_the_bounds():
     X = np.random.default_rng(0).uniform(1, 2, size=(10_000, 1))
     X[:5] = 1e30
-    low, high = BoundsPlan(n_rows=10_000, guarantee=meet(1.0)).run(X, RandomSource(0))
+    low, high = BoundsSearch(n_rows=10_000, guarantee=meet(1.0)).run(X, RandomSource(0))
     assert (low[0], high[0]) == (1.0, 2.0)
 
 
@@ -203,13 +204,13 @@ def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
     # Bins that start at the least value seen: a row shifts the bins of all others.
     bins = module.spaced_bins
     monkeypatch.setattr(module, "spaced_bins", lambda x, bits: bins(x / np.abs(x).min(), bits))
-    plan, counts = BoundsPlan(n_rows=3, guarantee=meet(1.0)), []
+    plan, counts = BoundsSearch(n_rows=3, guarantee=meet(1.0)), []
     monkeypatch.setattr(
         type(plan.mechanism), "release", lambda self, values, **kw: counts.append(values) or values
     )
     for rows in ([3.0, 5.0, 0.1], [3.0, 5.0]):
         plan._release(np.array(rows)[:, None], RandomSource(0), module._add_bins)
-    assert np.abs(counts[0] - counts[1]).sum() > plan.sensitivity
+    assert np.abs(counts[0] - counts[1]).sum() > plan.mechanism.sensitivity
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,7 @@ def test_a_bin_of_the_datas_own_is_caught(monkeypatch):
 def test_bad_parameters_are_refused(options):
     with pytest.raises(ValueError):
         n_rows = options.pop("n_rows", 10)
-        BoundsPlan(n_rows=n_rows, guarantee=meet(**{"epsilon": 1.0} | options))
+        BoundsSearch(n_rows=n_rows, guarantee=meet(**{"epsilon": 1.0} | options))
 
 
 def test_a_search_takes_of_delta_only_where_that_helps():
@@ -227,7 +228,8 @@ def test_a_search_takes_of_delta_only_where_that_helps():
         shape = TableShape(n_rows=1000, n_columns=n_columns)
         search, rest = plan_search(shape, meet(1.0, 1e-6))
         geometric, all_of_it = plan_search(shape, meet(1.0))
-        assert (search.delta, search.threshold < geometric.threshold) == (2e-7 * helps, helps)
+        is_lower = search.mechanism.threshold < geometric.mechanism.threshold
+        assert (search.delta, is_lower) == (2e-7 * helps, helps)
         assert all_of_it.delta == 0.0 and all_of_it.epsilon == pytest.approx(0.8)
         assert Fraction(search.epsilon) + Fraction(rest.epsilon) <= 1
         assert Fraction(search.delta) + Fraction(rest.delta) <= Fraction(1e-6)

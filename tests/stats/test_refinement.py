@@ -11,11 +11,12 @@ from sklearn.metrics import roc_auc_score
 
 from skdp import DPAdditiveClassifier, DPMinMaxScaler, DPStandardScaler, PrivacyAccountant
 from skdp.accounting import Gaussian, PureDP, get_epsilon
+from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism
 from skdp.noise import RandomSource
 from skdp.stats import _refinement as module
 from skdp.stats import estimate_bounds
-from skdp.stats._bounds import BoundsPlan, _add_bins
+from skdp.stats._bounds import BoundsSearch, _add_bins, plan_bounds
 from skdp.stats._refinement import FIRST_CELLS, MAX_LEVELS, MIN_LEVELS, MIN_RELATIVE_WIDTH
 from tests._guarantees import meet
 from tests._private import collect_findings
@@ -27,7 +28,7 @@ N_CELLS = 1 << 13
 
 def bounds_of(X, epsilon=1.0, delta=0.0, seed=0, relation="add_remove"):
     guarantee = meet(epsilon, delta, relation)
-    plan = BoundsPlan(n_rows=len(X), n_columns=X.shape[1], guarantee=guarantee)
+    plan = BoundsSearch(n_rows=len(X), n_columns=X.shape[1], guarantee=guarantee)
     return plan.run(X, RandomSource(seed))
 
 
@@ -72,7 +73,7 @@ def test_ordinary_columns_keep_their_bounds(seed, relation):
             rng.random(n) < 0.1,
         ]
     ).astype(float)
-    plan = BoundsPlan(n_rows=n, n_columns=6, guarantee=meet(2.0, 0.0, relation))
+    plan = BoundsSearch(n_rows=n, n_columns=6, guarantee=meet(2.0, 0.0, relation))
     source = RandomSource(seed)
     first = plan.read(plan._release(X, source, _add_bins))
     low, high = plan.run(X, RandomSource(seed))
@@ -95,7 +96,7 @@ def test_brute_force_sensitivity_of_the_cells(relation, moved, n_narrow, n_level
         counts.append(cells)
     moves = counts if relation == "add_remove" else [a - b for a in counts for b in counts[3::4]]
     for delta in (0.0, 1e-6):
-        plan = BoundsPlan(n_rows=10, n_columns=20, guarantee=meet(1.0, delta, relation))
+        plan = BoundsSearch(n_rows=10, n_columns=20, guarantee=meet(1.0, delta, relation))
         mechanism = plan.refinement.mechanism(n_narrow, n_levels)
         norm = 2 if isinstance(mechanism, GaussianMechanism) else 1
         most = max(np.linalg.norm(move, norm) for move in moves)
@@ -107,9 +108,11 @@ def test_brute_force_sensitivity_of_the_cells(relation, moved, n_narrow, n_level
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 @pytest.mark.parametrize("n_columns", [1, 40])
 def test_the_price_is_the_same_for_every_number_of_narrow_columns(delta, relation, n_columns):
-    plan = BoundsPlan(n_rows=100, n_columns=n_columns, guarantee=meet(0.7, delta, relation))
+    shape = TableShape(n_rows=100, n_columns=n_columns)
+    plan = plan_bounds(shape, meet(0.7, delta, relation))
     assert get_epsilon(plan.event, delta, relation=relation) <= 0.7
-    one_step, refinement = plan.whole, plan.refinement
+    search = plan.mechanism
+    one_step, refinement = search.whole, search.refinement
     for n_narrow in {1, n_columns}:
         n_levels = int(refinement.n_levels(n_narrow))
         level = refinement.mechanism(n_narrow, n_levels)
@@ -117,8 +120,8 @@ def test_the_price_is_the_same_for_every_number_of_narrow_columns(delta, relatio
             assert isinstance(refinement.event, Gaussian)
             levels = [1 / level.noise_multiplier**2] * n_levels
             assert math.fsum(levels) <= 1 / refinement.event.noise_multiplier**2
-            search = 1 / plan.mechanism.noise_multiplier**2
-            assert math.fsum([search, *levels]) <= 1 / one_step.noise_multiplier**2
+            first_step = 1 / search.mechanism.noise_multiplier**2
+            assert math.fsum([first_step, *levels]) <= 1 / one_step.noise_multiplier**2
         else:
             assert refinement.event == PureDP(refinement.share)
             assert n_levels * Fraction(get_epsilon(level.event, 0.0)) <= Fraction(refinement.share)
@@ -147,7 +150,7 @@ def test_rows_are_placed_by_themselves():
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_the_levels_cost_what_was_planned_with_the_rounding_of_each(monkeypatch, relation, delta):
     """The counts of a level are rounded to a grid, which can move them further apart."""
-    plan = BoundsPlan(n_rows=50_000, n_columns=3, guarantee=meet(1.0, delta, relation))
+    plan = BoundsSearch(n_rows=50_000, n_columns=3, guarantee=meet(1.0, delta, relation))
     refinement, released = plan.refinement, []
 
     def release(self, values, **kwargs):
@@ -183,7 +186,7 @@ def test_the_levels_cost_what_was_planned_with_the_rounding_of_each(monkeypatch,
 def test_the_stage_names_the_largest_noise(delta, n_columns):
     guarantee = meet(1.0, delta)
     for n_rows in (100, 5000, 100_000):
-        plan = BoundsPlan(n_rows=n_rows, n_columns=n_columns, guarantee=guarantee).refinement
+        plan = BoundsSearch(n_rows=n_rows, n_columns=n_columns, guarantee=guarantee).refinement
         scales = [plan.mechanism(k, int(plan.n_levels(k))).scale for k in range(1, n_columns + 1)]
         assert plan.stage.scale == pytest.approx(max(scales))
 
@@ -191,7 +194,7 @@ def test_the_stage_names_the_largest_noise(delta, n_columns):
 def search_of(places, epsilon, seed=0, n_cells=N_CELLS):
     """Return the refined bounds of one column of integers from 0 to `n_cells` - 1."""
     n = len(places)
-    refinement = BoundsPlan(n_rows=n, guarantee=meet(epsilon)).refinement
+    refinement = BoundsSearch(n_rows=n, guarantee=meet(epsilon)).refinement
     ends = np.array([0.0]), np.array([float(n_cells)]), np.array([float(n)]), np.array([0.0])
     X = np.asarray(places, dtype=float)[:, None]
     return refinement.run(X, *ends, RandomSource(seed))[0]
@@ -245,7 +248,7 @@ def test_narrow_columns_are_followed_or_reported(n):
     names = list(narrow_columns(1))
     for name, seed in itertools.product(names, range(20)):
         x = narrow_columns(n, seed)[name].astype(float)
-        plan = BoundsPlan(n_rows=n, n_columns=1, guarantee=meet(0.2))
+        plan = BoundsSearch(n_rows=n, n_columns=1, guarantee=meet(0.2))
         with collect_findings() as findings:
             low, high = plan.run(x[:, None], RandomSource(seed))
         is_held = np.mean((x >= low[0]) & (x <= high[0])) > 0.9

@@ -15,7 +15,7 @@ from skdp import (
 )
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.stats._bounds import BOUNDS_FRACTION, BoundsPlan, NormPlan, spaced_bins
+from skdp.stats._bounds import BOUNDS_FRACTION, BoundsSearch, NormSearch, spaced_bins
 from skdp.stats._moments import plan_moments
 from tests._guarantees import meet
 
@@ -93,7 +93,7 @@ def test_what_many_rows_hold_is_within_the_bounds(name, n, epsilon, n_fits):
     Its noise would have to be below twice minus the threshold, which alone has 1e-4 / 401.
     """
     x = draw(name, n)
-    plan = BoundsPlan(n_rows=n, guarantee=meet(BOUNDS_FRACTION * epsilon))
+    plan = BoundsSearch(n_rows=n, guarantee=meet(BOUNDS_FRACTION * epsilon))
     held = np.zeros(x.shape, dtype=bool)
     for bits, threshold in ((plan._split_bits, plan.threshold), (0, plan.octave_threshold)):
         if bits or plan.splits == 1:
@@ -112,14 +112,14 @@ def counts_of(plan, column):
 
 
 def test_a_rare_rest_that_is_spread_is_seen():
-    plan = BoundsPlan(n_rows=20_000, guarantee=meet(0.2))
+    plan = BoundsSearch(n_rows=20_000, guarantee=meet(0.2))
     for sign in (1.0, -1.0):
         x = np.zeros(20_000)
         x[: int(4 * plan.threshold)] = sign * np.linspace(64, 127, int(4 * plan.threshold))
         low, high = (bound.item() for bound in plan.read(counts_of(plan, x)))
         assert plan.splits == 8 and counts_of(plan, x)[0, 1:].max() > 0
         assert max(sign * low, sign * high) == 128.0
-    norms = NormPlan(n_rows=20_000, guarantee=meet(0.2))
+    norms = NormSearch(n_rows=20_000, guarantee=meet(0.2))
     assert 120.0 <= norms.read(counts_of(norms, np.abs(x))[0]) <= 128.0
 
 
@@ -128,7 +128,7 @@ def test_ranges_are_seldom_taken_to_be_occupied_by_noise_alone(delta):
     """2 · 400 columns with 2e-4 each: more than 6 with probability below 1e-8."""
     found = 0
     for seed in (0, 1):
-        plan = BoundsPlan(n_rows=10**7, guarantee=meet(100.0, delta), n_columns=400)
+        plan = BoundsSearch(n_rows=10**7, guarantee=meet(100.0, delta), n_columns=400)
         noisy = plan.mechanism.release(np.zeros(plan.size, dtype=np.int64), random_state=seed)
         found += plan.occupied(noisy.reshape(400, -1)).any(axis=1).sum()
     assert plan.splits == 8 and found <= 6
@@ -136,7 +136,7 @@ def test_ranges_are_seldom_taken_to_be_occupied_by_noise_alone(delta):
 
 def test_the_threshold_of_a_range_bounds_the_tail():
     """P(a sum of 8 counts' noise is above it) is at most that of Laplace noise, by its law."""
-    plan = BoundsPlan(n_rows=10**6, guarantee=meet(0.5))
+    plan = BoundsSearch(n_rows=10**6, guarantee=meet(0.5))
     b, s, x = plan.mechanism.scale, plan.splits, plan.octave_threshold
     rng = np.random.default_rng(0)
     # Given the sum of 8 exponential variables, importance sampling of Laplace sums by a tilt.
