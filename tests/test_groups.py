@@ -270,7 +270,7 @@ def test_a_threshold_hides_what_a_group_has_less_than_what_a_row_has(k, relation
         neighbors = Neighbors(relation=relation, unit="group", max_rows=k)
         guarantee = Guarantee(epsilon=epsilon, delta=1e-6, neighbors=neighbors)
         plan = front.plan_fit(shape, guarantee)
-        key_selection = plan.key_selection
+        key_selection = plan.mechanism.key_selection
         released = norm.sf((key_selection.threshold - k) / key_selection._noise.drawn_scale)
         assert released <= accountant.delta_spent == 1e-6
         event = accountant.charges[0].event

@@ -81,7 +81,7 @@ class FittedTerms(FrozenValue):
 class RawTableModel(TableEstimator):
     """Base of models of raw tables with numeric, categorical and date columns.
 
-    The plan is a `ColumnsPlan`. Its ``run`` returns terms, their values and a constant.
+    The plan is a `ColumnsFit`. Its ``run`` returns terms, their values and a constant.
     """
 
     _accepts = ("categorical", "string", "allow_nan")
@@ -167,7 +167,7 @@ class TermsModel(RawTableModel):
 
         Parameters
         ----------
-        plan : ColumnsPlan
+        plan : ColumnsFit
         fitted : FittedTerms
             Its constant becomes the intercept.
         """

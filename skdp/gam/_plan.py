@@ -23,7 +23,7 @@ from skdp.gam._tables import TABLE_CELLS, append_joint_terms, make_table
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._column_cells import Term, cells_of
-from skdp.stats._column_plan import ColumnsPlan
+from skdp.stats._column_plan import ColumnsFit
 from skdp.utils._units import ALL_ONCE, UnitText
 from skdp.utils._values import FrozenValue
 
@@ -119,7 +119,7 @@ IN_STEPS = UnitText(_reads_in_steps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdditivePlan(ColumnsPlan):
+class AdditivePlan(ColumnsFit):
     """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
 
     Parameters

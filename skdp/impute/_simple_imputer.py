@@ -227,11 +227,10 @@ class DPSimpleImputer(PlannedTransformer):
         declared_bounds(self.bounds, shape)
 
         if self.strategy == "constant":
-            mechanism = Declared(_statistics([self._fill] * shape.n_columns))
-            return plan_release(mechanism, mechanism.run)
+            declared = Declared(_statistics([self._fill] * shape.n_columns))
+            return plan_release(declared, declared.run)
         if self.strategy == "most_frequent":
-            mechanism = plan_counts(self.categories, None, shape, guarantee)
-            return plan_release(mechanism, mechanism.run)
+            return plan_counts(self.categories, None, shape, guarantee)
         plan_statistics = plan_means_of_present
         if self.strategy == "median":
             plan_statistics = plan_medians_of_present

@@ -20,7 +20,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
 from skdp.stats._column_cells import cells_of, exact_counts
-from skdp.stats._column_plan import ColumnsPlan
+from skdp.stats._column_plan import ColumnsFit
 from skdp.utils._types import Bounds, Categories, Classes
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
@@ -44,7 +44,7 @@ LOSS_GRID = 2.0**-20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HistogramNBPlan(ColumnsPlan):
+class HistogramNBPlan(ColumnsFit):
     """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
 
     Parameters

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -24,7 +24,7 @@ from skdp.gam._additive import N_BINS
 from skdp.gam._blocks import dyadic_weight, resolutions
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import NoRelease
-from skdp.mechanisms._plan import MechanismPlan, Plan
+from skdp.mechanisms._plan import Plan, plan_release
 from skdp.mechanisms._unknown_shape import kinds_of_bounds, names_in
 from skdp.preprocessing._planned import PlannedTransformer
 from skdp.stats._categories import finds_all, first_labels, is_per_column
@@ -37,7 +37,7 @@ from skdp.stats._column_cells import (
     n_cells,
     served_blocks,
 )
-from skdp.stats._column_plan import Budget, ColumnsPlan
+from skdp.stats._column_plan import Budget, ColumnsFit
 from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_choice, check_integer, is_auto
 from skdp.utils._values import FrozenValue
@@ -58,22 +58,18 @@ def _check_for_some_kinds(possible_kinds, bounds, categories, names):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VectorizerPlan(MechanismPlan, ColumnsPlan):
+class VectorizerFit(ColumnsFit):
     """Bounds and categories that are not declared, and bins unless numbers are scaled.
 
     Parameters
     ----------
     binned : bool
-    sparse_output : bool, default=True
     has_kinds : bool, default=True
         False if the kinds of the columns are unknown, so that the event covers all kinds.
     """
 
     binned: bool
-    sparse_output: bool = True
     has_kinds: bool = True
-
-    by_person = True
 
     @cached_property
     def budget(self):
@@ -86,36 +82,50 @@ class VectorizerPlan(MechanismPlan, ColumnsPlan):
     def budget_fractions(self):
         """Fraction of the budget of each stage; all are 0 if nothing is released."""
         weights = self.column_fractions
-        weights["counts"] *= self.binned
+        if not self.binned:
+            weights["counts"] = 0.0
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50) or 1.0
         return {stage: weight / total for stage, weight in weights.items()}
-
-    @cached_property
-    def mechanism(self):
-        if not any(self.budget_fractions.values()):
-            return NoRelease()
-        noise = self._counts_mechanism if self.binned else self.bounds_search or self.key_selection
-        released = (
-            "counts of cells" if self.binned else "bounds" if self.bounds_search else "categories"
-        )
-        name = f"{noise.name} on {released}"
-        event = self.budget.event
-        finds_categories = bool(self._undeclared(categorical=True)) or not self.has_kinds
-        if not (self.budget.is_pure or finds_categories):
-            # No stage uses the reserved delta.
-            event = Gaussian(self.budget.multiplier)
-        return Plan(
-            name=name,
-            event=event,
-            epsilon=self.guarantee.epsilon,
-            delta=self.guarantee.delta,
-            scale=noise.scale,
-            sensitivity=noise.sensitivity,
-        )
 
     @property
     def stages(self):
         return self._column_stages
+
+    @property
+    def event(self):
+        """Privacy event of all stages."""
+        finds_categories = bool(self._undeclared(categorical=True)) or not self.has_kinds
+        if self.budget.is_pure or finds_categories:
+            return self.budget.event
+        # No stage uses the reserved delta.
+        return Gaussian(self.budget.multiplier)
+
+    def plan(self, *, sparse_output):
+        """Return the plan of the fit."""
+        if not any(self.budget_fractions.values()):
+            plan = plan_release(NoRelease(), self.run, sparse_output=sparse_output)
+            return replace(plan, mechanism=self)
+        if self.binned:
+            noise = self._counts_mechanism
+            name = f"{noise.name} on counts of cells"
+        elif self.bounds_search is not None:
+            noise = self.bounds_search.mechanism
+            name = f"{self.bounds_search.name} on bounds"
+        else:
+            noise = self.key_selection
+            name = f"{noise.name} on categories"
+        return Plan(
+            name=name,
+            event=self.event,
+            epsilon=self.guarantee.epsilon,
+            delta=self.guarantee.delta,
+            scale=noise.scale,
+            sensitivity=noise.sensitivity,
+            stages=self.stages,
+            run=self.run,
+            sparse_output=sparse_output,
+            mechanism=self,
+        )
 
     def run(self, table, source, persons=None):
         """Return the kinds, the edges or categories, and the counts (or None) of all columns."""
@@ -294,7 +304,7 @@ class DPTableVectorizer(PlannedTransformer):
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
     def _check_rows(self, rows, plan):
-        plan.check(rows)
+        plan.mechanism.check(rows)
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -338,10 +348,15 @@ class DPTableVectorizer(PlannedTransformer):
                     f"{', '.join(labels)}: not declared. Declare their bounds or categories, or "
                     "pass 'auto' to find them"
                 )
-        sizes = {"n_rows": shape.n_rows, "n_bins": n_bins}
-        sizes["sparse_output"] = self._makes_sparse
-        sizes["has_kinds"] = kinds is not None
-        return VectorizerPlan(columns=columns, guarantee=guarantee, binned=binned, **sizes)
+        fit = VectorizerFit(
+            columns=columns,
+            n_rows=shape.n_rows,
+            n_bins=n_bins,
+            guarantee=guarantee,
+            binned=binned,
+            has_kinds=kinds is not None,
+        )
+        return fit.plan(sparse_output=self._makes_sparse)
 
     def _check_declared(self, shape):
         """Check `bounds` and `categories` for columns of unknown dtypes."""

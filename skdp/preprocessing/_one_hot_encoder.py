@@ -1,5 +1,6 @@
 """One-hot encoding of declared or privately discovered categories."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -230,13 +231,14 @@ class DPOneHotEncoder(PlannedTransformer):
         min_count = _min_count(self.min_frequency, shape.n_rows)
         categories = category_lists(self.categories, shape)
         if min_count is not None:
-            mechanism = plan_counts(self.categories, self.other, shape, guarantee)
+            plan = plan_counts(self.categories, self.other, shape, guarantee)
         elif any(labels is None for labels in categories):
-            mechanism = plan_discovery(categories, self.other, guarantee, is_counted=False)
+            plan = plan_discovery(categories, self.other, guarantee, is_counted=False)
         else:
-            mechanism = Declared(categories)
-        run = partial(_release_categories, mechanism)
-        return plan_release(mechanism, run, sparse_output=bool(self.sparse_output))
+            declared = Declared(categories)
+            plan = plan_release(declared, declared.run)
+        run = partial(_release_categories, plan.mechanism)
+        return replace(plan, run=run, sparse_output=bool(self.sparse_output))
 
     def _check_rows(self, rows, plan):
         check_declared(rows, plan.mechanism)
@@ -336,25 +338,23 @@ def _check_other(other):
         raise ValueError(f"other must be one label or None, got {other!r}")
 
 
-def _release_categories(plan, table, source, persons=None):
+def _release_categories(release, table, source, persons=None):
     """Return the categories of each column, and their noisy counts or None.
 
     Parameters
     ----------
-    plan : DeclaredCounts, MixedCategories, StabilityThreshold or Declared
+    release : DeclaredCounts, MixedCategories, StabilityThreshold or Declared
     table : ColumnTable
     source : RandomSource
     persons : Persons, default=None
         Persons of the rows.
     """
-    categories, counts = plan.run(table, source, persons=persons)
+    categories, counts = release.run(table, source, persons=persons)
     if counts is not None:
-        # The noise of a threshold is that of its mechanism.
-        noise = getattr(plan.mechanism, "mechanism", plan.mechanism)
         counted = {j: values for j, values in enumerate(counts) if values is not None}
-        other = getattr(plan, "other", None)
+        other = getattr(release, "other", None)
         others = {j: position_of(other, categories[j]) for j in counted}
-        report_constant(counted, others, noise, n_units(table, persons))
+        report_constant(counted, others, release.noise, n_units(table, persons))
     return categories, counts
 
 

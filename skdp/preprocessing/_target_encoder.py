@@ -241,17 +241,17 @@ class DPTargetEncoder(PlannedTransformer):
         if any(labels is None for labels in categories):
             first, second = split_epsilon(guarantee.epsilon, KEY_SELECTION_FRACTION)
             selection_guarantee = replace(guarantee, epsilon=first)
-            discovery = plan_discovery(categories, None, selection_guarantee, is_counted=False)
+            discovery_plan = plan_discovery(categories, None, selection_guarantee, is_counted=False)
+            discovery = discovery_plan.mechanism
             rest = replace(guarantee, epsilon=second, delta=0.0)
-            charged_discovery = discovery
         else:
+            discovery_plan = None
             discovery = Declared(categories)
             rest = guarantee
-            charged_discovery = None
         noise = plan_cell_weights(shape.n_columns, rest, whole=False)
         noise.check_size(outcomes.n_outcomes * n_cells)
         release = OutcomeSums(discovery=discovery, noise=noise, outcomes=outcomes, smooth=smooth)
-        mechanism = join_plans((charged_discovery, noise), guarantee)
+        mechanism = join_plans((discovery_plan, noise), guarantee)
         plan = plan_release(mechanism, release.run, stage_name="sums of outcomes by category")
         return replace(plan, mechanism=release)
 

@@ -91,15 +91,17 @@ class _SpacedHistogram(FrozenValue):
     def name(self):
         return f"{self.mechanism.name} on exponentially spaced bins"
 
-    def stage(self, name):
-        """Return the stage of the counts for a privacy statement."""
-        return Stage(
-            name=name,
+    @property
+    def stages(self):
+        """The stage of the counts."""
+        stage = Stage(
+            name=self.released_name,
             law=self.name,
             scale=self.mechanism.scale,
             sensitivity=self.mechanism.sensitivity,
             event=self.mechanism.event,
         )
+        return (stage,)
 
     @cached_property
     def mechanism(self):
@@ -200,6 +202,8 @@ class BoundsSearch(_SpacedHistogram):
 
     whole: object = computed()
 
+    released_name = "bounds of columns"
+
     def __post_init__(self):
         if self.whole is None:
             vars(self)["whole"] = self._counting_mechanism()
@@ -225,6 +229,11 @@ class BoundsSearch(_SpacedHistogram):
             whole=self.whole,
             share=self._epsilons[1],
         )
+
+    @property
+    def stages(self):
+        """The stages of the two steps."""
+        return (*super().stages, self.refinement.stage)
 
     def run(self, X, source, persons=None, columns=None):
         """Release the bounds, and report columns without bounds or with rough ones.
@@ -384,6 +393,7 @@ class NormSearch(_SpacedHistogram):
     """Search for a bound on the norm of most rows by a noisy histogram of norms."""
 
     signed = False
+    released_name = "the norm of rows"
 
     def run(self, X, source, center=None, persons=None):
         """Release the bound.
@@ -446,7 +456,7 @@ def plan_bounds(shape, guarantee, *, whole=None):
         delta=guarantee.delta,
         scale=noise.scale,
         sensitivity=noise.sensitivity,
-        stages=(search.stage("bounds of columns"), search.refinement.stage),
+        stages=search.stages,
         run=search.run,
         mechanism=search,
     )
@@ -502,7 +512,7 @@ def plan_norm(data_norm, n_rows, guarantee):
         delta=0.0,
         scale=search.mechanism.scale,
         sensitivity=search.mechanism.sensitivity,
-        stages=(search.stage("the norm of rows"),),
+        stages=search.stages,
         run=search.run,
         mechanism=search,
     )

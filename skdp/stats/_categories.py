@@ -3,8 +3,8 @@
 import math
 import numbers
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import chain
 
 import numpy as np
@@ -32,12 +32,16 @@ from skdp._fitting._findings import (
     report_one_label,
     report_unmatched,
 )
-from skdp.accounting import ApproximateDP
+from skdp.accounting import ApproximateDP, Guarantee
 from skdp.mechanisms import GeometricMechanism, NoRelease
-from skdp.mechanisms._plan import MechanismPlan, PlanValue, StatisticPlan, plan_cell_weights
+from skdp.mechanisms._plan import plan_cell_weights, plan_release
 from skdp.mechanisms._randomized_response import categories_array, labels_array
 from skdp.utils._validation import is_auto
+from skdp.utils._values import FrozenValue
 from skdp.utils._warnings import warn_user
+
+# Name of the stage that finds categories.
+CATEGORIES = "categories and their counts"
 
 
 def check_categories(categories, shape):
@@ -136,7 +140,7 @@ class Declared(NoRelease):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DeclaredCounts(MechanismPlan):
+class DeclaredCounts(FrozenValue):
     """Noisy counts of each column's declared categories.
 
     Parameters
@@ -144,15 +148,13 @@ class DeclaredCounts(MechanismPlan):
     categories : list of ndarray
     other : label or None
         Category that represents undeclared values, in columns that have it.
-    mechanism : GeometricMechanism or GaussianMechanism
+    noise : GeometricMechanism or GaussianMechanism
+        Mechanism of the counts.
     """
 
     categories: list
     other: object
-    mechanism: object
-
-    by_person = True
-    released_name = "counts of categories"
+    noise: object
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts."""
@@ -160,13 +162,10 @@ class DeclaredCounts(MechanismPlan):
         exact = table.label_counts(
             range(len(others)), self.categories, others, row_weights_of(persons)
         )
-        noisy = self.mechanism.release(np.concatenate(exact), random_state=source)
+        noisy = self.noise.release(np.concatenate(exact), random_state=source)
         counts = split_by_column(noisy.astype(np.float64), exact)
         report_no_match(
-            dict(enumerate(counts)),
-            dict(enumerate(others)),
-            self.mechanism,
-            n_units(table, persons),
+            dict(enumerate(counts)), dict(enumerate(others)), self.noise, n_units(table, persons)
         )
         return self.categories, counts
 
@@ -180,8 +179,8 @@ def report_no_match(counts, others, mechanism, n_units):
         Noisy counts of each column's categories.
     others : dict of int to int
         Index of the category of other values, negative if there is none.
-    mechanism : MechanismPlan
-        Plan of the noise.
+    mechanism : mechanism
+        Mechanism of the noise.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -197,13 +196,16 @@ def report_no_match(counts, others, mechanism, n_units):
 
 def report_constant(counts, others, mechanism, n_units):
     """Report columns in which nearly all values are one category; see `report_no_match`."""
-    labels = {j: np.delete(c, others[j]) if others[j] >= 0 else c for j, c in counts.items()}
+    labels = dict(counts)
+    for j, other in others.items():
+        if other >= 0:
+            labels[j] = np.delete(labels[j], other)
     size = max(1, sum(map(len, counts.values())))
     report_one_label(labels, mechanism.deviation(size), n_units)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MixedCategories(MechanismPlan):
+class MixedCategories(FrozenValue):
     """Categories that are declared for some columns and found in the others.
 
     If declared categories are counted, all counts are one release, in which a row counts once in
@@ -218,20 +220,22 @@ class MixedCategories(MechanismPlan):
         See `DeclaredCounts`.
     is_counted : bool
         True if declared categories are counted, too.
-    mechanism : StabilityThreshold
+    threshold : StabilityThreshold
     """
 
     categories: list
     other: object
     is_counted: bool
-    mechanism: object
+    threshold: object
 
-    by_person = True
-    released_name = "categories and their counts"
+    @property
+    def noise(self):
+        """Mechanism of the counts."""
+        return self.threshold.noise
 
     def run(self, table, source, persons=None):
         """Return the categories of each column, and their noisy counts or None."""
-        threshold = self.mechanism
+        threshold = self.threshold
         undeclared = [j for j, labels in enumerate(self.categories) if labels is None]
         released = threshold.release_labels(table.select(undeclared), source, persons)
         report_identifiers(table, undeclared)
@@ -246,13 +250,13 @@ class MixedCategories(MechanismPlan):
         if self.is_counted:
             declared = [j for j in range(len(categories)) if j not in undeclared]
             exact = self._declared_counts(table, declared, persons)
-            noisy = threshold.mechanism.release(np.concatenate(exact), random_state=source)
+            noisy = self.noise.release(np.concatenate(exact), random_state=source)
             by_column = split_by_column(noisy.astype(np.float64), exact)
             for j, values in zip(declared, by_column, strict=True):
                 counts[j] = values
             places = {j: position_of(self.other, self.categories[j]) for j in declared}
             declared_counts = {j: counts[j] for j in declared}
-            report_no_match(declared_counts, places, threshold.mechanism, n_units(table, persons))
+            report_no_match(declared_counts, places, self.noise, n_units(table, persons))
         return categories, counts
 
     def _declared_counts(self, table, declared, persons):
@@ -268,8 +272,8 @@ class MixedCategories(MechanismPlan):
         ]
 
 
-def check_declared(table, plan):
-    """Raise `ValueError` if a table contains labels that a plan cannot count.
+def check_declared(table, release):
+    """Raise `ValueError` if a table contains labels that a release cannot count.
 
     Labels of other kinds than the declared categories are refused. If categories are to be found,
     labels that cannot be categories are refused.
@@ -277,16 +281,17 @@ def check_declared(table, plan):
     Parameters
     ----------
     table : ColumnTable
-    plan : Declared, DeclaredCounts, MixedCategories or StabilityThreshold
+    release : Declared, DeclaredCounts, MixedCategories or StabilityThreshold
+        The `mechanism` of a plan of categories.
     """
-    if isinstance(plan, Declared):
-        lists = plan.values
-    elif isinstance(plan, DeclaredCounts | MixedCategories):
-        lists = plan.categories
+    if isinstance(release, Declared):
+        lists = release.values
+    elif isinstance(release, DeclaredCounts | MixedCategories):
+        lists = release.categories
     else:
         lists = [None] * table.shape[1]
     declared = {j: labels for j, labels in enumerate(lists) if labels is not None}
-    other = getattr(plan, "other", None)
+    other = getattr(release, "other", None)
     # The category of other values is not expected to occur in the column.
     expected = {j: _without(other, labels) for j, labels in declared.items()}
     found_columns = [j for j in range(len(lists)) if j not in declared]
@@ -440,14 +445,18 @@ def plan_counts(categories, other, shape, guarantee):
 
     Returns
     -------
-    DeclaredCounts, MixedCategories or StabilityThreshold
+    Plan
+        Its run returns the categories of each column and their noisy counts. Its mechanism is the
+        `DeclaredCounts`, `MixedCategories` or `StabilityThreshold`.
     """
     categories = category_lists(categories, shape)
     if any(labels is None for labels in categories):
         return plan_discovery(categories, other, guarantee, is_counted=True)
-    mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=True)
-    mechanism.check_size(sum(map(len, categories)))
-    return DeclaredCounts(categories=categories, other=other, mechanism=mechanism)
+    noise = plan_cell_weights(shape.n_columns, guarantee, whole=True)
+    counts = DeclaredCounts(categories=categories, other=other, noise=noise)
+    n_counts = sum(map(len, categories))
+    plan = plan_release(noise, counts.run, stage_name="counts of categories", size=n_counts)
+    return replace(plan, mechanism=counts)
 
 
 def plan_discovery(categories, other, guarantee, *, is_counted):
@@ -464,22 +473,29 @@ def plan_discovery(categories, other, guarantee, *, is_counted):
 
     Returns
     -------
-    MixedCategories or StabilityThreshold
+    Plan
+        Its run returns the categories of each column, and their noisy counts or None. Its mechanism
+        is the `MixedCategories` or `StabilityThreshold`.
     """
     n_undeclared = sum(labels is None for labels in categories)
     n_declared = len(categories) - n_undeclared
-    if not n_declared:
-        return StabilityThreshold(n_columns=n_undeclared, guarantee=guarantee)
+    n_counted = 0
+    if is_counted:
+        n_counted = n_declared
     threshold = StabilityThreshold(
-        n_columns=n_undeclared, n_declared=n_declared if is_counted else 0, guarantee=guarantee
+        n_columns=n_undeclared, n_declared=n_counted, guarantee=guarantee
     )
-    return MixedCategories(
-        categories=categories, other=other, is_counted=is_counted, mechanism=threshold
-    )
+    release = threshold
+    if n_declared:
+        release = MixedCategories(
+            categories=categories, other=other, is_counted=is_counted, threshold=threshold
+        )
+    plan = plan_release(threshold, release.run, stage_name=CATEGORIES)
+    return replace(plan, mechanism=release)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class StabilityThreshold(StatisticPlan):
+class StabilityThreshold(FrozenValue):
     r"""Release of the values whose noisy count reaches a threshold, with these counts.
 
     Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
@@ -502,6 +518,8 @@ class StabilityThreshold(StatisticPlan):
     ----------
     threshold : int
         Threshold of the noisy counts.
+    noise : GeometricMechanism
+        Mechanism of the counts.
     scale, sensitivity : float
         Scale of the noise, and sensitivity of the counts.
     event : skdp.accounting.ApproximateDP
@@ -516,10 +534,9 @@ class StabilityThreshold(StatisticPlan):
 
     n_columns: int
     n_declared: int = 0
+    guarantee: Guarantee
 
     name = "Geometric mechanism with a stability threshold"
-    released_name = "categories and their counts"
-    stages = PlanValue.stages
 
     def __post_init__(self):
         if self.guarantee.delta == 0.0:
@@ -527,9 +544,28 @@ class StabilityThreshold(StatisticPlan):
                 "categories that are not declared are found by a stability threshold, which needs "
                 "delta > 0; declare categories, or give delta"
             )
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
+
+    @cached_property
+    def noise(self):
         n_columns = self.n_columns + self.n_declared
         sensitivity = self.guarantee.neighbors.sensitivity_factor * n_columns
-        object.__setattr__(self, "mechanism", GeometricMechanism(self.epsilon, sensitivity))
+        return GeometricMechanism(self.epsilon, sensitivity)
+
+    @property
+    def scale(self):
+        return self.noise.scale
+
+    @property
+    def sensitivity(self):
+        return self.noise.sensitivity
 
     @property
     def event(self):
@@ -565,6 +601,10 @@ class StabilityThreshold(StatisticPlan):
         report_finding(NO_CATEGORIES, [j for j, n in n_labels.items() if not n])
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
+    def release(self, counts, *, random_state):
+        """Return the counts of the values of one column with noise."""
+        return self.noise.release(counts, random_state=random_state)
+
     def release_labels(self, columns, source, persons):
         """Return the released labels and counts of each column of `ColumnTable.select`."""
         return [
@@ -575,7 +615,7 @@ class StabilityThreshold(StatisticPlan):
         """Return the labels whose noisy count reaches the threshold, and these counts."""
         noisy = exact
         if len(exact):
-            noisy = self.mechanism.release(exact, random_state=source)
+            noisy = self.release(exact, random_state=source)
         selected = np.flatnonzero(noisy >= self.threshold)
         released = _released_labels([labels[i] for i in selected])
         return released, noisy[selected].astype(np.float64)

@@ -9,7 +9,6 @@ import numpy as np
 from skdp._data._dyadic import CELLS, LEVELS, consistent_counts, merge_cells, nonnegative_counts
 from skdp._data._histogram import check_edges
 from skdp._data._persons import row_weights_of
-from skdp._data._tables import TableShape
 from skdp._fitting._findings import (
     NO_CATEGORIES,
     ONE_BIN,
@@ -33,11 +32,11 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._plan import PlanValue
-from skdp.mechanisms._stages import UNNAMED, stages_of
+from skdp.mechanisms._plan import Plan, PlanValue
+from skdp.mechanisms._stages import stages_of
 from skdp.noise import discrete_gaussian
-from skdp.stats._bounds import plan_bounds
-from skdp.stats._categories import StabilityThreshold
+from skdp.stats._bounds import BoundsSearch
+from skdp.stats._categories import CATEGORIES, StabilityThreshold
 from skdp.stats._column_cells import MAX_CATEGORIES, Term, exact_counts, finest_edges
 
 # Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
@@ -93,9 +92,6 @@ class GaussianThreshold(StabilityThreshold):
     def event(self):
         """Privacy event of the release; it is part of the fit's charge."""
         return Gaussian(self.noise_multiplier) + ApproximateDP(0.0, self.threshold_delta)
-
-    def __post_init__(self):
-        object.__setattr__(self, "mechanism", self)
 
     @cached_property
     def _noise(self):
@@ -275,8 +271,11 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnsPlan(PlanValue):
-    """Plan of the stages before a model; `budget_fractions` maps each stage to its fraction.
+class ColumnsFit(PlanValue):
+    """A fit whose first stages are those of columns; `plan_columns` returns its plan.
+
+    Subclasses define `budget_fractions`, which maps each stage to its fraction of the budget, the
+    `stages`, the `name`, the noise `scale` and the `sensitivity` of the main stage, and `run`.
 
     Parameters
     ----------
@@ -293,7 +292,6 @@ class ColumnsPlan(PlanValue):
     n_bins: int
     guarantee: object
 
-    sparse_output = False
     by_person = True
     # Levels of dyadic cells of numeric columns that are counted; level k has 2**k cells.
     levels = range(1, LEVELS + 1)
@@ -360,16 +358,16 @@ class ColumnsPlan(PlanValue):
         """Stages before a model, in the order in which they run."""
         stages = []
         if self.key_selection is not None:
-            stages.extend(stages_of(self.key_selection, UNNAMED))
+            stages.extend(stages_of(self.key_selection, CATEGORIES))
         if self.bounds_search is not None:
-            stages.extend(stages_of(self.bounds_search, UNNAMED))
+            stages.extend(self.bounds_search.stages)
         if self.budget_fractions["counts"]:
             stages.extend(stages_of(self._counts_mechanism, "counts of cells"))
         return tuple(stages)
 
     @cached_property
     def bounds_search(self):
-        """Plan that finds the bounds that are not declared, or None if all are declared."""
+        """Search for the bounds that are not declared, or None if all are declared."""
         n_columns = len(self._undeclared(categorical=False))
         if not n_columns:
             return None
@@ -377,12 +375,13 @@ class ColumnsPlan(PlanValue):
         mechanism = self.budget.mechanism(
             self.budget_fractions["bounds"], l1=l1_sensitivity, l2=math.sqrt(l1_sensitivity) * SLACK
         )
-        shape = TableShape(n_rows=self.n_rows, n_columns=n_columns)
-        return plan_bounds(shape, self.guarantee, whole=mechanism)
+        return BoundsSearch(
+            guarantee=self.guarantee, whole=mechanism, n_rows=self.n_rows, n_columns=n_columns
+        )
 
     @cached_property
     def key_selection(self):
-        """Plan that finds the categories that are not declared, or None if all are declared."""
+        """Selection of the categories that are not declared, or None if all are declared."""
         n_columns = len(self._undeclared(categorical=True))
         if not n_columns:
             return None
@@ -569,6 +568,21 @@ class ColumnsPlan(PlanValue):
             counts=np.append(np.add.reduceat(cell_counts, starts), missing),
             bin_starts=bin_starts,
         )
+
+
+def plan_columns(fit):
+    """Return the plan of a `ColumnsFit`, with the fit as its mechanism."""
+    return Plan(
+        name=fit.name,
+        event=fit.budget.event,
+        epsilon=fit.guarantee.epsilon,
+        delta=fit.guarantee.delta,
+        scale=fit.scale,
+        sensitivity=fit.sensitivity,
+        stages=fit.stages,
+        run=fit.run,
+        mechanism=fit,
+    )
 
 
 def _numbers(table, rows, columns):

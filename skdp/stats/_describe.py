@@ -17,7 +17,8 @@ from skdp.base import PrivateFit, ReadTable, TableShape
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms._plan import plan_for
 from skdp.stats._column_cells import declared_columns
-from skdp.stats._describe_plan import N_GROUPS, DescriptionPlan
+from skdp.stats._column_plan import plan_columns
+from skdp.stats._describe_plan import N_GROUPS, DescriptionFit
 from skdp.stats._profile import TableProfile
 from skdp.utils._types import Bounds, Categories, TableLike
 from skdp.utils._validation import check_boolean, public_inputs
@@ -159,7 +160,7 @@ def dp_describe(
             _plan_description, data.shape, bounds, categories, associations, _integers(data.rows)
         )
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
-        plan.check(data.rows)
+        plan.mechanism.check(data.rows)
         fit.check_table(plan, data)
         source = fit.charge(plan)
         released = plan.run(data.rows, source, **fit.run_params)
@@ -177,7 +178,7 @@ def _integers(columns):
 
 def _plan_description(shape, bounds, categories, associations, is_integer, guarantee):
     """Return the plan of the description of a table of this shape."""
-    return DescriptionPlan(
+    fit = DescriptionFit(
         columns=declared_columns(shape.kinds, bounds, categories, shape.names),
         n_rows=shape.n_rows,
         n_bins=N_GROUPS,
@@ -185,3 +186,4 @@ def _plan_description(shape, bounds, categories, associations, is_integer, guara
         is_integer=is_integer,
         uses_associations=associations,
     )
+    return plan_columns(fit)

@@ -29,7 +29,7 @@ from skdp.stats._column_cells import (
     with_atoms,
     with_finer_bin_at_zero,
 )
-from skdp.stats._column_plan import ColumnsPlan
+from skdp.stats._column_plan import ColumnsFit
 from skdp.stats._count_tree import CountTree
 from skdp.utils._values import FrozenValue
 
@@ -208,8 +208,8 @@ class ReleasedDescription(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DescriptionPlan(ColumnsPlan):
-    """Plan of the description of a table; see `skdp.mechanisms._plan.Plan`.
+class DescriptionFit(ColumnsFit):
+    """The release of the description of a table.
 
     The stages are the search for bounds and categories, the counts of all columns, and the scores
     of all pairs of columns. Their budget fractions add up to 1.

@@ -17,7 +17,7 @@ from skdp._data._persons import row_weights_of
 from skdp._fitting._findings import report_unmatched
 from skdp.accounting import Gaussian, PureDP
 from skdp.mechanisms._stages import UNNAMED, Stage, stages_of
-from skdp.stats._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsPlan
+from skdp.stats._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsFit
 from skdp.synthesis._cells import (
     MAX_RESOLVED_STEPS,
     CategoryCells,
@@ -111,7 +111,7 @@ class ReleasedStatistics(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SynthesisPlan(ColumnsPlan):
+class SynthesisPlan(ColumnsFit):
     """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
 
     Parameters

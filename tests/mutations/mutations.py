@@ -722,7 +722,7 @@ MUTATIONS = [
     Mutation(
         "levels-at-the-price-of-one",
         "stats._column_plan",
-        "ColumnsPlan._mechanism_for_levels",
+        "ColumnsFit._mechanism_for_levels",
         rules.put_for("1 if column.is_categorical else n_levels", "1"),
         ("stats/test_describe.py::test_brute_force_sensitivity_of_every_stage",),
         "a row is counted at ten levels and priced at one",
@@ -730,7 +730,7 @@ MUTATIONS = [
     Mutation(
         "rows-of-persons-for-free",
         "stats._describe_plan",
-        "DescriptionPlan.n_other_counts",
+        "DescriptionFit.n_other_counts",
         rules.put_for("int(self.is_by_person)", "0"),
         ("stats/test_describe.py::test_the_rows_of_a_person_are_priced",),
         "the number of rows of a person is released without a price",
@@ -738,7 +738,7 @@ MUTATIONS = [
     Mutation(
         "scores-without-noise",
         "stats._describe_plan",
-        "DescriptionPlan._release_scores",
+        "DescriptionFit._release_scores",
         rules.put_for("mechanism.release(exact, random_state=source)", "exact"),
         ("stats/test_describe.py::test_scores_have_the_noise_of_their_mechanism",),
         "the noise is missing",

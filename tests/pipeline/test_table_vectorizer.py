@@ -80,15 +80,16 @@ def test_what_is_released_together_is_the_event(numbers, declared):
         assert plan.event == Composed(()) and plan.epsilon == 0.0
         return
     parts = []
+    fit = plan.mechanism
     if not declared:
-        refinement = plan.bounds_search.refinement
+        refinement = fit.bounds_search.refinement
         n_levels = int(refinement.n_levels(1))
-        finer = [refinement.mechanism(n, n_levels) for n in (1, plan.bounds_search.n_columns)]
+        finer = [refinement.mechanism(n, n_levels) for n in (1, fit.bounds_search.n_columns)]
         assert finer[0].noise_multiplier == pytest.approx(finer[1].noise_multiplier)
-        parts = [plan.bounds_search.mechanism, *[finer[0]] * n_levels, plan.key_selection._noise]
-    parts += [plan._counts_mechanism] if numbers == "bins" else []
+        parts = [fit.bounds_search.mechanism, *[finer[0]] * n_levels, fit.key_selection._noise]
+    parts += [fit._counts_mechanism] if numbers == "bins" else []
     precision = sum((part.sensitivity / part.scale) ** 2 for part in parts)
-    mu = 1.0 / plan.budget.multiplier
+    mu = 1.0 / fit.budget.multiplier
     assert 0.999 * mu**2 < precision <= mu**2
     assert get_delta(plan.event, 1.0, relation="replace_one") <= 1e-6
 
@@ -96,7 +97,8 @@ def test_what_is_released_together_is_the_event(numbers, declared):
 def test_without_delta_the_stages_share_epsilon():
     front = DPTableVectorizer(delta=0.0, categories=CATEGORIES)
     plan = front.plan_fit(shape_of(), meet(1.0, 0.0))
-    cells, search = plan._counts_mechanism, plan.bounds_search
+    fit = plan.mechanism
+    cells, search = fit._counts_mechanism, fit.bounds_search
     both_steps = search.mechanism.epsilon + 3 * search.refinement.mechanism(1, 3).epsilon
     assert 0.999 < both_steps + cells.sensitivity / cells.scale <= 1.0
 

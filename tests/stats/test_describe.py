@@ -26,7 +26,8 @@ from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from skdp.stats import dp_describe
 from skdp.stats._count_tree import CountTree
-from skdp.stats._describe_plan import DescriptionPlan
+from skdp.stats._column_plan import plan_columns
+from skdp.stats._describe_plan import DescriptionFit
 from skdp.stats._profile_columns import critical_value
 from tests._attacks import epsilon_lower_bound
 from tests._guarantees import meet
@@ -55,7 +56,7 @@ def make_frame(n=4000, seed=0):
 
 def make_plan(n, guarantee, bounds=BOUNDS, categories=CATEGORIES, **params):
     kinds = ["number", "number", "label", "boolean"]
-    return DescriptionPlan(
+    return DescriptionFit(
         columns=declared_columns(kinds, bounds, categories, np.array(NAMES)),
         n_rows=n,
         n_bins=8,
@@ -186,7 +187,7 @@ def test_all_stages_together_are_the_event(relation, n):
     """Gaussian stages whose mu squared add up to that of the event, and a part of delta."""
     for bounds, categories in ((BOUNDS, CATEGORIES), ("auto", "auto"), (BOUNDS, "auto")):
         plan = make_plan(n, meet(1.0, 1e-6, relation), bounds, categories)
-        assert get_epsilon(plan.event, 1e-6) <= 1.0 + 1e-9
+        assert get_epsilon(plan_columns(plan).event, 1e-6) <= 1.0 + 1e-9
         mu_squared, failure = 0.0, 0.0
         for stage in plan.stages:
             for event in getattr(stage.event, "events", (stage.event,)):
@@ -581,7 +582,7 @@ def test_scores_have_the_noise_of_their_mechanism(monkeypatch):
     def exact_counts(plan, exact, source):
         return [counts.astype(np.float64) for counts in exact]
 
-    monkeypatch.setattr(DescriptionPlan, "_release_counts", exact_counts)
+    monkeypatch.setattr(DescriptionFit, "_release_counts", exact_counts)
     plan = make_plan(4000, meet(2.0, 1e-6))
     table, _ = read_kinds(Reader(), make_frame())
     source = RandomSource(0)
@@ -603,7 +604,7 @@ def certified_by_scores(monkeypatch, n_runs=1200):
     """
     names = [f"x{j}" for j in range(12)]
     frame = pd.DataFrame({name: np.zeros(5000, dtype=np.int64) for name in names})
-    plan = DescriptionPlan(
+    plan = DescriptionFit(
         columns=declared_columns(["number"] * 12, {n: (0, 1) for n in names}, None, names),
         n_rows=5000,
         n_bins=8,
