@@ -3,7 +3,7 @@
 Usage: SKDP_DATA=folder nice python docs/benchmarks/metric_constants.py [grid | factors] [draws]
 
 `grid` compares the weight of probabilities and the factor of the number of cells in
-`skdp.metrics._grid`, and `factors` those of the sums of a regression in `skdp.metrics._plans`.
+`skdp.metrics._grid`, and `factors` those of the sums of a regression in `skdp.metrics._statistics`.
 
 A logistic or linear regression is fitted to one half of a table's training rows, and its metrics
 are released for random subsamples of the other half: no row on which the documentation reports an
@@ -26,8 +26,8 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from skdp.accounting import Guarantee, Neighbors
 from skdp.metrics import _grid
 from skdp.metrics._binary import average_precision, brier_score, roc_auc
-from skdp.metrics._plans import REGRESSION_FACTORS
-from skdp.metrics._releases import BinaryPlan, NumbersPlan
+from skdp.metrics._releases import BinaryCounts, ErrorSums
+from skdp.metrics._statistics import REGRESSION_FACTORS
 from skdp.noise import RandomSource
 
 N_ROWS = (2_000, 5_000, 15_000)
@@ -58,7 +58,7 @@ def scored_tables():
 
 def errors_of_grid(labels, probabilities, guarantee, source):
     """Return the absolute error of each metric that depends on the grid, or NaN."""
-    plan = BinaryPlan.on_grid(len(labels), guarantee, np.array([0, 1]), (0.0, 1.0))
+    plan = BinaryCounts.on_grid(len(labels), guarantee, np.array([0, 1]), (0.0, 1.0))
     counts = plan.statistics((labels, probabilities))
     noisy = plan.mechanism.release(counts, random_state=source).astype(float).reshape(2, -1)
     middles = _grid.cell_probabilities(plan.edges)
@@ -149,7 +149,7 @@ def compare_factors(n_draws):
 def errors_of_sums(actual, predicted, guarantee, factors, source):
     """Return the absolute error of each metric of a regression, relative where it has a unit."""
 
-    class Plan(NumbersPlan):
+    class Plan(ErrorSums):
         pass
 
     Plan.factors = factors

@@ -18,7 +18,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdp.accounting import Guarantee, Neighbors
 from skdp.metrics._counts import accuracy, balanced_accuracy
-from skdp.metrics._releases import BinaryPlan, NumbersPlan
+from skdp.metrics._releases import BinaryCounts, ErrorSums
 from skdp.noise import RandomSource
 
 EPSILON = 0.5
@@ -58,14 +58,14 @@ def california():
 def released_cells(y, scores):
     """Return the released cells of a table."""
     guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove"))
-    plan = BinaryPlan.on_grid(len(y), guarantee, np.array([0, 1]), (0.0, 1.0))
+    plan = BinaryCounts.on_grid(len(y), guarantee, np.array([0, 1]), (0.0, 1.0))
     return plan.run((y, scores), RandomSource())
 
 
 def released_sums(y, predicted):
     """Return the released sums of a table of numbers."""
     guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove"))
-    plan = NumbersPlan(n_units=len(y), guarantee=guarantee, target_bounds=TARGET_BOUNDS)
+    plan = ErrorSums(n_units=len(y), guarantee=guarantee, target_bounds=TARGET_BOUNDS)
     return plan.run((y, predicted), RandomSource())
 
 

@@ -19,7 +19,13 @@ from skdp.metrics._read import (
     read_probabilities,
     read_scores,
 )
-from skdp.metrics._releases import BinaryPlan, LossPlan, MatrixPlan, pairs_of_codes, release_metric
+from skdp.metrics._releases import (
+    BinaryCounts,
+    LossSums,
+    MatrixCounts,
+    pairs_of_codes,
+    release_metric,
+)
 from skdp.metrics._values import NoisyConfusionMatrix, NoisyCurve, NoisyScore
 from skdp.utils._validation import check_integer, check_positive
 
@@ -31,18 +37,18 @@ def _release_cells(name, y_true, y_score, *, classes, score_bounds, n_bins=8, **
     check_two_classes(classes, name)
     scores = read_scores(y_score, "y_score", len(codes))
 
-    def make_plan(n_units, guarantee):
-        return BinaryPlan.on_grid(n_units, guarantee, classes, score_bounds, n_bins=n_bins)
+    def make_statistics(n_units, guarantee):
+        return BinaryCounts.on_grid(n_units, guarantee, classes, score_bounds, n_bins=n_bins)
 
-    return release_metric(name, len(codes), make_plan, (codes, scores), **params)
+    return release_metric(name, len(codes), make_statistics, (codes, scores), **params)
 
 
 def _release_matrix(name, y_true, y_pred, pairs, make_shape, *, classes, **params):
     """Release a matrix of counts of pairs, and return the `ReleasedMatrix` and the classes."""
     classes, codes = read_codes(y_true, classes)
     predicted = read_predicted_codes(y_pred, classes, len(codes))
-    make_plan = partial(MatrixPlan.of_shape, make_shape(len(classes)), pairs=pairs)
-    return release_metric(name, len(codes), make_plan, (codes, predicted), **params), classes
+    make_statistics = partial(MatrixCounts.of_shape, make_shape(len(classes)), pairs=pairs)
+    return release_metric(name, len(codes), make_statistics, (codes, predicted), **params), classes
 
 
 def _hits(codes, predicted):
@@ -743,8 +749,8 @@ def dp_log_loss(
     labels, codes = read_codes(y_true, classes)
     probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
 
-    def make_plan(n_units, guarantee):
-        return LossPlan(
+    def make_statistics(n_units, guarantee):
+        return LossSums(
             n_units=n_units,
             guarantee=guarantee,
             name_of_metric="log_loss",
@@ -755,7 +761,7 @@ def dp_log_loss(
     return release_metric(
         "dp_log_loss",
         len(codes),
-        make_plan,
+        make_statistics,
         (codes, probabilities),
         epsilon=epsilon,
         delta=delta,
@@ -835,8 +841,8 @@ def dp_brier_score(
     probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
     bound = 1.0 if len(labels) == 2 else 2.0
 
-    def make_plan(n_units, guarantee):
-        return LossPlan(
+    def make_statistics(n_units, guarantee):
+        return LossSums(
             n_units=n_units,
             guarantee=guarantee,
             name_of_metric="brier_score",
@@ -847,7 +853,7 @@ def dp_brier_score(
     return release_metric(
         "dp_brier_score",
         len(codes),
-        make_plan,
+        make_statistics,
         (codes, probabilities),
         epsilon=epsilon,
         delta=delta,

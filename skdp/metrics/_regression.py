@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from skdp._data._dask import in_one_run
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics._read import read_numbers
-from skdp.metrics._releases import LossPlan, NumbersPlan, release_metric
+from skdp.metrics._releases import ErrorSums, LossSums, release_metric
 from skdp.metrics._sums import regression_values
 from skdp.metrics._values import NoisyScore
 from skdp.utils._validation import check_target_bounds
@@ -20,8 +20,8 @@ def _release_error(name, metric, y_true, y_pred, power, target_bounds, **params)
     y_pred = read_numbers(y_pred, "y_pred", len(y_true))
     bound = (high - low) ** power
 
-    def make_plan(n_units, guarantee):
-        return LossPlan(
+    def make_statistics(n_units, guarantee):
+        return LossSums(
             n_units=n_units, guarantee=guarantee, name_of_metric=metric, loss=loss, bound=bound
         )
 
@@ -29,7 +29,7 @@ def _release_error(name, metric, y_true, y_pred, power, target_bounds, **params)
         # The squared error in units of the bounds is column 0, the absolute one column 1.
         return bound * regression_values(y_true, y_pred, (low, high))[:, 2 - power]
 
-    return release_metric(name, len(y_true), make_plan, (y_true, y_pred), **params)
+    return release_metric(name, len(y_true), make_statistics, (y_true, y_pred), **params)
 
 
 @in_one_run
@@ -101,13 +101,13 @@ def dp_r2_score(
     targets = read_numbers(y_true, "y_true")
     predictions = read_numbers(y_pred, "y_pred", len(targets))
 
-    def make_plan(n_units, guarantee):
-        return NumbersPlan(n_units=n_units, guarantee=guarantee, target_bounds=bounds)
+    def make_statistics(n_units, guarantee):
+        return ErrorSums(n_units=n_units, guarantee=guarantee, target_bounds=bounds)
 
     sums = release_metric(
         "dp_r2_score",
         len(targets),
-        make_plan,
+        make_statistics,
         (targets, predictions),
         epsilon=epsilon,
         delta=delta,

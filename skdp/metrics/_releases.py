@@ -1,9 +1,6 @@
-"""Releases of metrics: a plan that turns rows into statistics, and noisy statistics into metrics.
+"""Releases of metrics: statistics of rows, and metrics from noisy statistics."""
 
-`statistics` of disjoint sets of rows can be added, so that folds are pooled before noise is added
-once.
-"""
-
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,13 +14,19 @@ from skdp.metrics._bootstrap import N_DRAWS
 from skdp.metrics._counts import ReleasedMatrix, release_matrix
 from skdp.metrics._grid import CALIBRATION_BINS, number_of_cells, probability_edges, score_cells
 from skdp.metrics._multiclass import TopLabelCells
-from skdp.metrics._plans import CellsPlan, MeanPlan, RegressionPlan, count_cells
+from skdp.metrics._statistics import (
+    MEAN_FACTORS,
+    REGRESSION_FACTORS,
+    CellCounts,
+    RowSums,
+    count_cells,
+)
 from skdp.metrics._sums import RegressionSums, mean_score, regression_values
 from skdp.utils._values import FrozenValue
 
 
 def release_metric(
-    label, n_rows, make_plan, rows, *, epsilon, delta, groups, accountant, random_state
+    label, n_rows, make_statistics, rows, *, epsilon, delta, groups, accountant, random_state
 ):
     """Plan the release of a metric, charge it, and return the result of the plan's run.
 
@@ -32,10 +35,10 @@ def release_metric(
     label : str
         Name of the metric, for the ledger.
     n_rows : int
-    make_plan : callable
-        Returns the plan for the number of units and a `Guarantee` for one of them.
+    make_statistics : callable
+        Returns the `MetricStatistics` for the number of units and a `Guarantee` for one of them.
     rows : tuple of ndarray
-        Arguments of the plan's `statistics`.
+        Arguments of their `statistics`.
     epsilon, delta, groups, accountant, random_state
         Parameters of the metric.
     """
@@ -43,28 +46,11 @@ def release_metric(
         n_units = release.read_groups(groups, n_rows)
 
         def plan_for_unit(guarantee):
-            return make_plan(n_units, guarantee)
+            return make_statistics(n_units, guarantee).plan()
 
         plan = plan_for(plan_for_unit, release.make_guarantee(epsilon, delta))
-        source = release.charge(plan, size=plan.size)
+        source = release.charge(plan)
         return plan.run(rows, source, **release.run_params)
-
-
-class _RunsInTwoSteps:
-    """Mixin of plans whose run computes statistics, adds noise and computes metrics.
-
-    ``metrics(noisy, mechanism, source)`` also accepts statistics to which another mechanism added
-    its noise, as for cross-validation.
-    """
-
-    def run(self, rows, source, persons=None):
-        """Return the metrics of the rows, after noise was added to their statistics."""
-        return self.release(self.statistics(rows, row_weights_of(persons)), source)
-
-    def release(self, statistics, source):
-        """Return the metrics of statistics, to which noise is added once."""
-        noisy = self.mechanism.release(statistics, random_state=source)
-        return self.metrics(noisy, self.mechanism, source)
 
 
 def pairs_of_codes(codes, predicted):
@@ -73,8 +59,8 @@ def pairs_of_codes(codes, predicted):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MatrixPlan(_RunsInTwoSteps, CellsPlan):
-    """Plan of the counts of pairs of codes: a confusion matrix, or right answers by class.
+class MatrixCounts(CellCounts):
+    """Counts of pairs of codes: a confusion matrix, or right answers by class.
 
     Parameters
     ----------
@@ -90,7 +76,7 @@ class MatrixPlan(_RunsInTwoSteps, CellsPlan):
 
     @classmethod
     def of_shape(cls, shape, n_units, guarantee, pairs=pairs_of_codes):
-        """Return the plan of one matrix of counts."""
+        """Return the counts of one matrix."""
         sizes = (shape[0] * shape[1],)
         return cls(sizes=sizes, guarantee=guarantee, shape=shape, n_units=n_units, pairs=pairs)
 
@@ -107,8 +93,8 @@ class MatrixPlan(_RunsInTwoSteps, CellsPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class BinaryPlan(_RunsInTwoSteps, CellsPlan):
-    """Plan of the counts by class and cell of the score, for two classes.
+class BinaryCounts(CellCounts):
+    """Counts by class and cell of the score, for two classes.
 
     Parameters
     ----------
@@ -131,7 +117,7 @@ class BinaryPlan(_RunsInTwoSteps, CellsPlan):
     def on_grid(
         cls, n_units, guarantee, classes, score_bounds, *, threshold=0.5, n_bins=CALIBRATION_BINS
     ):
-        """Return the plan on the grid for public numbers."""
+        """Return the counts on the grid for public numbers."""
         edges = probability_edges(number_of_cells(n_units, guarantee), (threshold,), n_bins)
         return cls(
             sizes=(2 * (len(edges) + 1),),
@@ -192,8 +178,8 @@ class MulticlassMetrics(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
-    """Plan of a confusion matrix and further blocks of counts, for several classes.
+class MulticlassCounts(CellCounts):
+    """Counts of a confusion matrix and further blocks, for several classes.
 
     Each block adds 1 to the L1 sensitivity: the confusion matrix, the calibration of the top label,
     and the histograms of k classes against the others, which add k.
@@ -214,7 +200,7 @@ class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
 
     @classmethod
     def of_classes(cls, n_units, guarantee, n_classes, *, has_probabilities, has_areas):
-        """Return the plan for public numbers."""
+        """Return the counts for public numbers."""
         sizes = [n_classes**2]
         edges = None
         if has_probabilities:
@@ -280,8 +266,8 @@ class MulticlassPlan(_RunsInTwoSteps, CellsPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LossPlan(_RunsInTwoSteps, MeanPlan):
-    """Plan of the mean of bounded losses.
+class LossSums(RowSums):
+    """Sums of bounded losses in units of their bound, and of the squares of these.
 
     Parameters
     ----------
@@ -295,6 +281,16 @@ class LossPlan(_RunsInTwoSteps, MeanPlan):
     name_of_metric: str
     loss: Callable
     bound: float = 1.0
+
+    factors = MEAN_FACTORS
+    # Values about the middle of their range have half the sensitivity under add/remove.
+    center = (0.5, 0.5)
+
+    @property
+    def exact_sensitivities(self):
+        """The (L1, L2) sensitivities of sums without rounding errors."""
+        change = self.guarantee.neighbors.sensitivity_factor / 2.0
+        return change * sum(self.factors), change * math.hypot(*self.factors)
 
     def statistics(self, rows, row_weights=None):
         """Return the centered sums of the losses and of their squares, in units of the bound."""
@@ -318,8 +314,11 @@ class LossPlan(_RunsInTwoSteps, MeanPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NumbersPlan(_RunsInTwoSteps, RegressionPlan):
-    """Plan of all metrics of numbers.
+class ErrorSums(RowSums):
+    """Sums of errors and of targets, from which all metrics of numbers are computed.
+
+    With the targets scaled to u in [-1, 1] and the error e = (target - prediction) / width in
+    [-1, 1], a row's vector is (e^2, |e|, u, u^2, e^4, u^3, u^4).
 
     Parameters
     ----------
@@ -327,6 +326,29 @@ class NumbersPlan(_RunsInTwoSteps, RegressionPlan):
     """
 
     target_bounds: tuple
+
+    factors = REGRESSION_FACTORS
+    center = (0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.5)
+
+    @property
+    def exact_sensitivities(self):
+        """The (L1, L2) sensitivities of sums without rounding errors.
+
+        They are maxima over both rows of the separate changes of each term, except that u and u^2
+        cannot change by their maxima at once: a change of u by s changes u^2 by at most s (2 - s).
+        """
+        squared, absolute, first, second, *others = self.factors
+        fourth_error, third, fourth = others
+        if self.guarantee.relation == "add_remove":
+            halves = [0.5 * f for f in (squared, absolute, second, fourth_error, fourth)]
+            changes = [*halves, first, third]
+            return math.fsum(changes), math.hypot(*changes)
+        independent = [squared, absolute, fourth_error, 2.0 * third, fourth]
+        # The L1 change of the two, f1 s + f2 s (2 - s), is largest at the vertex of the parabola.
+        s = min(2.0, 1.0 + first / (2.0 * second))
+        l1 = math.fsum(independent) + first * s + second * s * (2.0 - s)
+        # The squared L2 change s^2 (f1^2 + f2^2 (2 - s)^2) is at most the sum of both maxima.
+        return l1, math.hypot(*independent, 2.0 * first, second)
 
     def statistics(self, rows, row_weights=None):
         """Return the centered sums of errors and targets."""

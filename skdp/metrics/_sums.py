@@ -12,7 +12,7 @@ from skdp.metrics._values import NoisyScore
 from skdp.utils._values import FrozenValue
 
 
-def mean_score(name, sums, plan, mechanism, stream, n_draws, *, scale=1.0):
+def mean_score(name, sums, statistics, mechanism, stream, n_draws, *, scale=1.0):
     """Return the `NoisyScore` of a mean of values in [0, 1], times a scale.
 
     Parameters
@@ -20,22 +20,22 @@ def mean_score(name, sums, plan, mechanism, stream, n_draws, *, scale=1.0):
     name : str
     sums : ndarray of shape (2,)
         Released sums of the values and of their squares.
-    plan : MeanPlan
+    statistics : LossSums
     mechanism : Mechanism
         The mechanism that added the noise.
     stream : Stream
     n_draws : int
     scale : float, default=1
     """
-    mean, mean_square = sums / plan.n_units
-    noise = plan.uncentered_noise(draw_noise(mechanism, plan.size, n_draws, stream))
-    noise = noise[:, 0] / plan.n_units
+    mean, mean_square = sums / statistics.n_units
+    noise = statistics.uncentered_noise(draw_noise(mechanism, statistics.size, n_draws, stream))
+    noise = noise[:, 0] / statistics.n_units
     # A variance that is smaller than its noise is not known, so the noise is added to it.
-    variance_noise = np.std(noise) * plan.factors[0] / plan.factors[1]
+    variance_noise = np.std(noise) * statistics.factors[0] / statistics.factors[1]
     mean_clipped = float(np.clip(mean, 0.0, 1.0))
     variance = np.clip(mean_square - mean_clipped**2, 0.0, mean_clipped * (1.0 - mean_clipped))
     variance = min(variance + variance_noise, 0.25)
-    sampling = math.sqrt(variance / plan.n_units) * ndtri(uniforms((n_draws,), stream))
+    sampling = math.sqrt(variance / statistics.n_units) * ndtri(uniforms((n_draws,), stream))
     errors = Errors(scale * noise, scale * (noise + sampling))
     return score_from_errors(name, scale * mean, errors, 0.0, scale)
 
@@ -55,7 +55,7 @@ def score_from_errors(name, value, errors, low, high):
 
 
 def regression_values(y_true, y_pred, target_bounds):
-    """Return the vector of each row whose sums `RegressionPlan` releases.
+    """Return the vector of each row whose sums `ErrorSums` releases.
 
     Targets and predictions are clipped to the bounds; a prediction of NaN counts as the bound that
     is farther from the target.
@@ -103,12 +103,12 @@ class RegressionSums(FrozenValue):
     target_bounds: tuple
 
     @classmethod
-    def from_release(cls, sums, plan, mechanism, stream, n_draws, target_bounds):
+    def from_release(cls, sums, statistics, mechanism, stream, n_draws, target_bounds):
         """Return released sums with bootstrap draws."""
-        noise = plan.uncentered_noise(draw_noise(mechanism, plan.size, n_draws, stream))
+        noise = statistics.uncentered_noise(draw_noise(mechanism, statistics.size, n_draws, stream))
         return cls(
             sums=sums,
-            n_units=plan.n_units,
+            n_units=statistics.n_units,
             noise=noise,
             normals=ndtri(uniforms((n_draws,), stream)),
             target_bounds=target_bounds,

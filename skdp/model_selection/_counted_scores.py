@@ -1,6 +1,7 @@
 """Base class of classifiers whose scores are counted by class to adjust their predictions."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Real
 
 import numpy as np
@@ -23,7 +24,12 @@ from skdp.model_selection._cross_validate import grid_guarantee
 from skdp.model_selection._evaluation import read_scored_rows
 from skdp.model_selection._evaluation_task import BINARY_METRICS, BinaryTask, check_row_wise
 from skdp.model_selection._runs import SearchRun
-from skdp.model_selection._score_cells import PooledCells, ScoreCells, plan_cells, plan_counted_fits
+from skdp.model_selection._score_cells import (
+    PooledCells,
+    ScoreCells,
+    cell_counts,
+    plan_counted_fits,
+)
 from skdp.model_selection._splits import Layout, check_cv, hold_out, make_splits
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
@@ -236,7 +242,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         candidate = plan.task.candidates[0]
         public = plan.task.public("the parameters")
         charged, stages = self._publish_statements(fit, plan, candidate, model, public)
-        cells = ScoreCells.from_release(score.plan, noisy, plan.noisy)
+        cells = ScoreCells.from_release(score.statistics, noisy, plan.noisy)
         self._publish_model(
             fit,
             charged,
@@ -266,16 +272,18 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         edges = self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
         def plan_for_unit(guarantee):
-            return plan_cells(task, n_units, guarantee, edges)
+            counts = cell_counts(task, n_units, guarantee, edges)
+            return replace(counts.plan(), run=counts.release_counts, mechanism=counts)
 
         plan = plan_for(plan_for_unit, fit.guarantee)
-        source = fit.charge(plan, size=plan.size)
-        noisy = plan.release_counts(task.rows(model, table, labels), source, **fit.run_params)
+        source = fit.charge(plan)
+        noisy = plan.run(task.rows(model, table, labels), source, **fit.run_params)
+        counts = plan.mechanism
         self._publish_model(
             fit,
             plan,
             model,
-            ScoreCells.from_release(plan, noisy, plan.mechanism),
+            ScoreCells.from_release(counts, noisy, counts.mechanism),
             method,
             public=(SIZES, "the model", "the label set"),
             stages=None,

@@ -152,7 +152,7 @@ def dp_cross_validate(
         statistics = [values for values, _ in run.fit(list(plan.runs))]
         noisy = plan.noisy.release(score.vector(statistics), random_state=run.source)
         pooled, coarse = score.split(noisy)
-        evaluation = score.task.evaluate(score.plan.metrics(pooled, plan.noisy, run.source))
+        evaluation = score.task.evaluate(score.statistics.metrics(pooled, plan.noisy, run.source))
         fold_scores, fold_spread = _scores_of_folds(score, coarse, plan.noisy, run.source)
         publish_evaluation(
             fit,

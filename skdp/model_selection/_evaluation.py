@@ -126,15 +126,14 @@ def dp_evaluate(
             check_row_wise(model)
 
         def plan_for_unit(guarantee):
-            return task.plan(n_units, guarantee)
+            return task.statistics(n_units, guarantee).plan()
 
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
-        plan.check_size(plan.size)
         # The model may refuse a cell. Nothing is combined over rows or released before the charge.
         rows = None
         if is_read_before_charge(model) and fit.can_charge(plan):
             rows = task.rows(model, table, targets)
-        source = fit.charge(plan, size=plan.size)
+        source = fit.charge(plan)
         if rows is None:
             rows = task.rows(model, table, targets)
         known = "target_bounds" if isinstance(task, NumbersTask) else "the label set"

@@ -25,8 +25,8 @@ from skdp.metrics._counts import (
     recall,
 )
 from skdp.metrics._multiclass import one_against_rest_auc
-from skdp.metrics._plans import REGRESSION_FACTORS
-from skdp.metrics._releases import BinaryPlan, MulticlassPlan, NumbersPlan
+from skdp.metrics._releases import BinaryCounts, ErrorSums, MulticlassCounts
+from skdp.metrics._statistics import REGRESSION_FACTORS
 from skdp.pipeline._checked_fits import SplitColumnTransformer, SplitFeatureUnion, SplitPipeline
 from skdp.pipeline._instances import of_skdp
 from skdp.pipeline._known import accepted_entry
@@ -93,25 +93,25 @@ class BinaryTask(FrozenValue):
     method: str
     threshold: float = 0.5
 
-    def plan(self, n_units, guarantee):
-        """Return the plan of the release for a number of rows, or of persons."""
+    def statistics(self, n_units, guarantee):
+        """Return the `MetricStatistics` for a number of rows, or of persons."""
         bounds = (0.0, 1.0) if self.method == "predict_proba" else None
-        return BinaryPlan.on_grid(
+        return BinaryCounts.on_grid(
             n_units, guarantee, self.classes, bounds, threshold=self.threshold
         )
 
     def rows(self, model, X, y):
-        """Return the arguments of the plan's `statistics`: codes and scores."""
+        """Return the arguments of the `statistics`: codes and scores."""
         scores = np.asarray(getattr(model, self.method)(X), dtype=np.float64)
         if self.method == "predict_proba":
             scores = np.ascontiguousarray(scores[:, 1])
         return label_codes(y, self.classes), scores
 
-    def coarse(self, statistics, plan):
+    def coarse(self, values, statistics):
         """Return the counts of right and wrong predictions by class, from those of a fold."""
-        first = int(np.searchsorted(plan.edges, plan.threshold)) + 1
+        first = int(np.searchsorted(statistics.edges, statistics.threshold)) + 1
         (true_negative, false_positive), (false_negative, true_positive) = confusion(
-            np.asarray(statistics).reshape(2, -1), first
+            np.asarray(values).reshape(2, -1), first
         )
         return np.array([false_positive, true_negative, false_negative, true_positive])
 
@@ -180,9 +180,9 @@ class ClassesTask(FrozenValue):
     metrics: tuple
     has_probabilities: bool
 
-    def plan(self, n_units, guarantee):
-        """Return the plan of the release for a number of rows, or of persons."""
-        return MulticlassPlan.of_classes(
+    def statistics(self, n_units, guarantee):
+        """Return the `MetricStatistics` for a number of rows, or of persons."""
+        return MulticlassCounts.of_classes(
             n_units,
             guarantee,
             len(self.classes),
@@ -191,7 +191,7 @@ class ClassesTask(FrozenValue):
         )
 
     def rows(self, model, X, y):
-        """Return the arguments of the plan's `statistics`."""
+        """Return the arguments of the `statistics`."""
         predicted = category_codes(column_or_1d(np.asarray(model.predict(X))), self.classes)
         probabilities = None
         if self.has_probabilities:
@@ -199,10 +199,10 @@ class ClassesTask(FrozenValue):
         # A label that the model does not have counts as the first class, for every row.
         return label_codes(y, self.classes), np.maximum(predicted, 0), probabilities
 
-    def coarse(self, statistics, plan):
+    def coarse(self, values, statistics):
         """Return the counts of right and wrong predictions by class, from those of a fold."""
         k = len(self.classes)
-        matrix = np.asarray(statistics)[: k * k].reshape(k, k)
+        matrix = np.asarray(values)[: k * k].reshape(k, k)
         right = np.diagonal(matrix)
         return np.column_stack([matrix.sum(axis=1) - right, right]).ravel()
 
@@ -250,12 +250,12 @@ class NumbersTask(FrozenValue):
     target_bounds: tuple
     metrics: tuple
 
-    def plan(self, n_units, guarantee):
-        """Return the plan of the release for a number of rows, or of persons."""
-        return NumbersPlan(n_units=n_units, guarantee=guarantee, target_bounds=self.target_bounds)
+    def statistics(self, n_units, guarantee):
+        """Return the `MetricStatistics` for a number of rows, or of persons."""
+        return ErrorSums(n_units=n_units, guarantee=guarantee, target_bounds=self.target_bounds)
 
     def rows(self, model, X, y):
-        """Return the arguments of the plan's `statistics`: targets and predictions."""
+        """Return the arguments of the `statistics`: targets and predictions."""
         with np.errstate(all="ignore"):
             predicted = np.asarray(column_or_1d(np.asarray(model.predict(X))), dtype=np.float64)
             return np.asarray(y, dtype=np.float64), predicted
@@ -263,9 +263,9 @@ class NumbersTask(FrozenValue):
     coarse_metrics = ("mean_squared_error", "mean_absolute_error")
     n_coarse = 2
 
-    def coarse(self, statistics, plan):
+    def coarse(self, values, statistics):
         """Return the sums of squared and absolute errors, from the statistics of a fold."""
-        return np.asarray(statistics)[:2]
+        return np.asarray(values)[:2]
 
     def coarse_scores(self, coarse, fold_sizes):
         """Return the metrics of each fold, arrays (..., n_folds), from noisy coarse sums."""

@@ -15,7 +15,7 @@ from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import MechanismPlan, Plan
 from skdp.mechanisms._stages import Stage, stages_of
-from skdp.metrics._plans import CellsPlan
+from skdp.metrics._statistics import CellCounts
 from skdp.model_selection._candidates import FitPlan
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import (
@@ -309,7 +309,7 @@ class SearchPlan(MechanismPlan):
             choice = stages_of(self.choice, "the choice of a candidate")
         name = "noisy scores"
         if self.strategy == "histogram":
-            name = CellsPlan.released_name
+            name = CellCounts.released_name
         stages = (*choice, *stages_of(self.noisy, name))
         stages = tuple(replace(stage, reads=SCORED_PART) for stage in stages)
         if self.denominators is not None:

@@ -41,9 +41,9 @@ class PooledStatistics(BoundedScore):
     name = "pooled statistics"
 
     @cached_property
-    def plan(self):
-        """The plan of the metrics of all folds together."""
-        return self.task.plan(sum(self.fold_sizes), self.guarantee)
+    def statistics(self):
+        """The `MetricStatistics` of all folds together."""
+        return self.task.statistics(sum(self.fold_sizes), self.guarantee)
 
     @property
     def fold_factor(self):
@@ -55,12 +55,12 @@ class PooledStatistics(BoundedScore):
     @property
     def size(self):
         """Number of released values."""
-        return self.plan.size + len(self.fold_sizes) * self.task.n_coarse
+        return self.statistics.size + len(self.fold_sizes) * self.task.n_coarse
 
     @property
     def sensitivities(self):
         """The (L1, L2) sensitivities of the released vector."""
-        l1, l2 = self.plan.sensitivities
+        l1, l2 = self.statistics.sensitivities
         factor = self.fold_factor
         # Coarse statistics are sums of disjoint entries, or a part, of the statistics, so that a
         # row changes them by at most as much. Under replace-one both rows are in the same fold,
@@ -76,7 +76,7 @@ class PooledStatistics(BoundedScore):
 
     def value(self, estimator, X, y, persons=None):
         """Return the statistics of one fold, which are not private."""
-        return self.plan.statistics(self.task.rows(estimator, X, y), row_weights_of(persons))
+        return self.statistics.statistics(self.task.rows(estimator, X, y), row_weights_of(persons))
 
     def sensitivity(self, n_samples, relation="add_remove"):
         """Raise an error: the statistics are a vector, see `sensitivities`."""
@@ -84,12 +84,12 @@ class PooledStatistics(BoundedScore):
 
     def vector(self, statistics):
         """Return the vector to release from the statistics of all folds."""
-        coarse = [self.task.coarse(values, self.plan) for values in statistics]
+        coarse = [self.task.coarse(values, self.statistics) for values in statistics]
         pooled = np.sum(statistics, axis=0)
         return np.concatenate([pooled, self.fold_factor * np.concatenate(coarse)]).astype(float)
 
     def split(self, noisy):
         """Return the noisy pooled statistics, and the coarse ones of each fold."""
-        size = self.plan.size
+        size = self.statistics.size
         coarse = noisy[size:].reshape(len(self.fold_sizes), -1) / self.fold_factor
         return noisy[:size], coarse

@@ -43,28 +43,28 @@ class PooledCells(PooledStatistics):
     name = "counts of scores"
 
     @cached_property
-    def plan(self):
-        """The plan of the counts of all test sets together."""
+    def statistics(self):
+        """The counts of all test sets together."""
         n_units = sum(self.fold_sizes)
-        return plan_cells(self.task, n_units, self.guarantee, self.edges)
+        return cell_counts(self.task, n_units, self.guarantee, self.edges)
 
     @property
     def size(self):
         """Number of released values."""
-        return self.plan.size
+        return self.statistics.size
 
     @property
     def sensitivities(self):
         """The (L1, L2) sensitivities of the counts: each row is in at most one test set."""
-        return self.plan.sensitivities
+        return self.statistics.sensitivities
 
     def vector(self, statistics):
         """Return the counts to release from those of all test sets."""
         return np.sum(statistics, axis=0).astype(float)
 
 
-def plan_cells(task, n_units, guarantee, edges=None):
-    """Return the plan of the counts of a model's scores by class and cell.
+def cell_counts(task, n_units, guarantee, edges=None):
+    """Return the counts of a model's scores by class and cell.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ def plan_cells(task, n_units, guarantee, edges=None):
 
     Returns
     -------
-    BinaryPlan
+    BinaryCounts
     """
-    plan = task.plan(n_units, guarantee)
+    counts = task.statistics(n_units, guarantee)
     if edges is None:
-        return plan
-    return replace(plan, edges=np.array(edges), sizes=(2 * (len(edges) + 1),))
+        return counts
+    return replace(counts, edges=np.array(edges), sizes=(2 * (len(edges) + 1),))
 
 
 def plan_counted_fits(task, layout):
@@ -191,13 +191,13 @@ class ScoreCells(FrozenValue):
     score_bounds: tuple | None
 
     @classmethod
-    def from_release(cls, plan, noisy, mechanism):
-        """Return the released counts of a `BinaryPlan`."""
+    def from_release(cls, statistics, noisy, mechanism):
+        """Return the released counts of a `BinaryCounts`."""
         return cls(
             counts=np.asarray(noisy, dtype=np.float64).reshape(2, -1),
-            count_std=mechanism.deviation(plan.size),
-            edges=plan.edges,
-            score_bounds=plan.score_bounds,
+            count_std=mechanism.deviation(statistics.size),
+            edges=statistics.edges,
+            score_bounds=statistics.score_bounds,
         )
 
     @property

@@ -1,7 +1,5 @@
 """Scorer for scikit-learn that returns a noisy score and charges it."""
 
-from functools import partial
-
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skdp._data._dask import in_one_run
@@ -173,14 +171,14 @@ class DPScorer:
         if self.score.of_labels:
             check_labels(y, task.classes)
 
-        plan = plan_for(
-            partial(task.plan, n_units), release.make_guarantee(self.epsilon, self.delta)
-        )
-        plan.check_size(plan.size)
+        def plan_for_unit(guarantee):
+            return task.statistics(n_units, guarantee).plan()
+
+        plan = plan_for(plan_for_unit, release.make_guarantee(self.epsilon, self.delta))
         rows = None
         if is_read_before_charge(estimator) and release.can_charge(plan):
             rows = task.rows(estimator, X, y)
-        source = release.charge(plan, size=plan.size)
+        source = release.charge(plan)
         if rows is None:
             rows = task.rows(estimator, X, y)
         released = plan.run(rows, source, **release.run_params)

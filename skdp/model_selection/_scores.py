@@ -23,7 +23,7 @@ from skdp._data._row_wise import row_sums
 from skdp._data._tables import TableShape, target_array
 from skdp.mechanisms._plan import plan_release
 from skdp.mechanisms._randomized_response import categories_array
-from skdp.metrics._plans import count_cells
+from skdp.metrics._statistics import count_cells
 from skdp.stats._moments import noise_of_histogram, noise_of_moments, plan_moments
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked

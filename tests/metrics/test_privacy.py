@@ -8,8 +8,8 @@ from skdp import PrivacyAccountant
 from skdp import metrics as dp
 from skdp.accounting import Guarantee, Neighbors, get_epsilon
 from skdp.metrics._binary import BinaryCells
-from skdp.metrics._plans import CellsPlan
-from skdp.metrics._releases import BinaryPlan, LossPlan, MatrixPlan, MulticlassPlan, NumbersPlan
+from skdp.metrics._releases import BinaryCounts, ErrorSums, LossSums, MatrixCounts, MulticlassCounts
+from skdp.metrics._statistics import CellCounts
 from skdp.noise import RandomSource
 from tests._private import read_persons
 
@@ -26,18 +26,18 @@ def identity(values):
 def plan_of(name, relation, unit="row"):
     guarantee = Guarantee(epsilon=0.5, neighbors=Neighbors(relation=relation, unit=unit))
     if name == "matrix":
-        return MatrixPlan.of_shape((3, 3), N, guarantee)
+        return MatrixCounts.of_shape((3, 3), N, guarantee)
     if name == "binary":
-        return BinaryPlan.on_grid(N, guarantee, np.array([0, 1]), (0.0, 1.0))
+        return BinaryCounts.on_grid(N, guarantee, np.array([0, 1]), (0.0, 1.0))
     if name in ("classes", "areas"):
-        return MulticlassPlan.of_classes(
+        return MulticlassCounts.of_classes(
             N, guarantee, 3, has_probabilities=True, has_areas=name == "areas"
         )
     if name == "loss":
-        return LossPlan(
+        return LossSums(
             n_units=N, guarantee=guarantee, name_of_metric="loss", loss=identity, bound=5.0
         )
-    return NumbersPlan(n_units=N, guarantee=guarantee, target_bounds=(-1.0, 3.0))
+    return ErrorSums(n_units=N, guarantee=guarantee, target_bounds=(-1.0, 3.0))
 
 
 NAMES = ("matrix", "binary", "classes", "areas", "loss", "numbers")
@@ -135,13 +135,13 @@ def test_the_rounding_of_rows_does_not_depend_on_the_number_of_rows(name, n_rows
 def test_the_mechanism_has_that_sensitivity_and_the_epsilon_of_the_release(name, relation):
     plan = plan_of(name, relation)
     assert plan.mechanism.sensitivity in plan.sensitivities
-    assert get_epsilon(plan.event, 0.0) == pytest.approx(0.5, rel=1e-9)
+    assert get_epsilon(plan.plan().event, 0.0) == pytest.approx(0.5, rel=1e-9)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_many_blocks_of_counts_have_gaussian_noise(relation):
     guarantee = Guarantee(epsilon=0.5, delta=1e-3, neighbors=Neighbors(relation=relation))
-    mechanism = CellsPlan(sizes=(10,) * 100, guarantee=guarantee).mechanism
+    mechanism = CellCounts(sizes=(10,) * 100, guarantee=guarantee).mechanism
     factor = 2 if relation == "replace_one" else 1
     assert mechanism.sensitivity == pytest.approx(np.sqrt(100 * factor))
 
@@ -187,7 +187,7 @@ def coverage_of_cells(rate, n_runs=150, n=10_000):
     """Count the noise intervals that contain the metric of the raw counts."""
     rng = np.random.default_rng(1)
     guarantee = Guarantee(epsilon=0.5)
-    plan = BinaryPlan.on_grid(n, guarantee, np.array([0, 1]), (0.0, 1.0))
+    plan = BinaryCounts.on_grid(n, guarantee, np.array([0, 1]), (0.0, 1.0))
     y = (rng.random(n) < rate).astype(int)
     logits = np.log(rate / (1.0 - rate)) + 1.5 * (rng.normal(size=n) + 1.5 * y) - 1.125
     rows = y, 1.0 / (1.0 + np.exp(-logits))

@@ -472,13 +472,13 @@ def test_sensitivity_of_pooled_folds_by_brute_force(kind, relation, delta):
     largest = np.zeros(2)
     for _ in range(100):
         folds = [draw_rows(kind, rng) for _ in range(3)]
-        before = score.vector([score.plan.statistics(rows) for rows in folds])
+        before = score.vector([score.statistics.statistics(rows) for rows in folds])
         changed = [value[1:] for value in folds[0]]
         if relation == "replace_one":
             new = draw_rows(kind, rng, 1)
             changed = [np.concatenate([a, b]) for a, b in zip(new, changed, strict=True)]
         folds[0] = changed
-        after = score.vector([score.plan.statistics(rows) for rows in folds])
+        after = score.vector([score.statistics.statistics(rows) for rows in folds])
         change = before - after
         largest = np.maximum(largest, [np.abs(change).sum(), np.sqrt((change**2).sum())])
     assert (largest <= score.sensitivities).all()

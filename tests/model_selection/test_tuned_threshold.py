@@ -25,7 +25,7 @@ from skdp import (
 from skdp.accounting import Composed, Guarantee, Neighbors, get_epsilon
 from skdp.export import to_sklearn
 from skdp.model_selection._evaluation_task import BINARY_METRICS, BinaryTask
-from skdp.model_selection._score_cells import PooledCells, plan_cells, plan_counted_fits
+from skdp.model_selection._score_cells import PooledCells, cell_counts, plan_counted_fits
 from skdp.noise import RandomSource
 
 RELATIONS = ("add_remove", "replace_one")
@@ -133,13 +133,13 @@ def test_no_neighbor_moves_the_counts_by_more_than_the_sensitivity(relation):
     l1, l2 = pooled.sensitivities
     for _ in range(100):
         folds = [(rng.integers(0, 2, 10), rng.random(10)) for _ in range(3)]
-        counts = [pooled.plan.statistics(rows) for rows in folds]
+        counts = [pooled.statistics.statistics(rows) for rows in folds]
         codes, scores = (np.array(values) for values in folds[1])
         if relation == "add_remove":
-            other = pooled.plan.statistics((codes[1:], scores[1:]))
+            other = pooled.statistics.statistics((codes[1:], scores[1:]))
         else:
             codes[0], scores[0] = 1 - codes[0], rng.random()
-            other = pooled.plan.statistics((codes, scores))
+            other = pooled.statistics.statistics((codes, scores))
         change = pooled.vector(counts) - pooled.vector([counts[0], other, counts[2]])
         assert np.abs(change).sum() <= l1
         assert np.linalg.norm(change) <= l2
@@ -150,7 +150,7 @@ def test_the_counts_have_the_noise_of_their_epsilon(is_mutated):
     """The standard deviation is that of the budget; a mutated plan with a third of it is found."""
     guarantee = Guarantee(epsilon=0.5)
     task = BinaryTask(classes=np.array([0, 1]), metrics=BINARY_METRICS, method="predict_proba")
-    plan = plan_cells(task, 200, guarantee)
+    plan = cell_counts(task, 200, guarantee)
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, 200), rng.random(200)
     run = plan

@@ -685,16 +685,16 @@ MUTATIONS = [
     ),
     Mutation(
         "metrics-with-half-the-noise",
-        "metrics._plans",
-        "SumsPlan.mechanism",
+        "metrics._statistics",
+        "RowSums.mechanism",
         rules.put_for("LaplaceMechanism(epsilon, l1)", "LaplaceMechanism(epsilon, 0.5 * l1)"),
         ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "epsilon is twice the claim",
     ),
     Mutation(
         "cells-of-a-replaced-row",
-        "metrics._plans",
-        "CellsPlan.l1_sensitivity",
+        "metrics._statistics",
+        "CellCounts.l1_sensitivity",
         rules.put_for(
             "self.guarantee.neighbors.sensitivity_factor * len(self.sizes)", "len(self.sizes)"
         ),
@@ -745,8 +745,8 @@ MUTATIONS = [
     ),
     Mutation(
         "metrics-without-noise",
-        "metrics._releases",
-        "_RunsInTwoSteps.release",
+        "metrics._statistics",
+        "MetricStatistics.release",
         rules.put_for("self.mechanism.release(statistics, random_state=source)", "statistics"),
         ("metrics/test_privacy.py::test_released_metrics_have_the_noise_of_their_epsilon",),
         "the noise is missing",

@@ -25,8 +25,8 @@ from skdp.accounting import ApproximateDP, Gaussian, get_epsilon
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from skdp.stats import dp_describe
-from skdp.stats._count_tree import CountTree
 from skdp.stats._column_plan import plan_columns
+from skdp.stats._count_tree import CountTree
 from skdp.stats._describe_plan import DescriptionFit
 from skdp.stats._profile_columns import critical_value
 from tests._attacks import epsilon_lower_bound

@@ -1,4 +1,4 @@
-"""Plans of the releases from which metrics are computed: counts of cells, and sums over rows."""
+"""Statistics from which metrics are computed, with their noise: counts of cells, and sums."""
 
 import math
 from dataclasses import dataclass
@@ -6,10 +6,12 @@ from functools import cached_property
 
 import numpy as np
 
-from skdp._data._persons import weighted_bincount
+from skdp._data._persons import row_weights_of, weighted_bincount
 from skdp._data._sums import exact_sum
+from skdp.accounting import Guarantee
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._plan import StatisticPlan, counting_mechanism
+from skdp.mechanisms._plan import counting_mechanism, plan_release
+from skdp.utils._values import FrozenValue
 
 # Relative bound on the rounding of a row's values, of its weight and of the sensitivity itself.
 ROUNDING = 1.0 + 2.0**-40
@@ -27,8 +29,44 @@ MEAN_FACTORS = (1.0, 0.2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CellsPlan(StatisticPlan):
-    """Plan of the noisy counts of cells, to which each row adds one unit per block.
+class MetricStatistics(FrozenValue):
+    """Base class of statistics to which noise is added, and from which metrics are computed.
+
+    `statistics` of disjoint sets of rows can be added. ``metrics(noisy, mechanism, source)`` also
+    accepts statistics to which another mechanism added its noise, as for cross-validation.
+    Subclasses define both, and the `mechanism` of the noise, the `size` of the statistics and their
+    (L1, L2) `sensitivities`.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    """
+
+    guarantee: Guarantee
+
+    def plan(self):
+        """Return the plan of the release, whose run returns the metrics."""
+        return plan_release(
+            self.mechanism,
+            self.run,
+            guarantee=self.guarantee,
+            stage_name=self.released_name,
+            size=self.size,
+        )
+
+    def run(self, rows, source, persons=None):
+        """Return the metrics of the rows, after noise was added to their statistics."""
+        return self.release(self.statistics(rows, row_weights_of(persons)), source)
+
+    def release(self, statistics, source):
+        """Return the metrics of statistics, to which noise is added once."""
+        noisy = self.mechanism.release(statistics, random_state=source)
+        return self.metrics(noisy, self.mechanism, source)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CellCounts(MetricStatistics):
+    """Counts of cells, to which each row adds one unit per block.
 
     A row is in one cell of each block, or in none. Under add/remove, one count of each block
     changes by 1, under replace-one two counts do.
@@ -37,7 +75,6 @@ class CellsPlan(StatisticPlan):
     ----------
     sizes : tuple of int
         Number of cells of each block.
-    guarantee : Guarantee
     """
 
     sizes: tuple
@@ -78,8 +115,8 @@ def count_cells(cells, sizes, row_weights=None):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SumsPlan(StatisticPlan):
-    """Base class of plans of noisy sums over rows of bounded vectors.
+class RowSums(MetricStatistics):
+    """Base class of sums over rows of bounded vectors.
 
     Subclasses define `factors`, the factor of each sum, `center`, the vector that is subtracted
     from each row, and `exact_sensitivities`. Under add/remove, a null record adds the zero vector.
@@ -110,7 +147,10 @@ class SumsPlan(StatisticPlan):
         candidates = [LaplaceMechanism(epsilon, l1), GammaNormMechanism(epsilon, l2)]
         if delta > 0.0:
             candidates.append(GaussianMechanism(epsilon, delta, l2))
-        return min(candidates, key=lambda mechanism: mechanism.deviation(self.size))
+        return min(candidates, key=self._noise_of)
+
+    def _noise_of(self, mechanism):
+        return mechanism.deviation(self.size)
 
     def exact_sums(self, values, row_weights=None):
         """Return the exact sums of centered values times their factors."""
@@ -127,50 +167,3 @@ class SumsPlan(StatisticPlan):
     def uncentered_noise(self, noise):
         """Return the noise in sums of values from that in sums times their factors."""
         return noise / np.array(self.factors)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MeanPlan(SumsPlan):
-    """Plan of the sum of values in [0, 1], and of the sum of their squares."""
-
-    factors = MEAN_FACTORS
-    # Values about the middle of their range have half the sensitivity under add/remove.
-    center = (0.5, 0.5)
-
-    @property
-    def exact_sensitivities(self):
-        """The (L1, L2) sensitivities of sums without rounding errors."""
-        change = self.guarantee.neighbors.sensitivity_factor / 2.0
-        return change * sum(self.factors), change * math.hypot(*self.factors)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RegressionPlan(SumsPlan):
-    """Plan of the sums of errors and of targets.
-
-    With the targets scaled to u in [-1, 1] and the error e = (target - prediction) / width in
-    [-1, 1], a row's vector is (e^2, |e|, u, u^2, e^4, u^3, u^4).
-    """
-
-    factors = REGRESSION_FACTORS
-    center = (0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.5)
-
-    @property
-    def exact_sensitivities(self):
-        """The (L1, L2) sensitivities of sums without rounding errors.
-
-        They are maxima over both rows of the separate changes of each term, except that u and u^2
-        cannot change by their maxima at once: a change of u by s changes u^2 by at most s (2 - s).
-        """
-        squared, absolute, first, second, *others = self.factors
-        fourth_error, third, fourth = others
-        if self.guarantee.relation == "add_remove":
-            halves = [0.5 * f for f in (squared, absolute, second, fourth_error, fourth)]
-            changes = [*halves, first, third]
-            return math.fsum(changes), math.hypot(*changes)
-        independent = [squared, absolute, fourth_error, 2.0 * third, fourth]
-        # The L1 change of the two, f1 s + f2 s (2 - s), is largest at the vertex of the parabola.
-        s = min(2.0, 1.0 + first / (2.0 * second))
-        l1 = math.fsum(independent) + first * s + second * s * (2.0 - s)
-        # The squared L2 change s^2 (f1^2 + f2^2 (2 - s)^2) is at most the sum of both maxima.
-        return l1, math.hypot(*independent, 2.0 * first, second)
