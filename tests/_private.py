@@ -77,7 +77,7 @@ from skdp.stats._ranks import CELLS, CODE_BITS
 from skdp.stats._refinement import REFINEMENT_FRACTION
 from skdp.stats._second_moment import MEAN_WEIGHT, SecondMoment, second_moment_sensitivity
 from skdp.testing._case import Case, make_table
-from skdp.tree._decision_tree import TreePlan, best_split, grow_tree
+from skdp.tree._decision_tree import TreeFit, best_split, grow_tree
 from skdp.utils._rounding import format_rounded_up
 
 __all__ = [
@@ -132,7 +132,7 @@ __all__ = [
     "SquaredHingeLoss",
     "StabilityThreshold",
     "Term",
-    "TreePlan",
+    "TreeFit",
     "_accelerated_descent",
     "_add_bins",
     "_centered_sums",

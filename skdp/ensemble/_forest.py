@@ -13,7 +13,7 @@ from skdp.base import private_fit, private_fit_method
 from skdp.gam._additive import FittedTerms
 from skdp.gam._models import RawTableClassifier, RawTableRegressor
 from skdp.ledger import PrivacyAccountant
-from skdp.tree._decision_tree import PrivateTrees, TreePlan, make_tree
+from skdp.tree._decision_tree import PrivateTrees, TreeFit, make_tree
 from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, is_auto
 
@@ -67,8 +67,8 @@ def random_tree(terms, depth, rng, cuts=None):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ForestPlan(TreePlan):
-    """Plan of a fit of a forest, whose tests follow from a public seed and the released bins.
+class ForestFit(TreeFit):
+    """A fit of a forest, whose tests follow from a public seed and the released bins.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class PrivateForest(PrivateTrees):
         else:
             n_trees = N_TREES
         seed = check_integer(self.structure_seed, "structure_seed", 0, 2**32 - 1)
-        return super()._plan(task, shape, guarantee, ForestPlan, n_trees=n_trees, seed=seed)
+        return super()._plan(task, shape, guarantee, ForestFit, n_trees=n_trees, seed=seed)
 
 
 class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
@@ -289,7 +289,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
-            shapes, trees = self._shapes_and_trees(plan, fitted)
+            shapes, trees = self._shapes_and_trees(fitted)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,
@@ -475,7 +475,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
             fitted = (
                 FittedTerms(*fit.run(plan, table)).with_target_scale(scale).without_output_axis()
             )
-            shapes, trees = self._shapes_and_trees(plan, fitted)
+            shapes, trees = self._shapes_and_trees(fitted)
             fit.publish(
                 plan,
                 target_bounds_=(scale.low, scale.high),

@@ -17,8 +17,8 @@ from skdp.base import ReadTable, TableEstimator
 from skdp.gam import _shapes
 from skdp.gam._blocks import check_interactions
 from skdp.gam._explanation import Explanation
-from skdp.gam._interaction_plan import AUTO_TABLES, InteractionPlan, is_choice_useful
-from skdp.gam._plan import AdditivePlan
+from skdp.gam._interaction_plan import AUTO_TABLES, InteractionFit, is_choice_useful
+from skdp.gam._plan import AdditiveFit, plan_additive
 from skdp.linear_model._planning import ExpectedLossMixin
 from skdp.preprocessing._binning import input_names
 from skdp.stats._categories import first_labels
@@ -81,7 +81,7 @@ class FittedTerms(FrozenValue):
 class RawTableModel(TableEstimator):
     """Base of models of raw tables with numeric, categorical and date columns.
 
-    The plan is a `ColumnsFit`. Its ``run`` returns terms, their values and a constant.
+    The plan is that of a `ColumnsFit`. Its ``run`` returns terms, their values and a constant.
     """
 
     _accepts = ("categorical", "string", "allow_nan")
@@ -89,7 +89,7 @@ class RawTableModel(TableEstimator):
     _also_public = ("the columns' types and names",)
 
     def _check_rows(self, rows, plan):
-        plan.check(rows.X)
+        plan.mechanism.check(rows.X)
 
     def _read_table(self, X, y=None):
         columns, kinds = read_kinds(self, X)
@@ -102,9 +102,9 @@ class RawTableModel(TableEstimator):
         kinds = shape.kinds or [None] * shape.n_columns
         return declared_columns(kinds, self.bounds, self.categories, shape.names)
 
-    def _build_plan(self, plan_class, shape, guarantee, **params):
-        """Return a plan of this class for a table of this shape."""
-        return plan_class(
+    def _make_fit(self, fit_class, shape, guarantee, **params):
+        """Return a `ColumnsFit` of this class for a table of this shape."""
+        return fit_class(
             columns=self._columns(shape), n_rows=shape.n_rows, guarantee=guarantee, **params
         )
 
@@ -159,22 +159,22 @@ class RawTableModel(TableEstimator):
 class TermsModel(RawTableModel):
     """Base of models whose scores are computed from `shape_functions_` and `intercept_`.
 
-    The plan has `no_interaction` and may have `signs`.
+    The fit has `no_interaction` and may have `signs`.
     """
 
-    def _centered_shapes(self, plan, fitted):
+    def _centered_shapes(self, fit, fitted):
         """Return the shape functions, each of mean 0 over the released counts, and the intercept.
 
         Parameters
         ----------
-        plan : ColumnsFit
+        fit : ColumnsFit
         fitted : FittedTerms
             Its constant becomes the intercept.
         """
         names = input_names(self, None)
         shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names, fitted.stds)
-        for j in plan.no_interaction:
-            shapes[j] = _shapes.monotone(shapes[j], plan.signs[j])
+        for j in fit.no_interaction:
+            shapes[j] = _shapes.monotone(shapes[j], fit.signs[j])
         return _shapes.centered(shapes, fitted.constant)
 
     def _importances(self, shapes):
@@ -291,19 +291,18 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
         columns = self._columns(shape)
         signs = _shapes.check_monotonic_cst(self.monotonic_cst, shape.names, columns)
-        build = partial(
-            self._build_plan,
-            shape=shape,
-            guarantee=guarantee,
-            n_bins=n_bins,
-            task=task,
-            signs=signs,
+        make_fit = partial(
+            self._make_fit, shape=shape, guarantee=guarantee, n_bins=n_bins, task=task, signs=signs
         )
-        plan = build(AdditivePlan, declared_pairs=declared)
-        if plan.no_interaction & set(sum(declared, ())):
+        fit = make_fit(AdditiveFit, declared_pairs=declared)
+        if fit.no_interaction & set(sum(declared, ())):
             raise ValueError("interactions: a column of monotonic_cst cannot be in a pair")
         if n_chosen is None:
-            n_chosen = AUTO_TABLES if is_choice_useful(plan) else 0
-        n_candidates = math.comb(shape.n_columns - len(plan.no_interaction), 2)
+            n_chosen = 0
+            if is_choice_useful(fit):
+                n_chosen = AUTO_TABLES
+        n_candidates = math.comb(shape.n_columns - len(fit.no_interaction), 2)
         n_chosen = min(n_chosen, n_candidates)
-        return build(InteractionPlan, n_chosen=n_chosen) if n_chosen else plan
+        if n_chosen:
+            fit = make_fit(InteractionFit, n_chosen=n_chosen)
+        return replace(plan_additive(fit), total_excess_loss=fit.total_excess_loss)

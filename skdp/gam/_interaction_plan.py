@@ -18,7 +18,7 @@ from skdp._data._sums import exact_sum
 from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.accounting import Gaussian
 from skdp.gam import _descent
-from skdp.gam._plan import MAX_JOINT_CELLS, MIN_CLIP, AdditivePlan
+from skdp.gam._plan import MAX_JOINT_CELLS, MIN_CLIP, AdditiveFit
 from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table, table_sums
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms import ExponentialMechanism
@@ -79,8 +79,8 @@ MAX_CANDIDATE_COLUMNS = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InteractionPlan(AdditivePlan):
-    """Plan of a fit that chooses tables; see `AdditivePlan` for the other parameters.
+class InteractionFit(AdditiveFit):
+    """A fit that chooses tables; see `AdditiveFit` for the other parameters.
 
     Parameters
     ----------
@@ -218,8 +218,8 @@ class InteractionPlan(AdditivePlan):
         state = self._take_steps(state, "first_steps", source)
         columns = self._candidate_columns(state)
         candidates = [*itertools.combinations(columns, 2)]
-        plan, followed = self._follow_residuals(0, state, source)
-        tables = plan._choose_tables(0, followed, candidates, source)
+        fit, followed = self._follow_residuals(0, state, source)
+        tables = fit._choose_tables(0, followed, candidates, source)
         if not tables:
             # The model is that without a choice, with the clip of the first steps.
             return self._last_steps(
@@ -227,16 +227,16 @@ class InteractionPlan(AdditivePlan):
             )
         state = followed.with_joint_terms(tables, self.main_fraction)
         if len(self.round_sizes) > 1:
-            state = plan._take_steps(state, "second_steps", source)
-            plan, state = plan._follow_residuals(1, state, source)
+            state = fit._take_steps(state, "second_steps", source)
+            fit, state = fit._follow_residuals(1, state, source)
             if self.follows_residuals and is_skewed(state):
-                plan = self
+                fit = self
             chosen = [table.indices for table in tables]
             candidates = second_candidates(candidates, chosen, columns)
-            tables = plan._choose_tables(1, state, candidates, source)
+            tables = fit._choose_tables(1, state, candidates, source)
             if tables:
                 state = state.with_joint_terms(tables, self.main_fraction)
-        return plan._last_steps(state, source)
+        return fit._last_steps(state, source)
 
     @property
     def follows_residuals(self):
@@ -249,7 +249,7 @@ class InteractionPlan(AdditivePlan):
         return NumberTask.clip
 
     def _follow_residuals(self, number, state, source):
-        """Return the plan whose clip follows the released residuals, and the state with it."""
+        """Return the fit whose clip follows the released residuals, and the state with it."""
         if not self.follows_residuals:
             return self, state
         measured = self._with_clip(min(MEASURED_CLIPS * self.task.clip, self.max_clip))
@@ -378,15 +378,15 @@ class InteractionPlan(AdditivePlan):
         return chosen
 
 
-def is_choice_useful(plan):
+def is_choice_useful(fit):
     """Return True if a choice of tables is worth its cost, according to public values.
 
     Parameters
     ----------
-    plan : AdditivePlan
-        Plan of the same fit without tables.
+    fit : AdditiveFit
+        The same fit without tables.
     """
-    return not plan.budget.is_pure and plan.signal_to_noise >= MIN_SIGNAL_FOR_CHOICE
+    return not fit.budget.is_pure and fit.signal_to_noise >= MIN_SIGNAL_FOR_CHOICE
 
 
 def is_skewed(state):

@@ -22,7 +22,7 @@ def _class_task(weights, delta, balanced=False):
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
-    """Base of classifiers with an `AdditivePlan` and the parameters `classes`, `class_weight`."""
+    """Base of classifiers that make an `AdditiveFit`; they weight classes by `class_weight`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -110,7 +110,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
 
 class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
-    """Base of regressors with an `AdditivePlan`."""
+    """Base of regressors that make an `AdditiveFit`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -345,7 +345,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
-            shapes, intercept = self._centered_shapes(plan, fitted)
+            shapes, intercept = self._centered_shapes(plan.mechanism, fitted)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,
@@ -542,7 +542,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             fitted = (
                 FittedTerms(*fit.run(plan, table)).with_target_scale(scale).without_output_axis()
             )
-            shapes, intercept = self._centered_shapes(plan, fitted)
+            shapes, intercept = self._centered_shapes(plan.mechanism, fitted)
             fit.publish(
                 plan,
                 target_bounds_=(scale.low, scale.high),

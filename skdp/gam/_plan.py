@@ -1,4 +1,4 @@
-"""Plan of a fit of an additive model: its stages and their fractions of one budget."""
+"""A fit of an additive model: its stages and their fractions of one budget."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from skdp.gam._tables import TABLE_CELLS, append_joint_terms, make_table
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._column_cells import Term, cells_of
-from skdp.stats._column_plan import ColumnsFit
+from skdp.stats._column_plan import ColumnsFit, plan_columns
 from skdp.utils._units import ALL_ONCE, UnitText
 from skdp.utils._values import FrozenValue
 
@@ -119,8 +119,8 @@ IN_STEPS = UnitText(_reads_in_steps)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class AdditivePlan(ColumnsFit):
-    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
+class AdditiveFit(ColumnsFit):
+    """A fit of an additive model: its stages, and the functions that run them.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class AdditivePlan(ColumnsFit):
     def _steps_event(self, budget_fraction):
         """Return the event of steps that cost a fraction of the budget."""
         if self.budget.is_pure:
-            return PureDP(budget_fraction * self.epsilon)
+            return PureDP(budget_fraction * self.guarantee.epsilon)
         return Gaussian(self.budget.multiplier / math.sqrt(budget_fraction))
 
     def _steps_stage(self, name, stage):
@@ -340,7 +340,9 @@ class AdditivePlan(ColumnsFit):
     @property
     def signal_to_noise(self):
         """Number of rows divided by the whole budget's noise: n mu, or n epsilon with delta = 0."""
-        return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
+        if self.budget.is_pure:
+            return self.n_rows * self.guarantee.epsilon
+        return self.n_rows * (1.0 / self.budget.multiplier)
 
     @cached_property
     def budget_fractions(self):
@@ -380,19 +382,19 @@ class AdditivePlan(ColumnsFit):
 
     @cached_property
     def baseline(self):
-        """Plan that releases the scores at which the model starts."""
+        """Release of the scores at which the model starts."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["baseline"])
         return self.task.plan_baseline(self.n_rows, self._sensitivity_factor, mechanism)
 
     @cached_property
     def target_variance(self):
-        """Plan that releases the variance of the targets around the baseline."""
+        """Release of the variance of the targets around the baseline."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["variance"])
         return self.task.plan_variance(self.n_rows, mechanism)
 
     @cached_property
     def mean_correction(self):
-        """Plan that releases the mean of clipped distances of the targets from the baseline."""
+        """Release of the mean of clipped distances of the targets from the baseline."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["correction"])
         return self.task.plan_correction(self.n_rows, self._sensitivity_factor, mechanism)
 
@@ -439,7 +441,7 @@ class AdditivePlan(ColumnsFit):
         terms = self._count_cells(columns, table, source, persons)
         cells = self._joint_codes(terms, table, targets, row_weights_of(persons))
         released = self.baseline.run(targets, source, persons)
-        plan = self
+        fit = self
         variance = None
         class_weight = ()
         if self.task.is_balanced:
@@ -448,27 +450,27 @@ class AdditivePlan(ColumnsFit):
             task = self.task.with_balanced_weights(weights, self.budget.is_pure)
             # Weighted classes are equally frequent, so the steps start at scores of 0.
             baseline = np.zeros(task.n_outputs)
-            # The event is that of the plan for every weight: the noise is proportional to the clip,
+            # The event is the planned one for every weight: the noise is proportional to the clip,
             # and the clip to the largest weight.
-            plan = replace(self, task=task)
+            fit = replace(self, task=task)
         else:
             baseline = self.task.initial_scores(released)
         if self.finds_variance:
             variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
             baseline, variance = self._correct_mean(targets, baseline, variance, source, persons)
-            plan = self._with_clip(self._residual_clip(variance))
+            fit = self._with_clip(self._residual_clip(variance))
         state = FitState(
             terms=terms,
             cells=cells,
-            design=plan._main_design(terms, plan._trend_fraction(baseline)),
+            design=fit._main_design(terms, fit._trend_fraction(baseline)),
             baseline=baseline,
             variance=variance,
             n_rows=self.n_rows,
         )
-        return (*plan._run_steps(state, source), *class_weight)
+        return (*fit._run_steps(state, source), *class_weight)
 
     def _with_clip(self, clip):
-        """Return the plan with another clip of residuals; its event is the same."""
+        """Return the fit with another clip of residuals; its event is the same."""
         return replace(self, task=replace(self.task, clip=clip))
 
     def _correct_mean(self, targets, baseline, variance, source, persons):
@@ -520,7 +522,7 @@ class AdditivePlan(ColumnsFit):
         state : FitState
         source : RandomSource
         budget_fraction : float, default=None
-            Fraction of the steps; None uses that of the plan.
+            Fraction of the steps; None uses the planned one.
         has_first_model : bool, default=False
             True if the weights of the first steps are those of the same model, so that they are
             averaged with the last ones.
@@ -624,7 +626,7 @@ class AdditivePlan(ColumnsFit):
         )
 
     def _joint_terms(self, state, source):
-        """Return the tables of declared pairs; plans of trees return trees."""
+        """Return the tables of declared pairs; fits of trees return trees."""
         return [
             make_table(state.terms, indices, TABLE_CELLS[2], self.n_rows, is_smooth=self.is_smooth)
             for indices in self.declared_pairs
@@ -728,7 +730,7 @@ class AdditivePlan(ColumnsFit):
         is_by_person = self.guarantee.neighbors.unit == "person"
         rank = size if is_by_person else self.task.loss.curvature_rank
         return _descent.PerturbedObjective(
-            epsilon=(budget_fraction or self.budget_fractions["steps"]) * self.epsilon,
+            epsilon=(budget_fraction or self.budget_fractions["steps"]) * self.guarantee.epsilon,
             task=self.task,
             l1_sensitivity=self.sensitivity * weights_sum,
             size=size,
@@ -742,7 +744,7 @@ class AdditivePlan(ColumnsFit):
         selected = math.fsum(fraction for _, fraction in self.selections)
         remaining_steps = self.budget_fractions["steps"] * (1.0 - n_taken / n_steps)
         budget_fraction = 1.0 - selected - remaining_steps
-        return get_epsilon(self.budget.partial_event(budget_fraction), self.delta)
+        return get_epsilon(self.budget.partial_event(budget_fraction), self.guarantee.delta)
 
     def _descent(
         self,
@@ -841,6 +843,11 @@ class AdditivePlan(ColumnsFit):
         dof = np.sum(curvatures / hessian_diag) * weights.shape[1]
         squared_norm = np.sum(weights[1:] ** 2) - noise
         return dof / max(squared_norm, dof / MAX_L2_REG_STRENGTH)
+
+
+def plan_additive(fit):
+    """Return the plan of a fit of an additive model, of a tree or of a forest."""
+    return replace(plan_columns(fit), noise_multiplier=fit.noise_multiplier)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -20,7 +20,7 @@ from skdp.linear_model._classifier import LogisticProbabilitiesMixin, PrivateCla
 from skdp.mechanisms._stages import stages_of
 from skdp.naive_bayes._calibration import calibrate, evidence_bins, n_evidence_bins
 from skdp.stats._column_cells import cells_of, exact_counts
-from skdp.stats._column_plan import ColumnsFit
+from skdp.stats._column_plan import ColumnsFit, plan_columns
 from skdp.utils._types import Bounds, Categories, Classes
 
 # Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
@@ -44,8 +44,8 @@ LOSS_GRID = 2.0**-20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class HistogramNBPlan(ColumnsFit):
-    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
+class HistogramNBFit(ColumnsFit):
+    """A fit: counts by class, and the calibration of their evidence.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class HistogramNBPlan(ColumnsFit):
         return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(size=2))
 
     def run(self, read, source, persons=None):
-        """Return the terms, their values and the constant; see `AdditivePlan.run`."""
+        """Return the terms, their values and the constant; see `AdditiveFit.run`."""
         table = read.X
         codes = read.y
         columns = self._find_domains(table, source, persons)
@@ -597,7 +597,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
-            shapes, intercept = self._centered_shapes(plan, fitted)
+            shapes, intercept = self._centered_shapes(plan.mechanism, fitted)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,
@@ -633,4 +633,4 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             If a parameter is invalid, as in `fit`.
         """
         n_classes = len(self._planned_classes(shape))
-        return self._build_plan(HistogramNBPlan, shape, guarantee, n_classes=n_classes)
+        return plan_columns(self._make_fit(HistogramNBFit, shape, guarantee, n_classes=n_classes))

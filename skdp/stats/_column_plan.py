@@ -32,12 +32,13 @@ from skdp.accounting import (
     get_epsilon,
 )
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
-from skdp.mechanisms._plan import Plan, PlanValue
+from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._stages import stages_of
 from skdp.noise import discrete_gaussian
 from skdp.stats._bounds import BoundsSearch
 from skdp.stats._categories import CATEGORIES, StabilityThreshold
 from skdp.stats._column_cells import MAX_CATEGORIES, Term, exact_counts, finest_edges
+from skdp.utils._values import FrozenValue
 
 # Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
 # The search for bounds, the selection of categories, and the counts of cells.
@@ -271,7 +272,7 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnsFit(PlanValue):
+class ColumnsFit(FrozenValue):
     """A fit whose first stages are those of columns; `plan_columns` returns its plan.
 
     Subclasses define `budget_fractions`, which maps each stage to its fraction of the budget, the
@@ -292,7 +293,6 @@ class ColumnsFit(PlanValue):
     n_bins: int
     guarantee: object
 
-    by_person = True
     # Levels of dyadic cells of numeric columns that are counted; level k has 2**k cells.
     levels = range(1, LEVELS + 1)
     # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
@@ -325,10 +325,6 @@ class ColumnsFit(PlanValue):
 
     # Choices by the exponential mechanism, as in `Budget`.
     selections = ()
-
-    @property
-    def event(self):
-        return self.budget.event
 
     @property
     def _sensitivity_factor(self):

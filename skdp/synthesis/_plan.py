@@ -1,4 +1,4 @@
-"""Plan of a fit of a table synthesizer: its stages, their budget fractions and their noise."""
+"""A fit of a table synthesizer: its stages, their budget fractions and their noise."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from skdp._data._pair_scores import (
 from skdp._data._persons import row_weights_of
 from skdp._fitting._findings import report_unmatched
 from skdp.accounting import Gaussian, PureDP
-from skdp.mechanisms._stages import UNNAMED, Stage, stages_of
+from skdp.mechanisms._stages import Stage, stages_of
+from skdp.stats._categories import CATEGORIES
 from skdp.stats._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsFit
 from skdp.synthesis._cells import (
     MAX_RESOLVED_STEPS,
@@ -111,8 +112,8 @@ class ReleasedStatistics(FrozenValue):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SynthesisPlan(ColumnsFit):
-    """Plan of a fit; see `skdp.mechanisms._plan.Plan`.
+class SynthesisFit(ColumnsFit):
+    """A fit: counts of columns, scores of pairs and tables of chosen pairs.
 
     Parameters
     ----------
@@ -148,7 +149,9 @@ class SynthesisPlan(ColumnsFit):
     @property
     def signal_to_noise(self):
         """Number of rows divided by the whole budget's noise: n mu, or n epsilon with delta = 0."""
-        return self.n_rows * (self.epsilon if self.budget.is_pure else 1.0 / self.budget.multiplier)
+        if self.budget.is_pure:
+            return self.n_rows * self.guarantee.epsilon
+        return self.n_rows * (1.0 / self.budget.multiplier)
 
     @cached_property
     def max_levels(self):
@@ -232,9 +235,9 @@ class SynthesisPlan(ColumnsFit):
         """Stages of a fit, in the order in which they run."""
         stages = []
         if self.key_selection is not None:
-            stages.extend(stages_of(self.key_selection, UNNAMED))
+            stages.extend(stages_of(self.key_selection, CATEGORIES))
         if self.bounds_search is not None:
-            stages.extend(stages_of(self.bounds_search, UNNAMED))
+            stages.extend(self.bounds_search.stages)
         stages.append(self._stage("counts of columns", "counts", self._counts_mechanism))
         if self.pairs:
             stages.extend(stages_of(self._scores_mechanism, "scores of pairs of columns"))
@@ -246,7 +249,7 @@ class SynthesisPlan(ColumnsFit):
         fraction = self.budget_fractions[stage]
         noise = "Laplace" if self.budget.is_pure else "Gaussian"
         if self.budget.is_pure:
-            event = PureDP(fraction * self.epsilon)
+            event = PureDP(fraction * self.guarantee.epsilon)
         else:
             event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
         return Stage(

@@ -20,6 +20,7 @@ from skdp.base import (
 )
 from skdp.ledger import PrivacyAccountant
 from skdp.stats._column_cells import Column, cell_reader, declared_columns, served_blocks
+from skdp.stats._column_plan import plan_columns
 from skdp.synthesis._constraints import (
     DeclaredConstraints,
     check_columns,
@@ -29,7 +30,7 @@ from skdp.synthesis._constraints import (
     check_workload,
 )
 from skdp.synthesis._model import fit_model
-from skdp.synthesis._plan import SynthesisPlan
+from skdp.synthesis._plan import SynthesisFit
 from skdp.synthesis._released_table import public_column, public_table
 from skdp.synthesis._report import SynthesisReport
 from skdp.synthesis._sampling import RowDrawer
@@ -220,17 +221,18 @@ class DPTableSynthesizer(TableEstimator):
             plan = self.plan_fit(table.shape, fit.guarantee)
             released = fit.run(plan, table)
             constraints = self._constraints(table.shape)
-            drawer = self._fit_drawer(plan, released, constraints, table.shape.form)
+            stages = plan.mechanism
+            drawer = self._fit_drawer(stages, released, constraints, table.shape.form)
             names = drawer.form.names
             fit.publish(
                 plan,
                 model_=drawer,
                 counts_=[column.masses for column in released.columns],
                 scores_=np.array(list(released.scores.values())),
-                pairs_=[tuple(plan.modeled[i] for i in pair) for pair in released.scores],
+                pairs_=[tuple(stages.modeled[i] for i in pair) for pair in released.scores],
                 tables_=[public_table(t, released.columns, names) for t in released.tables],
                 noise_multiplier_=plan.noise_multiplier,
-                n_units_=plan.n_rows,
+                n_units_=stages.n_rows,
             )
         return self
 
@@ -277,7 +279,7 @@ class DPTableSynthesizer(TableEstimator):
         steps = [0.0 if form is None else form.integer_step(j) for j in range(n_columns)]
         for j, step in constraints.steps.items():
             steps[j] = max(step, steps[j])
-        return SynthesisPlan(
+        fit = SynthesisFit(
             columns=columns,
             n_rows=shape.n_rows,
             n_bins=0,
@@ -289,6 +291,7 @@ class DPTableSynthesizer(TableEstimator):
             targets=targets,
             workload=workload,
         )
+        return replace(plan_columns(fit), noise_multiplier=fit.noise_multiplier)
 
     def sample(self, n_samples=None, random_state=None, *, where=None):
         """Return synthetic rows, which costs nothing.
@@ -456,7 +459,7 @@ class DPTableSynthesizer(TableEstimator):
         return SynthesisReport(rows=rows, summary=summary)
 
     def _check_rows(self, rows, plan):
-        plan.check(rows)
+        plan.mechanism.check(rows)
 
     def _read_table(self, X, y=None):
         lazy = X
@@ -485,15 +488,15 @@ class DPTableSynthesizer(TableEstimator):
             forbidden=check_forbidden(self.forbidden, shape.names, shape.n_columns, copies),
         )
 
-    def _fit_drawer(self, plan, released, constraints, form):
+    def _fit_drawer(self, stages, released, constraints, form):
         """Return the `RowDrawer` of the model that is fitted to released statistics."""
-        places = {j: i for i, j in enumerate(plan.modeled)}
+        places = {j: i for i, j in enumerate(stages.modeled)}
         excluded = []
         for pairs in constraints.forbidden:
             pair = tuple(places[j] for j in pairs.columns)
             first, second = (released.columns[i] for i in pair)
             excluded.append((pair, pairs.excluded_groups(first, second)))
-        targets = tuple(places[j] for j in plan.targets)
+        targets = tuple(places[j] for j in stages.targets)
         model = fit_model(released, targets, excluded)
         return RowDrawer(
             model=model, form=form, copies=constraints.copies, forbidden=constraints.forbidden

@@ -12,7 +12,7 @@ from skdp.base import private_fit, private_fit_method
 from skdp.gam._additive import N_BINS, FittedTerms, RawTableModel
 from skdp.gam._blocks import Block
 from skdp.gam._models import RawTableClassifier
-from skdp.gam._plan import AdditivePlan
+from skdp.gam._plan import AdditiveFit, plan_additive
 from skdp.gam._shapes import make_shape_functions
 from skdp.ledger import PrivacyAccountant
 from skdp.preprocessing._binning import input_names
@@ -216,8 +216,8 @@ def best_split(term, counts, values):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TreePlan(AdditivePlan):
-    """Plan of a fit of a tree: an additive model, from whose shape functions the tree is grown.
+class TreeFit(AdditiveFit):
+    """A fit of a tree: of an additive model, from whose shape functions the tree is grown.
 
     Parameters
     ----------
@@ -247,22 +247,22 @@ class TreePlan(AdditivePlan):
 class PrivateTrees(RawTableModel):
     """Base of models of trees: their plan, and scores from `trees_` and `intercept_`."""
 
-    def _plan(self, task, shape, guarantee, plan_class=TreePlan, **params):
+    def _plan(self, task, shape, guarantee, fit_class=TreeFit, **params):
         """Return the plan of a task on a table of this shape."""
         check_verbose(self.verbose)
         depth = check_integer(self.max_depth, "max_depth", 1, MAX_DEPTH)
-        return self._build_plan(plan_class, shape, guarantee, task=task, depth=depth, **params)
+        fit = self._make_fit(fit_class, shape, guarantee, task=task, depth=depth, **params)
+        return plan_additive(fit)
 
-    def _shapes_and_trees(self, plan, fitted):
+    def _shapes_and_trees(self, fitted):
         """Return the shape functions of columns and the trees with the values of their leaves.
 
         Parameters
         ----------
-        plan : TreePlan
         fitted : FittedTerms
             The terms of columns come first.
         """
-        n_columns = len(plan.columns)
+        n_columns = self.n_features_in_
         terms = fitted.terms
         values = fitted.values
         trees = []
@@ -447,7 +447,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             fitted = FittedTerms(*fit.run(plan, table)).without_output_axis()
-            shapes, trees = self._shapes_and_trees(plan, fitted)
+            shapes, trees = self._shapes_and_trees(fitted)
             fit.publish(
                 plan,
                 classes_=table.shape.classes,

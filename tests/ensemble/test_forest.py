@@ -21,7 +21,7 @@ from skdp import (
 )
 from skdp.accounting import gaussian_delta
 from skdp.base import TableShape
-from skdp.ensemble._forest import ForestPlan, random_tree
+from skdp.ensemble._forest import ForestFit, random_tree
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
@@ -33,7 +33,7 @@ from tests._private import (
     NumberTask,
     PerturbedObjective,
     Term,
-    TreePlan,
+    TreeFit,
     append_joint_terms,
     best_split,
     cell_reader,
@@ -51,9 +51,9 @@ BOUNDS, CATEGORIES = {0: (-1.0, 1.0), 1: (0.0, 10.0)}, {2: ["red", "green", "blu
 DECLARED = {"bounds": BOUNDS, "categories": CATEGORIES}
 
 
-def plan_of(task, guarantee, n=41, kind=ForestPlan, **more):
+def plan_of(task, guarantee, n=41, kind=ForestFit, **more):
     columns = declared_columns(["object"] * 3, BOUNDS, CATEGORIES, None)
-    more |= {"n_trees": 4, "seed": 0} if kind is ForestPlan else {}
+    more |= {"n_trees": 4, "seed": 0} if kind is ForestFit else {}
     known = {"columns": columns, "n_rows": n, "n_bins": 8, "depth": 3}
     return kind(task=task, guarantee=guarantee, **known, **more)
 
@@ -75,7 +75,7 @@ def trees_of(kind):
     """The terms of some rows, and trees of them."""
     plan = plan_of(NumberTask(), meet(1e4, 1e-6))
     terms = plan._count_cells(plan.columns, table_of(make_rows()), RandomSource(0))
-    if kind is ForestPlan:
+    if kind is ForestFit:
         return terms, plan._joint_terms(state_of(terms), None)
     rng = np.random.default_rng(0)
     return terms, [grow_tree(terms, [rng.normal(size=(len(t.counts), 1)) for t in terms], 3)]
@@ -93,7 +93,7 @@ def gradient_of(plan, rows, targets, weights, row_weights=None):
     return residual_sums(cells, design, plan.task.residuals, weights, step)
 
 
-@pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
+@pytest.mark.parametrize("kind", [ForestFit, TreeFit])
 @pytest.mark.parametrize("task", [BinaryTask(), NumberTask(), MultinomialTask(weights=(1.0,) * 3)])
 def test_brute_force_sensitivity_of_a_gradient(task, kind):
     plan, other_plan = (
@@ -117,7 +117,7 @@ def test_brute_force_sensitivity_of_a_gradient(task, kind):
     assert 0.6 * of_two < max(replaced) <= of_two * (1 + 2.0**-50)
 
 
-@pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
+@pytest.mark.parametrize("kind", [ForestFit, TreeFit])
 def test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does(kind):
     plan = plan_of(NumberTask(), meet(1.0, 1e-6), n=21, kind=kind)
     claimed, base = plan._steps_noise(100, 1).sensitivity, make_rows()
@@ -131,7 +131,7 @@ def test_a_person_with_rows_in_many_leaves_moves_a_gradient_by_what_a_row_does(k
         assert 0.0 < np.linalg.norm(moved) <= claimed * (1 + 2.0**-50)
 
 
-@pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
+@pytest.mark.parametrize("kind", [ForestFit, TreeFit])
 def test_a_row_is_in_one_leaf_of_each_tree(kind):
     terms, trees = trees_of(kind)
     rows = np.array(odd_rows(), dtype=object)
@@ -208,7 +208,7 @@ def test_the_structure_follows_from_the_seed_and_the_bins_alone():
     assert not np.isclose(values[0], values[1]).any() and not np.isclose(values[0], values[3]).any()
 
 
-@pytest.mark.parametrize("kind", [ForestPlan, TreePlan])
+@pytest.mark.parametrize("kind", [ForestFit, TreeFit])
 def test_tests_are_made_of_releases_alone(kind, monkeypatch):
     """They are the same without rows, targets and noise, but for what the curves have of them."""
     terms, _ = trees_of(kind)
@@ -223,7 +223,7 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
 
     monkeypatch.setattr(kind, "_descent", released)
     trees = plan._joint_terms(state_of(terms, n_rows=plan.n_rows), "source")
-    if kind is ForestPlan:
+    if kind is ForestFit:
         expected = trees_of(kind)[1]
     else:
         tables = design.bin_values(curves)
@@ -233,7 +233,7 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
         np.testing.assert_array_equal(tree.sides, other.sides)
     # The rows, their clipped residuals and the charge's noise are handed on as they are.
     handed = [("cells", plan.task, "source", plan.budget_fractions.get("first_steps"))]
-    assert seen == ([] if kind is ForestPlan else handed)
+    assert seen == ([] if kind is ForestFit else handed)
 
 
 def test_without_noise_it_is_least_squares_on_the_leaves():
@@ -322,9 +322,10 @@ def test_chunks_and_their_table_are_one():
 def test_how_many_trees_follows_from_public_numbers(epsilon, n_trees):
     model = DPRandomForestClassifier(classes=[0, 1], **DECLARED)
     shape = TableShape(n_rows=10_000, n_columns=3)
-    assert model.plan_fit(shape, meet(epsilon, 0.0)).n_trees == n_trees
-    assert model.plan_fit(shape, meet(epsilon, 1e-6)).n_trees == 300
-    assert model.set_params(n_estimators=7).plan_fit(shape, meet(epsilon, 0.0)).n_trees == 7
+    assert model.plan_fit(shape, meet(epsilon, 0.0)).mechanism.n_trees == n_trees
+    assert model.plan_fit(shape, meet(epsilon, 1e-6)).mechanism.n_trees == 300
+    model.set_params(n_estimators=7)
+    assert model.plan_fit(shape, meet(epsilon, 0.0)).mechanism.n_trees == 7
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_what_cannot_be_drawn_is_refused_before_the_charge(kind):
 
 
 def test_random_cuts_leave_rows_on_both_sides():
-    terms, _ = trees_of(ForestPlan)
+    terms, _ = trees_of(ForestFit)
     draws = np.random.RandomState(0)
     for _ in range(20):
         tree = random_tree(terms, 2, draws)
@@ -375,7 +376,7 @@ def test_random_cuts_leave_rows_on_both_sides():
 
 
 def test_a_tree_is_cut_where_curves_differ():
-    terms, _ = trees_of(ForestPlan)
+    terms, _ = trees_of(ForestFit)
     curves = [np.zeros((len(term.counts), 1)) for term in terms]
     curves[0][3:-1], curves[2][1] = 1.0, -3.0
     gain, sides = best_split(terms[0], terms[0].counts, curves[0])

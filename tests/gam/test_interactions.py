@@ -15,11 +15,11 @@ from skdp.base import TableShape
 from skdp.gam._blocks import main_design
 from skdp.gam._interaction_plan import (
     MIN_SIGNAL_FOR_CHOICE,
-    InteractionPlan,
+    InteractionFit,
     is_skewed,
     second_candidates,
 )
-from skdp.gam._plan import FitState
+from skdp.gam._plan import FitState, plan_additive
 from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import ExponentialMechanism as Selection
@@ -43,7 +43,7 @@ TASKS = [BinaryTask(), MultinomialTask(weights=(1.0, 0.5, 1.0)), NumberTask(clip
 def plan_of(task, guarantee, n=41, n_chosen=3):
     columns = declared_columns(["object"] * 3, BOUNDS, CATEGORIES, None)
     known = {"columns": columns, "n_rows": n, "n_bins": 8, "n_chosen": n_chosen}
-    return InteractionPlan(task=task, guarantee=guarantee, **known)
+    return InteractionFit(task=task, guarantee=guarantee, **known)
 
 
 def frequencies_of(rng, shape):
@@ -290,7 +290,7 @@ def test_second_candidates():
 @pytest.mark.parametrize("n_chosen", [1, 5])
 def test_the_choice_is_within_the_guarantee(epsilon, delta, n_chosen):
     plan = plan_of(NumberTask(), meet(epsilon, delta), n=10**5, n_chosen=n_chosen)
-    price = get_epsilon(plan.event, delta)
+    price = get_epsilon(plan_additive(plan).event, delta)
     assert 0.99 * epsilon < price <= epsilon
     # The choices cost no more than the fraction of the budget that they replace.
     alone = Budget(guarantee=meet(epsilon, delta)).multiplier
@@ -322,7 +322,7 @@ def test_the_price_by_dp_accounting(epsilon):
     plan = plan_of(NumberTask(), meet(epsilon, 1e-5), n=10**5, n_chosen=5)
     interval = 1e-4
     theirs = pld.identity()
-    for event in plan.event.events:
+    for event in plan.budget.event.events:
         if isinstance(event, Gaussian):
             one = pld.from_gaussian_mechanism(
                 event.noise_multiplier, value_discretization_interval=interval
@@ -332,7 +332,9 @@ def test_the_price_by_dp_accounting(epsilon):
             one = bounded_range_pld(event.event.epsilon, interval).self_compose(event.count)
         theirs = theirs.compose(one)
     price = theirs.get_epsilon_for_delta(1e-5)
-    assert get_epsilon(plan.event, 1e-5) == pytest.approx(price, abs=1e-4 * max(epsilon, 1.0))
+    assert get_epsilon(plan.budget.event, 1e-5) == pytest.approx(
+        price, abs=1e-4 * max(epsilon, 1.0)
+    )
 
 
 def choices_of(monkeypatch, fit):
@@ -427,8 +429,8 @@ def test_below_the_threshold_auto_is_no_choice(kind):
     shape = TableShape(n_rows=3000, n_columns=5, classes=[0, 1])
     for epsilon, expected in ((0.5, False), (8.0, True)):
         model = kind(epsilon, **declared(kind))
-        plan = model.plan_fit(shape, meet(epsilon, 1e-6))
-        assert isinstance(plan, InteractionPlan) is expected
+        plan = model.plan_fit(shape, meet(epsilon, 1e-6)).mechanism
+        assert isinstance(plan, InteractionFit) is expected
         assert (plan.signal_to_noise >= MIN_SIGNAL_FOR_CHOICE) is expected
         if not expected:
             scores = [
@@ -436,8 +438,8 @@ def test_below_the_threshold_auto_is_no_choice(kind):
                 for value in ("auto", 0)
             ]
             np.testing.assert_array_equal(*scores)
-    pure = kind(8.0, **declared(kind), delta=0.0).plan_fit(shape, meet(8.0))
-    assert not isinstance(pure, InteractionPlan)
+    pure = kind(8.0, **declared(kind), delta=0.0).plan_fit(shape, meet(8.0)).mechanism
+    assert not isinstance(pure, InteractionFit)
 
 
 @pytest.mark.parametrize("composition", ["basic", "gdp"])
@@ -499,7 +501,8 @@ def test_monotone_columns_are_in_no_table():
     plan = DPAdditiveRegressor(4.0, monotonic_cst=signs, interactions=5, **terms).plan_fit(
         TableShape(n_rows=6000, n_columns=5), meet(4.0, 1e-5)
     )
-    assert plan.n_chosen == 1 and len(plan.selections) == 1
+    fit = plan.mechanism
+    assert fit.n_chosen == 1 and len(fit.selections) == 1
 
 
 def test_persons_choose_too():

@@ -18,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import skdp
 from skdp import DPAdditiveClassifier, DPAdditiveRegressor, PrivacyAccountant
-from skdp.gam._plan import AdditivePlan
+from skdp.gam._plan import AdditiveFit
 from skdp.gam._tasks import BinaryTask, MultinomialTask
 from tests._private import cell_reader, read_kinds
 
@@ -90,20 +90,20 @@ def optimum(plan, design, asked, cells_of, y):
 @pytest.mark.parametrize("delta", [1e-6, 0.0])
 def test_without_noise_it_is_the_penalized_optimum(monkeypatch, delta):
     X, y = two_classes(1500)
-    seen, make = {"asked": []}, AdditivePlan._descent
+    seen, make = {"asked": []}, AdditiveFit._descent
 
     def kept(self, cells, design, *rest, **shares):
         seen.update(plan=self, design=design)
         return make(self, cells, design, *rest, **shares)
 
-    evident = AdditivePlan._evidence_penalty
+    evident = AdditiveFit._evidence_penalty
 
     def asked(self, *terms):
         seen["asked"].append(evident(self, *terms))
         return seen["asked"][-1]
 
-    monkeypatch.setattr(AdditivePlan, "_descent", kept)
-    monkeypatch.setattr(AdditivePlan, "_evidence_penalty", asked)
+    monkeypatch.setattr(AdditiveFit, "_descent", kept)
+    monkeypatch.setattr(AdditiveFit, "_evidence_penalty", asked)
     model = classifier(1e10, delta=delta, interactions=0).fit(X, y)
     plan, design = seen["plan"], seen["design"]
     table, _ = read_kinds(model, X, reset=False)
@@ -167,7 +167,7 @@ def test_a_rare_class_is_learned_from_all_cells_together(monkeypatch):
         return np.mean([roc_auc_score(labels, fit.decision_function(other)) for fit in fits])
 
     with_trends = mean_auc()
-    monkeypatch.setattr(AdditivePlan, "has_trends", False)
+    monkeypatch.setattr(AdditiveFit, "has_trends", False)
     assert with_trends > max(0.972, mean_auc() + 0.003)
 
 

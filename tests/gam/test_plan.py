@@ -28,7 +28,7 @@ from skdp.gam import _plan as module
 from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design, trend_block
 from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, residual_grid, residual_sums
 from skdp.gam._joint_codes import JointCodes
-from skdp.gam._plan import AdditivePlan
+from skdp.gam._plan import AdditiveFit
 from skdp.gam._tables import TABLE_CELLS, make_table
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
@@ -75,7 +75,7 @@ def make_rows(n=40, seed=0):
 def plan_of(task, guarantee, n=40, **changes):
     columns = declared_columns(["object"] * 3, BOUNDS, CATEGORIES, None)
     terms = {"columns": columns, "n_rows": n, "n_bins": 8, "task": task, "guarantee": guarantee}
-    return AdditivePlan(**terms | changes)
+    return AdditiveFit(**terms | changes)
 
 
 def table_of(rows):
@@ -305,7 +305,8 @@ def test_residuals_are_clipped_to_the_spread_of_the_targets():
     # The noise of the steps is relative to the clip, so their event is the same.
     narrow = replace(plan, task=NumberTask(clip=0.05))
     assert narrow._steps_noise(1, 9).scale == pytest.approx(plan._steps_noise(1, 9).scale / 5.0)
-    assert narrow.budget_fractions == plan.budget_fractions and narrow.event == plan.event
+    assert narrow.budget_fractions == plan.budget_fractions
+    assert narrow.budget.event == plan.budget.event
 
 
 def test_cells_are_finer_than_bins_where_noise_hides_counts():
@@ -755,9 +756,9 @@ def test_the_noise_of_a_label_does_not_depend_on_how_many_there_are(monkeypatch)
 
 def test_plans_of_kinds_that_containers_give():
     shape = TableShape(n_rows=100, n_columns=2, classes=[0, 1], kinds=["number", "label"])
-    plan = DPAdditiveClassifier(bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
+    plan = DPAdditiveClassifier(bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6)).mechanism
     assert plan.key_selection is not None and plan.bounds_search is None
-    plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6))
+    plan = DPAdditiveRegressor(target_bounds=(0, 1)).plan_fit(shape, meet(1.0, 1e-6)).mechanism
     assert plan.key_selection is not None and plan.bounds_search is not None
 
 

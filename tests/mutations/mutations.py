@@ -461,7 +461,7 @@ MUTATIONS = [
     Mutation(
         "levels-of-a-column-forgotten",
         "synthesis._plan",
-        "SynthesisPlan._release_columns",
+        "SynthesisFit._release_columns",
         rules.put_for("grid.counts_per_row", "1"),
         (SYNTHESIS_SENSITIVITY,),
         "a row changes nine counts of a column, and the noise hides one",
@@ -477,7 +477,7 @@ MUTATIONS = [
     Mutation(
         "budget-of-all-columns-for-each",
         "synthesis._plan",
-        "SynthesisPlan._release_columns",
+        "SynthesisFit._release_columns",
         rules.put_for(
             'self.budget_fractions["counts"] / len(grids)', "self.budget_fractions['counts']"
         ),
@@ -487,7 +487,7 @@ MUTATIONS = [
     Mutation(
         "budget-of-all-tables-for-each",
         "synthesis._plan",
-        "SynthesisPlan._release_tables",
+        "SynthesisFit._release_tables",
         rules.put_for("budget_fraction * fraction", "budget_fraction"),
         (SYNTHESIS_SENSITIVITY,),
         "the chosen tables cost many times the charge",
@@ -495,7 +495,7 @@ MUTATIONS = [
     Mutation(
         "groups-from-exact-counts",
         "synthesis._plan",
-        "SynthesisPlan._release_columns",
+        "SynthesisFit._release_columns",
         rules.argument_put("estimate_masses", 1, "queries"),
         (SYNTHESIS_RELEASES,),
         "the groups of cells and their counts reveal the rows",
@@ -503,7 +503,7 @@ MUTATIONS = [
     Mutation(
         "tables-chosen-by-exact-scores",
         "synthesis._plan",
-        "SynthesisPlan._release_tables",
+        "SynthesisFit._release_tables",
         rules.put_for("noisy_scores", "exact_scores"),
         (SYNTHESIS_RELEASES,),
         "which tables are measured reveals the rows",
@@ -511,7 +511,7 @@ MUTATIONS = [
     Mutation(
         "exact-tables-published",
         "synthesis._plan",
-        "SynthesisPlan._release_tables",
+        "SynthesisFit._release_tables",
         rules.put_for("noisy", "counts"),
         (SYNTHESIS_RELEASES,),
         "the model holds the exact tables",
@@ -519,7 +519,7 @@ MUTATIONS = [
     Mutation(
         "gradient-of-a-replaced-row",
         "gam._plan",
-        "AdditivePlan.sensitivity",
+        "AdditiveFit.sensitivity",
         rules.put_for("self._sensitivity_factor", "1"),
         ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient",),
         "the relation is ignored: 1 instead of 2",
@@ -946,7 +946,7 @@ MUTATIONS = [
     Mutation(
         "evidence-of-a-replaced-row-moves-one-count",
         "naive_bayes._histogram_nb",
-        "HistogramNBPlan._calibration_mechanism",
+        "HistogramNBFit._calibration_mechanism",
         rules.put_for("float(self._sensitivity_factor)", "1.0"),
         (
             "naive_bayes/test_histogram_nb.py"

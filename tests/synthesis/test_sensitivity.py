@@ -86,7 +86,7 @@ def plan_for(unit, delta, table):
     neighbors = Neighbors(relation=relation, unit="person" if "persons" in unit else "row")
     guarantee = Guarantee(epsilon=3.0, delta=delta, neighbors=neighbors)
     shape = read(table).shape
-    return synthesizer().plan_fit(shape, guarantee)
+    return synthesizer().plan_fit(shape, guarantee).mechanism
 
 
 def neighbor(table, ids, unit, rng):
