@@ -120,7 +120,7 @@ NO_SHRINKAGE = ShrinkageRule(0, 1.0, 1.0, 0.0)
 
 
 def run_sgd(
-    plan,
+    run,
     sums,
     update,
     start,
@@ -130,7 +130,7 @@ def run_sgd(
     intercept_l2_reg=0.0,
     shrinkage=NO_SHRINKAGE,
 ):
-    r"""Return the weights after all steps of a plan.
+    r"""Return the weights after all steps of a run.
 
     The objective is the mean loss per row plus :math:`\tfrac\alpha2 \|w\|^2` over the weights of
     features. The weights of the constant feature are penalized by their distance from the start,
@@ -138,12 +138,12 @@ def run_sgd(
 
     Parameters
     ----------
-    plan : SGDPlan
-        Plan that is already charged.
+    run : SGDRun
+        Run that is already charged.
     sums : ClippedSums
         Clipped sums of the table.
     update : Update
-        Optimizer for `plan.n_steps` less `shrinkage.n_steps` steps.
+        Optimizer for `run.n_steps` less `shrinkage.n_steps` steps.
     start : ndarray of shape (..., n_features)
         Weights that do not depend on the rows, or were released.
     alpha : float
@@ -166,12 +166,12 @@ def run_sgd(
     ValueError
         If the update and the shrinkage rule are for another number of steps.
     """
-    if update.n_steps + shrinkage.n_steps != plan.n_steps:
+    if update.n_steps + shrinkage.n_steps != run.n_steps:
         raise ValueError(
             f"the update has {update.n_steps} steps and the shrinkage rule {shrinkage.n_steps}, "
-            f"and the plan has {plan.n_steps}"
+            f"and the run has {run.n_steps}"
         )
-    n_columns = plan.problem.n_columns
+    n_columns = run.problem.n_columns
     state = update.begin(np.array(start, dtype=np.float64))
     decreases = 0.0
 
@@ -181,7 +181,7 @@ def run_sgd(
         weights = state.average
         return sums.loss_decreases(start, weights, rows, shrinkage.clip_norms(weights - start))
 
-    means = plan.noisy_means(next_sum, source)
+    means = run.noisy_means(next_sum, source)
     # One thread: the products are too small for more, and BLAS must round them in the same way in
     # each step.
     with one_thread():
@@ -199,7 +199,7 @@ def run_sgd(
         return state.average
     displacement = state.average - start
     # Convert sums over the steps to means over the rows; see `ClippedSums.loss_decreases`.
-    decreases *= MAX_DECREASE_NORM[plan.norm] / (plan.clip * shrinkage.n_steps)
+    decreases *= MAX_DECREASE_NORM[run.norm] / (run.clip * shrinkage.n_steps)
     return start + shrinkage.shrinkage_factor(decreases, displacement) * displacement
 
 

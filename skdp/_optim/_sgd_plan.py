@@ -1,6 +1,6 @@
-"""Plans of noisy stochastic gradients: sampling, clipping, noise and privacy cost.
+"""Runs of noisy stochastic gradients: sampling, clipping, noise and privacy cost.
 
-Each function returns one frozen plan with the sampler, the clipped sums, the noise and the event.
+Each function returns one frozen value with the sampler, the clipped sums, the noise and the event.
 The loop runs nothing else, so that the run is exactly the one that is charged. The proofs are in
 ``docs/theory/dp_sgd.md``.
 """
@@ -13,9 +13,9 @@ from skdp._optim._batches import FixedSizeBatches, FullBatches, PoissonBatches
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
 from skdp._optim._default_settings import SGDProblem
 from skdp._optim._gradient_noise import GaussianNoise, LaplaceNoise
-from skdp.mechanisms._plan import PlanValue
-from skdp.mechanisms._stages import Stage, noise_multiplier
+from skdp.mechanisms._stages import UNNAMED, Stage, noise_multiplier
 from skdp.utils._units import UnitText, for_unit
+from skdp.utils._values import FrozenValue
 
 SAMPLINGS = ("full", "poisson", "without_replacement")
 
@@ -27,8 +27,8 @@ SEARCH_RTOL = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
-class SGDPlan(PlanValue):
-    """The plan of a run of noisy gradient steps.
+class SGDRun(FrozenValue):
+    """A run of noisy gradient steps: the mechanism of the weights that it releases.
 
     Parameters
     ----------
@@ -61,6 +61,14 @@ class SGDPlan(PlanValue):
     def guarantee(self):
         """The guarantee of the whole run."""
         return self.problem.guarantee
+
+    @property
+    def epsilon(self):
+        return self.guarantee.epsilon
+
+    @property
+    def delta(self):
+        return self.guarantee.delta
 
     @property
     def norm(self):
@@ -99,7 +107,7 @@ class SGDPlan(PlanValue):
             return f"{for_unit(sampling, unit)}, {steps}"
 
         stage = Stage(
-            name=self.released_name,
+            name=UNNAMED,
             event=self.step,
             n_releases=self.n_steps,
             law=self.name,
@@ -178,7 +186,7 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
 
     Returns
     -------
-    SGDPlan
+    SGDRun
 
     Raises
     ------
@@ -218,7 +226,7 @@ def _plan_full(problem, clip, n_steps):
         step = accounting.Gaussian(multiplier * (math.sqrt(n_steps) * SLACK))
         scale = step.noise_multiplier * sensitivity * SLACK
         noise = GaussianNoise(scale, problem.size, sensitivity)
-    return SGDPlan(
+    return SGDRun(
         problem=problem,
         clip=clip,
         n_steps=n_steps,
@@ -246,7 +254,7 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
     multiplier = _calibrated_multiplier(run, guarantee)
     one_record = sum_sensitivity(problem, clip, 1, batches.max_size)
     noise = GaussianNoise(multiplier * one_record * SLACK, problem.size, one_record)
-    return SGDPlan(
+    return SGDRun(
         problem=problem,
         clip=clip,
         n_steps=n_steps,
@@ -277,7 +285,7 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     # The event's Laplace mechanism is relative to one added or removed record, and so is the
     # sensitivity that is stated: half of that of a replaced record.
     inner = accounting.Laplace(0.5 * batch_epsilon)
-    return SGDPlan(
+    return SGDRun(
         problem=problem,
         clip=clip,
         n_steps=n_steps,

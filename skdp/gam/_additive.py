@@ -305,4 +305,8 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         n_chosen = min(n_chosen, n_candidates)
         if n_chosen:
             fit = make_fit(InteractionFit, n_chosen=n_chosen)
-        return replace(plan_additive(fit), total_excess_loss=fit.total_excess_loss)
+        return plan_additive(fit)
+
+    def _total_excess_loss(self, plan):
+        # It takes as long as the rest of the plan, so that it is computed on request only.
+        return plan.mechanism.total_excess_loss

@@ -13,7 +13,7 @@ from skdp._fitting._fit_progress import progress_callback
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
 from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings
 from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
-from skdp._optim._sgd_plan import SGDPlan, plan_sgd
+from skdp._optim._sgd_plan import SGDRun, plan_sgd
 from skdp.linear_model._planning import PrivateSolver, quadratic_excess
 from skdp.utils._validation import check_magnitude
 
@@ -35,7 +35,7 @@ class ClippedDescent(PrivateSolver):
     ----------
     settings : Settings
         Complete settings, for rows whose norm is declared, or that are divided by a released norm.
-    sgd : SGDPlan
+    sgd : SGDRun
         Sampling, clipping, noise and event.
     update : Update
     shrinkage : ShrinkageRule
@@ -43,7 +43,7 @@ class ClippedDescent(PrivateSolver):
     """
 
     settings: Settings
-    sgd: SGDPlan
+    sgd: SGDRun
     update: Update
     shrinkage: ShrinkageRule
     quadratic = 1.0

@@ -24,7 +24,7 @@ MIN_GRADIENT = 1e-100
 
 
 class ExpectedLossMixin:
-    """The method `expected_excess_loss`, for estimators whose plan has a `total_excess_loss`."""
+    """The method `expected_excess_loss`, for estimators whose plan states the loss."""
 
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
         """Return the expected excess loss that privacy causes, from public sizes alone.
@@ -70,7 +70,12 @@ class ExpectedLossMixin:
         if classes is None:
             classes = np.arange(check_integer(n_classes, "n_classes", low=2))
         shape = TableShape(n_rows=n_rows, n_columns=n_columns, classes=classes, names=names)
-        return float(self.plan_fit(shape, guarantee_of(self)).total_excess_loss / n_rows)
+        plan = self.plan_fit(shape, guarantee_of(self))
+        return float(self._total_excess_loss(plan) / n_rows)
+
+    def _total_excess_loss(self, plan):
+        """Return the expected excess loss of a plan, summed over rows."""
+        return plan.total_excess_loss
 
 
 @dataclass(frozen=True)

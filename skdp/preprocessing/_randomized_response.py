@@ -1,6 +1,6 @@
 """Local differential privacy: categories that each row reports by randomized response."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -20,44 +20,59 @@ from skdp.base import (
 )
 from skdp.ledger import PrivacyAccountant
 from skdp.mechanisms import JointMechanism, NoRelease, RandomizedResponse
-from skdp.mechanisms._plan import MechanismPlan
-from skdp.mechanisms._stages import one_stage
+from skdp.mechanisms._plan import Plan
+from skdp.mechanisms._stages import Stage
 from skdp.stats._categories import check_categories
 from skdp.stats._quantiles import epsilon_of_each
 from skdp.utils._types import Categories
 from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
+from skdp.utils._values import FrozenValue
 
 EACH_ALONE = UnitText(lambda unit: f"every {unit} by itself, at each transform")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ColumnwiseResponse(MechanismPlan):
-    """Randomized response on each column of a row, with one epsilon for all columns.
+class ColumnwiseResponse(FrozenValue):
+    """Randomized response on each column of a row.
 
     Parameters
     ----------
-    mechanism : JointMechanism
-        One `RandomizedResponse` per column.
+    columns : tuple of RandomizedResponse
     categories : list of ndarray
-        Of each column.
+        Categories of each column.
     """
 
-    mechanism: JointMechanism
+    columns: tuple
     categories: list
 
-    name = "k-ary randomized response on each column"
-    released_name = "reports of the rows"
-
-    # Maximum over the columns of the noise in debiased counts, for one row.
-    @property
-    def scale(self):
-        return max(column.scale for column in self.mechanism.parts)
-
-    @property
-    def stages(self):
-        """The only stage, because each `transform` is one release."""
-        return (replace(one_stage(self, self.released_name), reads=EACH_ALONE),)
+    def plan(self, epsilon):
+        """Return the plan of one report of every row, with one epsilon for all columns."""
+        joint = JointMechanism(self.columns, epsilon)
+        name = "k-ary randomized response on each column"
+        # Maximum over the columns of the noise in debiased counts, for one row.
+        scale = max(column.scale for column in self.columns)
+        # There is only one stage, because each `transform` is one release.
+        stage = Stage(
+            name="reports of the rows",
+            law=name,
+            scale=scale,
+            sensitivity=joint.sensitivity,
+            event=joint.event,
+            reads=EACH_ALONE,
+        )
+        return Plan(
+            name=name,
+            event=joint.event,
+            epsilon=joint.epsilon,
+            delta=joint.delta,
+            scale=scale,
+            sensitivity=joint.sensitivity,
+            stages=(stage,),
+            run=self.run,
+            by_person=False,
+            mechanism=self,
+        )
 
     def run(self, table, source):
         """Return the reports of the rows."""
@@ -66,7 +81,7 @@ class ColumnwiseResponse(MechanismPlan):
         if len(kinds) == 1:
             dtype = np.result_type(*self.categories)
         reports = np.empty(table.shape, dtype=dtype)
-        for j, column in enumerate(self.mechanism.parts):
+        for j, column in enumerate(self.columns):
             values = table.column(j).to_array()
             if j in table.float_types:
                 # A value that is rounded by its type is reported as the category that it equals.
@@ -202,7 +217,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
                 public=(SIZES, "categories"),
                 sampler=plan.sampler,
                 trust_model=LOCAL,
-                categories_=plan.categories,
+                categories_=plan.mechanism.categories,
             )
             self._plan = plan
             self._fitted_with = self._statement_depends_on()
@@ -234,9 +249,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         share = epsilon_of_each(guarantee, len(categories))
         if share == 0.0:
             raise ValueError(f"epsilon={epsilon!r} cannot be shared by {len(categories)} columns")
-        columns = (RandomizedResponse(share, tuple(labels.tolist())) for labels in categories)
-        mechanism = JointMechanism(tuple(columns), epsilon)
-        return ColumnwiseResponse(mechanism=mechanism, categories=categories)
+        columns = [RandomizedResponse(share, tuple(labels.tolist())) for labels in categories]
+        response = ColumnwiseResponse(columns=tuple(columns), categories=categories)
+        return response.plan(epsilon)
 
     @private_answer
     def transform(self, X):
@@ -263,7 +278,7 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             types.
         """
         table = self._read_samples(X)
-        categories = dict(enumerate(self._plan.categories))
+        categories = dict(enumerate(self._plan.mechanism.categories))
         table.check({}, categories, expected=categories)
         if self._statement_depends_on() != self._fitted_with:
             raise ValueError(
@@ -312,9 +327,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
 
     def _columns_of(self, reports):
         table = self._read_samples(reports)
-        table.check({}, dict(enumerate(self._plan.categories)))
+        table.check({}, dict(enumerate(self._plan.mechanism.categories)))
         columns = (table.column(j).to_array() for j in range(table.shape[1]))
-        return zip(self._plan.mechanism.parts, columns, strict=True)
+        return zip(self._plan.mechanism.columns, columns, strict=True)
 
     def _statement_depends_on(self):
         return self.epsilon, self.accountant, self.random_state

@@ -17,7 +17,7 @@ from scipy.stats import kstest, norm
 
 from skdp._optim._batches import FixedSizeBatches, PoissonBatches
 from skdp._optim._clipped_sums import ClippedSums, sum_rounding
-from skdp._optim._sgd_plan import SGDPlan, plan_sgd, sum_sensitivity
+from skdp._optim._sgd_plan import SGDRun, plan_sgd, sum_sensitivity
 from skdp.accounting import (
     Gaussian,
     Laplace,
@@ -211,7 +211,7 @@ def noisy_means(plan, X, y, loss, weights):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class MeanByActualSize(SGDPlan):
+class MeanByActualSize(SGDRun):
     def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
@@ -221,7 +221,7 @@ class MeanByActualSize(SGDPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NoiseByBatchTwice(SGDPlan):
+class NoiseByBatchTwice(SGDRun):
     def noisy_means(self, next_sum, source):
         batches = self.batches.draw(self.n_steps, source.stream())
         noises = self.noise.draw(self.n_steps, source.stream())
@@ -233,7 +233,7 @@ class NoiseByBatchTwice(SGDPlan):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class OneNoiseForAllClasses(SGDPlan):
+class OneNoiseForAllClasses(SGDRun):
     def noisy_means(self, next_sum, source):
         for mean in super().noisy_means(next_sum, source):
             yield np.broadcast_to(mean[:1], mean.shape)
@@ -411,7 +411,7 @@ def test_wrong_clips_are_caught(wrong):
 
 
 def test_words_say_which_rows_are_used():
-    words = {make_plan(sampling, delta).sampler for delta, sampling in REGIMES}
+    words = {make_plan(sampling, delta).stages[0].reads for delta, sampling in REGIMES}
     assert words == {
         "all rows, in each of 20 steps",
         "each row with probability 0.1, independently, in each of 20 steps",

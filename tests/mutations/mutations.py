@@ -356,7 +356,7 @@ MUTATIONS = [
     Mutation(
         "mean-by-the-true-size",
         "_optim._sgd_plan",
-        "SGDPlan.noisy_means",
+        "SGDRun.noisy_means",
         rules.put_for("self.batches.expected_size", "max(1, rows is None or len(rows))"),
         ("_optim/test_sgd_plan.py::test_sums_are_divided_by_the_expected_size",),
         "n is replaced by a private count",
@@ -364,7 +364,7 @@ MUTATIONS = [
     Mutation(
         "noise-shared-by-steps",
         "_optim._sgd_plan",
-        "SGDPlan.noisy_means",
+        "SGDRun.noisy_means",
         rules.put_for(
             "self.noise.draw(self.n_steps, source.stream())",
             "list(self.noise.draw(1, source.stream())) * self.n_steps",
