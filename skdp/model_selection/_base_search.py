@@ -28,7 +28,7 @@ from skdp.model_selection._candidates import (
     make_candidate,
 )
 from skdp.model_selection._plans import SELECTIONS, SearchTask
-from skdp.model_selection._runs import SearchRun, run_plan
+from skdp.model_selection._runs import SearchRun, run_search
 from skdp.model_selection._scores import default_score
 from skdp.model_selection._splits import check_cv
 from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_search
@@ -60,22 +60,22 @@ STRATEGY_TEXTS = {
 }
 
 
-def describe_rows_of_search(plan):
+def describe_rows_of_search(search):
     """Return a description of the rows that the stages of a search read, from its splits.
 
     Parameters
     ----------
-    plan : SearchPlan
+    search : SearchFit
 
     Returns
     -------
     UnitText
     """
-    memberships = plan.layout.splits.describe(is_part=plan.strategy == "disjoint")
+    memberships = search.layout.splits.describe(is_part=search.strategy == "disjoint")
 
     def write(unit):
-        texts = [for_unit(STRATEGY_TEXTS[plan.strategy], unit), for_unit(memberships, unit)]
-        if plan.refits:
+        texts = [for_unit(STRATEGY_TEXTS[search.strategy], unit), for_unit(memberships, unit)]
+        if search.refits:
             texts.append(f"then the chosen candidate on all {unit}s")
         return "; ".join(texts)
 
@@ -192,10 +192,10 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             run = self._read_plan_and_charge(fit, X, y, groups, params)
             if self.verbose:
-                description = STRATEGY_TEXTS[run.plan.strategy]
-                n_candidates = len(run.plan.task.candidates)
+                description = STRATEGY_TEXTS[run.search.strategy]
+                n_candidates = len(run.search.task.candidates)
                 print(f"{type(self).__name__}: {n_candidates} candidates, {description}")
-            self._publish(fit, run.plan, run_plan(run, fit.progress))
+            self._publish(fit, run.search, run_search(run, fit.progress))
         return self
 
     def _check_parameters(self):
@@ -275,8 +275,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             refit=self.refit,
         )
         composition = rows.terms.composition
-        plan = plan_search(task, self.strategy, self.cv, rows.ids, self.mean_runs, composition)
-        return SearchRun.charge_plan(plan, rows, self.n_jobs, fit)
+        search = plan_search(task, self.strategy, self.cv, rows.ids, self.mean_runs, composition)
+        return SearchRun.charge_search(search, rows, self.n_jobs, fit)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
         """Run a fit up to its charge, to raise its errors."""
@@ -365,40 +365,40 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             return params
         return process_routing(self, "fit", **params).estimator.fit
 
-    def _publish(self, fit, plan, outcome):
-        candidates = plan.task.candidates
+    def _publish(self, fit, search, outcome):
+        candidates = search.task.candidates
         best = outcome.best
         candidate = candidates[best]
-        noise_std = plan.noisy.deviation(plan.released_together)
+        noise_std = search.noisy.deviation(search.released_together)
         released = {
             "best_index_": best,
             "best_params_": candidate.params,
             "best_score_": float(outcome.scores[best]),
             "cv_results_": _results(candidates, outcome.scores, noise_std, best),
-            "strategy_": plan.strategy,
+            "strategy_": search.strategy,
         }
-        public = plan.task.public("the candidates")
-        charged, stages = self._publish_statements(fit, plan, candidate, outcome.model, public)
+        public = search.task.public("the candidates")
+        charged, stages = self._publish_statements(fit, search, candidate, outcome.model, public)
         if outcome.model is not None:
             released["best_estimator_"] = candidate.with_accountant(outcome.model, self.accountant)
-        sampler = describe_rows_of_search(plan)
+        sampler = describe_rows_of_search(search)
         fit.publish(charged, public=public, sampler=sampler, stages=stages, **released)
 
-    def _publish_statements(self, fit, plan, candidate, model, public):
+    def _publish_statements(self, fit, search, candidate, model, public):
         """Set the statements of a published model, and return the charge and stages of the search.
 
         Parameters
         ----------
         fit : PrivateFit
-        plan : SearchPlan
+        search : SearchFit
         candidate : Candidate
         model : estimator or None
             The fitted candidate that is published.
         public : tuple of str
             Public quantities of the search.
         """
-        charged = plan.mechanism
-        stages = (*plan.training_stages, *plan.stages)
+        charged = search.plan()
+        stages = (*search.training_stages, *charged.stages)
         if model is not None:
             fitted_steps = []
             for step in candidate.pipeline.steps:
@@ -407,7 +407,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                 if not hasattr(fitted_step, "privacy_"):
                     continue
                 fitted_steps.append(fitted_step)
-                if not plan.refits:
+                if not search.refits:
                     fitted_step.privacy_ = _statement_of_training_part(fitted_step.privacy_, fit)
                 for stage in fitted_step.privacy_.stages:
                     stages += (replace(stage, name=f"{step.title}: {stage.name}"),)

@@ -223,26 +223,26 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             make_score=make_score,
             refit=self.refit,
         )
-        plan = plan_counted_fits(task, Layout.all_on_all(splits))
-        return SearchRun.charge_plan(plan, rows, self.n_jobs, fit)
+        search = plan_counted_fits(task, Layout.all_on_all(splits))
+        return SearchRun.charge_search(search, rows, self.n_jobs, fit)
 
     def _run_and_publish(self, fit, run):
         """Run the charged fits, release the counts, and publish the adjusted model."""
-        plan = run.plan
-        numbers = list(plan.runs)
+        search = run.search
+        numbers = list(search.runs)
         with fit.progress.stage("fits"):
-            results = run.fit(numbers, return_models=not plan.refits)
-        score = plan.task.score
+            results = run.fit(numbers, return_models=not search.refits)
+        score = search.task.score
         counts = score.vector([values for values, _ in results])
-        noisy = plan.noisy.release(counts, random_state=run.source)
+        noisy = search.noisy.release(counts, random_state=run.source)
         model = results[0][1]
-        if plan.refits:
+        if search.refits:
             with fit.progress.stage("refit"):
                 model = self._refitted(run)
-        candidate = plan.task.candidates[0]
-        public = plan.task.public("the parameters")
-        charged, stages = self._publish_statements(fit, plan, candidate, model, public)
-        cells = ScoreCells.from_release(score.statistics, noisy, plan.noisy)
+        candidate = search.task.candidates[0]
+        public = search.task.public("the parameters")
+        charged, stages = self._publish_statements(fit, search, candidate, model, public)
+        cells = ScoreCells.from_release(score.statistics, noisy, search.noisy)
         self._publish_model(
             fit,
             charged,
@@ -251,11 +251,11 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             score.task.method,
             public=public,
             stages=stages,
-            sampler=describe_rows_of_search(plan),
+            sampler=describe_rows_of_search(search),
         )
 
     def _refitted(self, run):
-        refit = run.plan.refits[0]
+        refit = run.search.refits[0]
         with suppress_fit_output():
             return refit.fitted(run.rows, run.allow, run.seeds(refit))
 

@@ -146,14 +146,15 @@ def dp_cross_validate(
             make_score=make_score,
         )
         score = task.score
-        plan = plan_runs(task, "scores", Layout.all_on_all(splits))
-        run = SearchRun.charge_plan(plan, rows, n_jobs, fit)
-        plan = run.plan
-        statistics = [values for values, _ in run.fit(list(plan.runs))]
-        noisy = plan.noisy.release(score.vector(statistics), random_state=run.source)
+        search = plan_runs(task, "scores", Layout.all_on_all(splits))
+        run = SearchRun.charge_search(search, rows, n_jobs, fit)
+        search = run.search
+        statistics = [values for values, _ in run.fit(list(search.runs))]
+        noisy = search.noisy.release(score.vector(statistics), random_state=run.source)
         pooled, coarse = score.split(noisy)
-        evaluation = score.task.evaluate(score.statistics.metrics(pooled, plan.noisy, run.source))
-        fold_scores, fold_spread = _scores_of_folds(score, coarse, plan.noisy, run.source)
+        plan = search.plan()
+        evaluation = score.task.evaluate(score.statistics.metrics(pooled, search.noisy, run.source))
+        fold_scores, fold_spread = _scores_of_folds(score, coarse, search.noisy, run.source)
         publish_evaluation(
             fit,
             plan,
@@ -162,7 +163,7 @@ def dp_cross_validate(
             fold_spread=fold_spread,
             public=task.public("the parameters"),
             # The metrics depend on the unpublished fits, so their stages are part of the release.
-            stages=(*plan.training_stages, *plan.stages),
+            stages=(*search.training_stages, *plan.stages),
             sampler=splits.describe(),
         )
     return report

@@ -309,19 +309,20 @@ def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True,
             for indices in splits.train:
                 train.append(take_fraction(indices, fraction, rows.ids))
         nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
-        plan = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = SearchRun.charge_plan(plan, rows, options["n_jobs"], fit)
-        plan = run.plan
-        raw = [value for value, _ in run.fit(list(plan.runs))]
-        noisy = plan.noisy.release(raw, random_state=run.source)
+        search = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
+        run = SearchRun.charge_search(search, rows, options["n_jobs"], fit)
+        search = run.search
+        plan = search.plan()
+        raw = [value for value, _ in run.fit(list(search.runs))]
+        noisy = search.noisy.release(raw, random_state=run.source)
         if is_curve:
             noisy = noisy.reshape(-1, len(splits.test))
-        noise_std = plan.noisy.deviation(plan.released_together)
+        noise_std = search.noisy.deviation(search.released_together)
         fit.publish(
             plan,
             public=task.public("the parameters"),
             # The scores depend on the unpublished fits, so their stages are part of the release.
-            stages=(*plan.training_stages, *plan.stages),
+            stages=(*search.training_stages, *plan.stages),
             sampler=nested.describe(n_candidates=len(grid)),
             scores_=noisy,
             noise_=float(noise_std),

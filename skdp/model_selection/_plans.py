@@ -1,4 +1,4 @@
-"""Plan of a search and its privacy cost, fixed before the charge and before any fit.
+"""The fits of a search and its privacy cost, fixed before the charge and before any fit.
 
 The index of a row determines in which fits it takes part and whether it is scored. A *record path*
 is the composition of all mechanisms that read one such row. The privacy cost of the search is the
@@ -13,7 +13,7 @@ from functools import cache, cached_property, partial
 from skdp import mechanisms
 from skdp.accounting import _events as ev
 from skdp.accounting import gaussian_noise_multiplier
-from skdp.mechanisms._plan import MechanismPlan, Plan
+from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.metrics._statistics import CellCounts
 from skdp.model_selection._candidates import FitPlan
@@ -125,8 +125,8 @@ class SearchTask(FrozenValue):
         n_candidates = len(self.candidates)
         return tuple(self.fit_plan(i, self.shape[0], guarantee) for i in range(n_candidates))
 
-    def make_plan(self, strategy, layout, budget, scale, **fields):
-        """Return the search plan in which the epsilons of runs and refit are scaled.
+    def make_fit(self, strategy, layout, budget, scale, **fields):
+        """Return the `SearchFit` in which the epsilons of runs and refit are scaled.
 
         Parameters
         ----------
@@ -137,9 +137,9 @@ class SearchTask(FrozenValue):
         scale : float
             Factor of the epsilons, see `fitting_scale`.
         **fields
-            Further fields of `SearchPlan`.
+            Further fields of `SearchFit`.
         """
-        return SearchPlan(
+        return SearchFit(
             task=self,
             strategy=strategy,
             layout=layout,
@@ -198,8 +198,8 @@ def scaled(guarantee, scale):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SearchPlan(MechanismPlan):
-    """Plan of all releases of a search, or of a cross-validation.
+class SearchFit(FrozenValue):
+    """All fits and releases of a search, or of a cross-validation; `plan` returns its plan.
 
     Parameters
     ----------
@@ -240,39 +240,45 @@ class SearchPlan(MechanismPlan):
     mean_runs: int | None = None
     reserved_delta: float = 0.0
     denominators: object = None
-    by_person = True
 
-    @cached_property
-    def mechanism(self):
-        """Charge of the plan: its only record path, or the total (epsilon, delta) of several.
+    def plan(self):
+        """Return the plan, which has no run: `SearchRun` runs the fits and the releases.
 
-        With a reserved delta the charge is the total as well. For a group of rows, that delta also
-        grows with the epsilon of the runs, which an event with only the delta cannot express.
+        It charges the only record path, or the total (epsilon, delta) of several. With a reserved
+        delta the charge is the total as well. For a group of rows, that delta also grows with the
+        epsilon of the runs, which an event with only the delta cannot express.
         """
-        is_exact = len(self.record_paths) == 1 and not self.reserved_delta
+        total = self.task.guarantee
+        event = total.event
+        if len(self.record_paths) == 1 and not self.reserved_delta:
+            event = self.record_paths[0]
+        # The sensitivity of one candidate's score, or of all scores if none is chosen.
+        released = self.noisy
+        if self.choice is not None:
+            released = self.choice
+        return Plan(
+            name=self._name,
+            event=event,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            scale=self.noisy.scale,
+            sensitivity=released.sensitivity,
+            stages=self.score_stages,
+            mechanism=self,
+        )
+
+    @property
+    def _name(self):
         name = f"{len(self.runs)} fits, then {self.noisy.name} on their scores"
         if self.strategy not in ("scores", "histogram"):
             choice = "the best noisy score of a secret number of runs"
             if self.choice is not None:
                 choice = f"{self.choice.name} and noisy scores"
-            name = f"search over {len(self.layout.candidate_splits)} candidates: "
-            name += f"{self.strategy}, {choice}" + (", then a refit" if self.refits else "")
-        elif self.refits:
+            n_candidates = len(self.layout.candidate_splits)
+            name = f"search over {n_candidates} candidates: {self.strategy}, {choice}"
+        if self.refits:
             name += ", then a refit"
-        total = self.task.guarantee
-        # The sensitivity of one candidate's score, or of all scores if none is chosen.
-        if self.choice is None:
-            released = self.noisy
-        else:
-            released = self.choice
-        return Plan(
-            name=name,
-            event=self.record_paths[0] if is_exact else total.event,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            scale=self.noisy.scale,
-            sensitivity=released.sensitivity,
-        )
+        return name
 
     @property
     def training_stages(self):
@@ -281,6 +287,9 @@ class SearchPlan(MechanismPlan):
         Their models are not published, but the scores depend on them, so they are charged.
         """
         is_secret = self.mean_runs is not None
+        name_of_runs = "fits that are scored"
+        if is_secret:
+            name_of_runs = "a run drawn at random"
         counts = Counter(
             (charge.name, charge.event)
             for run in self.runs.values()
@@ -289,7 +298,7 @@ class SearchPlan(MechanismPlan):
         )
         return tuple(
             Stage(
-                name=f"{'a run drawn at random' if is_secret else 'fits that are scored'}: {name}",
+                name=f"{name_of_runs}: {name}",
                 law=f"as planned, {event}",
                 scale=None,
                 sensitivity=None,
@@ -301,7 +310,7 @@ class SearchPlan(MechanismPlan):
         )
 
     @property
-    def stages(self):
+    def score_stages(self):
         """Stages of the choice and of the noisy scores, without the stages of the model."""
         if self.choice is None:
             choice = ()
@@ -317,7 +326,7 @@ class SearchPlan(MechanismPlan):
         return stages
 
     def with_denominators(self, y, source, persons=None):
-        """Release the denominators of the score, and return the plan with a score that has them.
+        """Release the denominators of the score, and return the search with a score that has them.
 
         Its mechanisms have the sensitivity of that score, and the same events.
 
@@ -330,7 +339,7 @@ class SearchPlan(MechanismPlan):
 
         Returns
         -------
-        SearchPlan
+        SearchFit
         """
         if self.denominators is None:
             return self
@@ -379,7 +388,7 @@ def plan_runs(task, strategy, layout):
 
     Returns
     -------
-    SearchPlan
+    SearchFit
     """
     patterns = layout.patterns()
     is_search = strategy != "scores"
@@ -428,7 +437,7 @@ def plan_runs(task, strategy, layout):
         # Rows that are only scored have the whole budget for the choice and the scores.
         stage_scale = fitting_scale(task, lambda s: record_paths(scale, s, [((), True)]))
     choice, noisy = score_mechanisms(stage_scale)
-    return task.make_plan(
+    return task.make_fit(
         strategy,
         layout,
         budget,
@@ -529,7 +538,7 @@ def plan_random_stopping(task, layout, mean_runs):
 
     Returns
     -------
-    SearchPlan
+    SearchFit
     """
     total = task.guarantee
     sensitivity = task.score.planned_sensitivity(layout.splits.test_sizes[0], total.relation)
@@ -563,7 +572,7 @@ def plan_random_stopping(task, layout, mean_runs):
         score_scale = fitting_scale(task, lambda s: (record_path(scale, noise_at(s).event, 0.0),))
         noisy = noise_at(score_scale)
         record_paths += (record_path(scale, noisy.event, 0.0),)
-    return task.make_plan(
+    return task.make_fit(
         "random_stopping",
         layout,
         budget,

@@ -1,4 +1,4 @@
-"""Execution of a search plan: a dry run before the charge, then the fits and the release."""
+"""Execution of a search: a dry run before the charge, then the fits and the release."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,7 +24,7 @@ from skdp.utils._validation import check_n_jobs
 from skdp.utils._values import FrozenValue
 
 
-def dry_run(plan, rows):
+def dry_run(search, rows):
     """Raise the errors that a private step of any fit of the search would raise before its charge.
 
     Nothing is released and nothing is stored. First `check_candidate` checks all parameters and
@@ -34,7 +34,7 @@ def dry_run(plan, rows):
 
     Parameters
     ----------
-    plan : SearchPlan
+    search : SearchFit
     rows : Rows
 
     Raises
@@ -42,19 +42,19 @@ def dry_run(plan, rows):
     ValueError
         If a step raises one before its charge, or if there are too many scores to release.
     """
-    plan.noisy.check_size(plan.released_together)
-    train = plan.layout.splits.train
+    search.noisy.check_size(search.released_together)
+    train = search.layout.splits.train
     # A table that cannot be indexed by row raises here, before the charge.
     rows.take(train[0])
-    for candidate, splits in enumerate(plan.layout.candidate_splits):
+    for candidate, splits in enumerate(search.layout.candidate_splits):
         smallest = min(splits, key=lambda s: len(train[s]))
-        _dry_run_candidate(plan.runs[candidate, smallest], rows, len(train[smallest]))
+        _dry_run_candidate(search.runs[candidate, smallest], rows, len(train[smallest]))
         # A search inside of a candidate splits the rows that it is fitted to.
-        if _holds_search(plan.runs[candidate, smallest]):
+        if _holds_search(search.runs[candidate, smallest]):
             for split in splits:
                 units = train[split]
-                check_candidate(plan.runs[candidate, split], rows.take(units), len(units))
-    for fit in filter(_holds_search, plan.refits):
+                check_candidate(search.runs[candidate, split], rows.take(units), len(units))
+    for fit in filter(_holds_search, search.refits):
         check_candidate(fit, rows, rows.n_units)
 
 
@@ -134,11 +134,11 @@ class Outcome(FrozenValue):
 
 @dataclass(frozen=True)
 class SearchRun(FrozenValue):
-    """A charged search: its plan, rows, source of noise and charge.
+    """A charged search: its fits, rows, source of noise and charge.
 
     Parameters
     ----------
-    plan : SearchPlan
+    search : SearchFit
     rows : Rows
         All rows of the search.
     n_jobs : int or None
@@ -148,32 +148,32 @@ class SearchRun(FrozenValue):
         The charge of the ledger; None without an accountant.
     """
 
-    plan: object
+    search: object
     rows: Rows
     n_jobs: int | None
     source: object
     charge: object = None
 
     @classmethod
-    def charge_plan(cls, plan, rows, n_jobs, fit):
-        """Return the run of a plan after a dry run of all candidates and the charge."""
+    def charge_search(cls, search, rows, n_jobs, fit):
+        """Return the run of a search after a dry run of all candidates and the charge."""
         check_n_jobs(n_jobs)
         if n_jobs is not None:
-            n_jobs = min(effective_n_jobs(int(n_jobs)), len(plan.runs))
-        dry_run(plan, rows)
+            n_jobs = min(effective_n_jobs(int(n_jobs)), len(search.runs))
+        dry_run(search, rows)
         # A table may contain objects that cannot be pickled: sending them raises here, uncharged.
         with suppress_fit_output():
-            sent = tuple(plan.runs.values()), rows, plan.task.score
+            sent = tuple(search.runs.values()), rows, search.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])
-        source = fit.charge(plan)
-        plan = plan.with_denominators(rows.y, source, rows.persons)
-        return cls(plan, rows, n_jobs, source, fit.ledger_entry)
+        source = fit.charge(search.plan())
+        search = search.with_denominators(rows.y, source, rows.persons)
+        return cls(search, rows, n_jobs, source, fit.ledger_entry)
 
     @property
     def allow(self):
         """Function that turns a planned charge into an allowance on the charge of the search."""
         return partial(
-            Allowance, config=self.rows.terms, plan_charge=self.charge, steps=self.plan.releases
+            Allowance, config=self.rows.terms, plan_charge=self.charge, steps=self.search.releases
         )
 
     def seeds(self, fit):
@@ -191,7 +191,7 @@ class SearchRun(FrozenValue):
         return {name: int(uniform_integers(2**31, 1, self.source.stream())[0]) for name in names}
 
     def fit(self, numbers, return_models=False):
-        """Return the scores of some runs of the plan, fitted in parallel.
+        """Return the scores of some runs of the search, fitted in parallel.
 
         Parameters
         ----------
@@ -205,8 +205,8 @@ class SearchRun(FrozenValue):
         list of (float, estimator or None)
             Raw scores and models.
         """
-        splits = self.plan.layout.splits
-        fits = [self.plan.runs[number] for number in numbers]
+        splits = self.search.layout.splits
+        fits = [self.search.runs[number] for number in numbers]
         seeds = [self.seeds(fit) for fit in fits]
         dask_run = Run()
         calls = [
@@ -217,7 +217,7 @@ class SearchRun(FrozenValue):
                 fit_seeds,
                 rows=self.rows,
                 allow=self.allow,
-                score=self.plan.task.score,
+                score=self.search.task.score,
                 return_model=return_models,
                 run=dask_run,
             )
@@ -249,8 +249,8 @@ def _fit_and_score(fit, train, test, seeds, *, rows, allow, score, return_model,
     return raw, model if return_model else None
 
 
-def run_plan(run, progress):
-    """Return the outcome of a charged plan.
+def run_search(run, progress):
+    """Return the outcome of a charged search.
 
     Parameters
     ----------
@@ -261,14 +261,14 @@ def run_plan(run, progress):
     -------
     Outcome
     """
-    plan = run.plan
+    search = run.search
     with progress.stage("search"):
-        if plan.mean_runs:
+        if search.mean_runs:
             outcome = _random_number_of_runs(run)
         else:
             outcome = _choose(run)
-    if plan.refits:
-        fit = plan.refits[outcome.best]
+    if search.refits:
+        fit = search.refits[outcome.best]
         with progress.stage("refit"), suppress_fit_output():
             outcome = replace(outcome, model=fit.fitted(run.rows, run.allow, run.seeds(fit)))
     return outcome
@@ -276,16 +276,16 @@ def run_plan(run, progress):
 
 def _choose(run):
     """Return the outcome of a choice by raw scores, of which only noisy ones are released."""
-    plan = run.plan
-    numbers = list(plan.runs)
-    m = len(plan.layout.candidate_splits)
+    search = run.search
+    numbers = list(search.runs)
+    m = len(search.layout.candidate_splits)
     # Without a refit the fit of the chosen candidate is published, if it has only one.
-    publishes_fit = not plan.refits and len(numbers) == m
+    publishes_fit = not search.refits and len(numbers) == m
     results = run.fit(numbers, return_models=publishes_fit)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
-    raw = np.array([plan.layout.score(plan.task.score, values, i) for i in range(m)])
-    best = plan.choice.release(raw, random_state=run.source)
-    noisy = plan.noisy.release(raw, random_state=run.source)
+    raw = np.array([search.layout.score(search.task.score, values, i) for i in range(m)])
+    best = search.choice.release(raw, random_state=run.source)
+    noisy = search.noisy.release(raw, random_state=run.source)
     return Outcome(best, noisy, results[best][1] if publishes_fit else None)
 
 
@@ -294,13 +294,13 @@ def _random_number_of_runs(run):
 
     The number of runs and the other scores stay secret.
     """
-    plan = run.plan
-    m = len(plan.layout.candidate_splits)
-    count = _number_of_runs(plan.mean_runs, run.source.stream())
+    search = run.search
+    m = len(search.layout.candidate_splits)
+    count = _number_of_runs(search.mean_runs, run.source.stream())
     drawn = uniform_integers(m, count, run.source.stream()).tolist()
     # A search with a random number of runs has one split, number 0.
-    results = run.fit([(candidate, 0) for candidate in drawn], return_models=not plan.refits)
-    noisy = [plan.noisy.release(raw, random_state=run.source) for raw, _ in results]
+    results = run.fit([(candidate, 0) for candidate in drawn], return_models=not search.refits)
+    noisy = [search.noisy.release(raw, random_state=run.source) for raw, _ in results]
     best_run = int(np.argmax(noisy))
     scores = np.full(m, np.nan)
     scores[drawn[best_run]] = noisy[best_run]

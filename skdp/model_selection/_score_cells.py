@@ -99,7 +99,7 @@ def plan_counted_fits(task, layout):
 
     Returns
     -------
-    SearchPlan
+    SearchFit
     """
     patterns = layout.patterns()
     is_shared = any(runs and is_counted for runs, is_counted in patterns)
@@ -133,7 +133,7 @@ def plan_counted_fits(task, layout):
         noise = _noise_of_counted_rows(
             task, lambda mechanism: record_paths(scale, mechanism, [((), True)]), counts_fraction
         )
-    return task.make_plan(
+    return task.make_fit(
         "histogram",
         layout,
         budget,

@@ -25,7 +25,7 @@ def outputs(made, y, n_runs):
     for _ in range(n_runs):
         terms = replace(DEFAULT_CONFIG, relation=made.task.guarantee.relation)
         run = runs.SearchRun(made, Rows(X, y, terms=terms), None, RandomSource())
-        outcome = runs.run_plan(run, FitProgress(None))
+        outcome = runs.run_search(run, FitProgress(None))
         scores = np.nan_to_num(outcome.scores, nan=-1.0)
         coef, off = outcome.model.coef_[0], (scores[outcome.best] - 0.5) ** 2
         rows.append([outcome.best, *scores, off, coef, *scores * np.sign(coef)])

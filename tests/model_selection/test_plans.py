@@ -74,7 +74,7 @@ def independent_epsilon(event, delta):
 def test_one_row_is_hidden_in_the_scores_of_all_candidates(m, delta):
     made = plan(make_task(m=m, delta=delta), "holdout")
     times = m if delta == 0.0 else math.sqrt(m)
-    assert made.noisy.sensitivity >= times * made.sensitivity > 0.0
+    assert made.noisy.sensitivity >= times * made.plan().sensitivity > 0.0
 
 
 @pytest.mark.parametrize("refit", [True, False])
@@ -107,7 +107,7 @@ def test_each_row_pays_for_all_folds_but_its_own():
 def test_parts_of_the_rows_pay_side_by_side():
     made = plan(make_task(refit=False, m=10), "disjoint")
     assert all(run.guarantee.epsilon == pytest.approx(1.0, rel=1e-2) for run in made.runs.values())
-    assert made.event == ApproximateDP(1.0, DELTA)
+    assert made.plan().event == ApproximateDP(1.0, DELTA)
     alone = plan(make_task(refit=False, m=10), "holdout")
     assert all(run.guarantee.epsilon < 0.4 for run in alone.runs.values())
 
@@ -116,7 +116,7 @@ def test_random_stopping_costs_what_an_independent_accountant_says():
     event = RandomStopping(Gaussian(4.0), 10, 1.0)
     assert get_epsilon(event, DELTA, method="rdp") == pytest.approx(2.1534, abs=5e-5)
     made = plan(make_task(refit=False), "random_stopping", mean_runs=10)
-    (stopped,) = leaves(made.event)
+    (stopped,) = leaves(made.plan().event)
     assert (stopped.mean, stopped.shape) == (10, 1.0)
     z = stopped.event.noise_multiplier
     orders = 1.0 + np.geomspace(0.5, 500.0, 1000)
@@ -194,7 +194,7 @@ def test_random_stopping_of_approximate_runs_adds_the_mean_number_of_deltas():
     assert made.noisy.epsilon <= base.epsilon
     assert get_epsilon(made.record_paths[0], DELTA) <= 1.0
     # A group's delta grows by the runs' epsilon too, which the record_path does not know.
-    assert made.event == ApproximateDP(1.0, DELTA)
+    assert made.plan().event == ApproximateDP(1.0, DELTA)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_scores_of_curves_fill_the_budget():
     task = make_task(refit=False)
     splits = make_splits(3, N)
     made = plan_runs(task, "scores", Layout(splits, ((0, 1, 2),) * 4))
-    assert independent_epsilon(made.event, DELTA) == pytest.approx(1.0, abs=3e-3)
+    assert independent_epsilon(made.plan().event, DELTA) == pytest.approx(1.0, abs=3e-3)
 
 
 @pytest.mark.quick_cases(every=2)

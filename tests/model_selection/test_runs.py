@@ -83,7 +83,7 @@ def test_a_search_takes_what_the_mechanisms_released():
     made.choice, made.noisy = Fixed(1), Fixed(np.array([0.7, 0.3]))
     made.task = SimpleNamespace(score=None)
     run = SimpleNamespace(
-        plan=made, source=None, fit=lambda *plans, **options: [(0.9, "a"), (0.1, "b")]
+        search=made, source=None, fit=lambda *plans, **options: [(0.9, "a"), (0.1, "b")]
     )
     found = runs._choose(run)
     assert (found.best, found.scores.tolist(), found.model) == (1, [0.7, 0.3], "b")

@@ -327,7 +327,7 @@ def test_workers_change_neither_the_cost_nor_the_independence_of_noise(table, ba
 def test_inner_fits_in_workers_have_noise_of_their_own(table, backend):
     run = make_run(table, "holdout", refit=False, n_jobs=2)
     with joblib.parallel_config(backend=backend):
-        models = [model for _, model in run.fit(list(run.plan.runs), return_models=True)]
+        models = [model for _, model in run.fit(list(run.search.runs), return_models=True)]
     assert len({model.coef_[0] for model in models}) == len(models)
 
 
@@ -341,7 +341,7 @@ def test_dask_workers(table, processes):
         run = make_run(table, "holdout", refit=False, n_jobs=2)
         with joblib.parallel_config(backend="dask"):
             search = make_search(accountant, "cv", n_jobs=2).fit(*table)
-            models = [model for _, model in run.fit(list(run.plan.runs), return_models=True)]
+            models = [model for _, model in run.fit(list(run.search.runs), return_models=True)]
     assert search.privacy_.epsilon == accountant.epsilon_spent == 1.0
     assert len(accountant.charges) == 1
     assert len({model.coef_[0] for model in models}) == len(models)
@@ -373,7 +373,7 @@ def test_a_seed_repeats_a_search_and_gives_every_fit_its_own_noise(table):
     assert results[0] == results[1] and search.privacy_.seeded
     with pytest.warns(UserWarning):
         run = make_run(table, "holdout", source=seeded_source())
-    seeds = [seed for fit in run.plan.runs.values() for seed in run.seeds(fit).values()]
+    seeds = [seed for fit in run.search.runs.values() for seed in run.seeds(fit).values()]
     assert len(set(seeds)) == len(seeds)
 
 
@@ -394,13 +394,13 @@ def public(search):
 def test_the_number_of_runs_shows_nowhere(table, monkeypatch, capsys, leak):
     seen = set()
     if leak:
-        run_plan = runs.run_plan
+        run_search = runs.run_search
 
         def told(run, stages):
             print("runs:", runs._number_of_runs(1, None))
-            return run_plan(run, stages)
+            return run_search(run, stages)
 
-        monkeypatch.setattr("skdp.model_selection._base_search.run_plan", told)
+        monkeypatch.setattr("skdp.model_selection._base_search.run_search", told)
     for count in (1, 9):
         monkeypatch.setattr(runs, "_number_of_runs", lambda mean, stream, count=count: count)
         search = make_search(strategy="random_stopping", verbose=10).fit(*table)
