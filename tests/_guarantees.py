@@ -6,7 +6,7 @@ from skdp._optim._default_settings import LossSpec
 from skdp.accounting import Guarantee, Neighbors
 from skdp.base import TableShape
 from skdp.linear_model._classifier import logistic_loss_spec
-from skdp.linear_model._data_norm import RowPlan
+from skdp.linear_model._data_norm import RowsFit
 from skdp.linear_model._mechanism_choice import choose_mechanism
 from skdp.linear_model._planning import PerturbationProblem
 
@@ -24,7 +24,7 @@ def of_rows(loss, n_rows, n_columns, norm, guarantee=None, constant=0.0):
 
 def plan_weights(mechanism, problem, C, guarantee, **of_task):
     """Return the plan of logistic regression's weights, without an intercept."""
-    rows = RowPlan(
+    rows = RowsFit(
         norm_search=None,
         data_norm=problem.norm,
         constant=0.0,

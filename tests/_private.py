@@ -56,7 +56,7 @@ from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
 from skdp.mechanisms import _plan
-from skdp.mechanisms._plan import MechanismPlan, plan_cell_weights
+from skdp.mechanisms._plan import plan_cell_weights, plan_release
 from skdp.model_selection._splits import Splits, make_splits, take_fraction
 from skdp.pipeline._known import find_raw_steps
 from skdp.stats import _second_moment
@@ -114,7 +114,6 @@ __all__ = [
     "KnownStep",
     "LaplaceNoise",
     "LinearObjective",
-    "MechanismPlan",
     "ModifiedHuberLoss",
     "MulticlassHuberizedHingeLoss",
     "MultinomialLogisticLoss",
@@ -175,6 +174,7 @@ __all__ = [
     "plan_cell_weights",
     "plan_output_perturbation",
     "plan_quantiles",
+    "plan_release",
     "plan_search",
     "plan_sgd",
     "privacy_line",

@@ -145,7 +145,7 @@ def plan_adassp(rows, shape, alpha):
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
         Its remaining guarantee is used for the release. With delta = 0, it is the Gamma-norm
         mechanism.
     shape : TableShape

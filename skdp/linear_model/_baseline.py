@@ -211,7 +211,7 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     n_rows : int
     class_weight : list of float or BalancedWeights
         Weight of each class.
@@ -220,7 +220,7 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
 
     Returns
     -------
-    RowPlan
+    RowsFit
     """
     if not rows.constant:
         return rows
@@ -252,14 +252,14 @@ def reserve_for_mean_baseline(rows, n_rows, high=None):
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     n_rows : int
     high : float, default=None
         As in `MeanBaseline`.
 
     Returns
     -------
-    RowPlan
+    RowsFit
     """
     if not rows.constant:
         return rows
@@ -279,12 +279,12 @@ def reserve_for_shrinkage(rows, shape):
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     shape : TableShape
 
     Returns
     -------
-    RowPlan
+    RowsFit
     """
     if rows.baseline is None or rows.n_features(shape.n_columns) <= 2:
         return rows

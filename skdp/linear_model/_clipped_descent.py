@@ -253,7 +253,7 @@ def plan_clipped_descent(problem, settings):
     Parameters
     ----------
     problem : SGDProblem
-        Sizes and bounds of a run, see `RowPlan.sgd_problem`.
+        Sizes and bounds of a run, see `RowsFit.sgd_problem`.
     settings : Settings
         Complete settings.
 

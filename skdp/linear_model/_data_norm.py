@@ -25,8 +25,8 @@ MAX_CLIP_FRACTION = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowPlan:
-    """The plan of the bound on rows, and of all releases of a fit except the weights.
+class RowsFit:
+    """The bound on rows, and all releases of a fit except the weights.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def plan_rows(estimator, n_rows, guarantee):
 
     Returns
     -------
-    RowPlan
+    RowsFit
 
     Raises
     ------
@@ -233,7 +233,7 @@ def plan_rows(estimator, n_rows, guarantee):
     constant = 0.0
     if check_boolean(estimator.fit_intercept, "fit_intercept"):
         constant = scaling * data_norm
-    return RowPlan(
+    return RowsFit(
         norm_search=norm_search,
         data_norm=data_norm,
         constant=constant,
@@ -282,7 +282,7 @@ class WeightsFit(FrozenValue):
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     problem : PerturbationProblem
         Public sizes and bounds of the bounded rows.
     weights : PrivateSolver
@@ -290,7 +290,7 @@ class WeightsFit(FrozenValue):
         Expected excess loss summed over rows, in the units of targets.
     """
 
-    rows: RowPlan
+    rows: RowsFit
     problem: PerturbationProblem
     weights: PrivateSolver
     total_excess_loss: float

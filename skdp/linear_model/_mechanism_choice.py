@@ -28,7 +28,7 @@ class MechanismCandidate:
     Parameters
     ----------
     mechanism : {"output", "objective", "gradient"}
-    rows : RowPlan
+    rows : RowsFit
     problem : PerturbationProblem
     total_excess_loss : float
         Expected loss, summed over rows, in excess of the loss of weights of an expected norm.
@@ -63,7 +63,7 @@ def choose_mechanism(
         "auto" selects the `alternative`, or "gradient" if its expected loss is clearly smaller.
     C : float or None
         None selects the C that minimizes the expected loss by regularization and noise.
-    rows : RowPlan
+    rows : RowsFit
         Its remaining guarantee is used for the weights.
     shape : TableShape
     loss_spec : LossSpec
@@ -104,7 +104,7 @@ def descent_candidate(
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     shape : TableShape
     loss_spec : LossSpec
     requested : Settings, default=NESTEROV

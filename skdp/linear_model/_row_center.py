@@ -138,12 +138,12 @@ def reserve_for_center(rows, shape):
 
     Parameters
     ----------
-    rows : RowPlan
+    rows : RowsFit
     shape : TableShape
 
     Returns
     -------
-    RowPlan
+    RowsFit
     """
     remaining = rows.remaining
     n_columns = shape.n_columns

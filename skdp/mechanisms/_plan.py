@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
-from skdp.accounting import Composed, Event, Gaussian, Guarantee, get_epsilon
+from skdp.accounting import Composed, Event, Gaussian, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
 from skdp.mechanisms._gaussian import GammaNormMechanism, GaussianMechanism
@@ -165,108 +165,6 @@ class Mechanism(Protocol):
 
     def release(self, values, *, random_state=None):
         """Return the values with noise."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlanValue(FrozenValue):
-    """Base of plans that compute their attributes; a function that returns a `Plan` is preferred.
-
-    The plan was calibrated to its `guarantee`. Subclasses are decorated by
-    ``@dataclass(frozen=True, kw_only=True, eq=False)``: a plan may contain arrays, so it is only
-    equal to itself. Plans that are compared omit ``eq=False``.
-    """
-
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
-
-    # Name of the released values. Subclasses that know it override it.
-    released_name = UNNAMED
-
-    @property
-    def stages(self):
-        """The releases of which the plan consists; one unless a subclass overrides it."""
-        return (one_stage(self, self.released_name),)
-
-    @property
-    def sampler(self):
-        """Description of the rows that its stages read."""
-        return sampler_of(self.stages)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MechanismPlan(PlanValue):
-    """A plan whose cost and noise are defined by its `mechanism`; see `Plan`.
-
-    Attributes
-    ----------
-    mechanism : plan
-        The mechanism, or joint mechanism, that is charged.
-    sparse_output : bool
-        True if a transformer's output is sparse.
-    by_person : bool
-        True if `run` accepts `persons`.
-    """
-
-    sparse_output = False
-    by_person = False
-
-    @property
-    def event(self):
-        return self.mechanism.event
-
-    @property
-    def epsilon(self):
-        return self.mechanism.epsilon
-
-    @property
-    def delta(self):
-        return self.mechanism.delta
-
-    @property
-    def scale(self):
-        return self.mechanism.scale
-
-    @property
-    def sensitivity(self):
-        return self.mechanism.sensitivity
-
-    @property
-    def name(self):
-        return self.mechanism.name
-
-    @property
-    def stages(self):
-        """The stages of the mechanism."""
-        return stages_of(self.mechanism, self.released_name)
-
-    def check_size(self, size):
-        self.mechanism.check_size(size)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class StatisticPlan(MechanismPlan):
-    """Base class of plans whose (epsilon, delta) are taken from the guarantee.
-
-    The delta of a mechanism that does not use it is 0, but the statistic is charged the full
-    guarantee.
-    """
-
-    guarantee: Guarantee
-
-    by_person = True
-
-    @property
-    def epsilon(self):
-        return self.guarantee.epsilon
-
-    @property
-    def delta(self):
-        return self.guarantee.delta
 
 
 def plan_for(make_plan, guarantee):

@@ -167,7 +167,7 @@ class Rows(FrozenValue):
 
 
 @dataclass(frozen=True)
-class FitPlan(FrozenValue):
+class CandidateFit(FrozenValue):
     """The charges of one fit of a candidate, step by step.
 
     Parameters

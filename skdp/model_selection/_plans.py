@@ -16,7 +16,7 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.mechanisms._plan import Plan
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.metrics._statistics import CellCounts
-from skdp.model_selection._candidates import FitPlan
+from skdp.model_selection._candidates import CandidateFit
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import (
     dominating_event,
@@ -94,7 +94,7 @@ class SearchTask(FrozenValue):
         @cache
         def plan_fit(candidate, n_samples, guarantee):
             pipeline = self.candidates[candidate].pipeline
-            return FitPlan(replace(pipeline, n_samples=n_samples), guarantee)
+            return CandidateFit(replace(pipeline, n_samples=n_samples), guarantee)
 
         return plan_fit
 
@@ -107,7 +107,7 @@ class SearchTask(FrozenValue):
         return SIZES, ASSIGNED, candidates, *labels, *steps
 
     def run_plans(self, layout, guarantee):
-        """Return a dict from (candidate, split) to the `FitPlan` of that run."""
+        """Return a dict from (candidate, split) to the `CandidateFit` of that run."""
         sizes = layout.splits.train_sizes
         return {(i, s): self.fit_plan(i, sizes[s], guarantee) for i, s in layout.runs}
 
@@ -207,9 +207,9 @@ class SearchFit(FrozenValue):
     strategy : str
         "scores" for a cross-validation and "histogram" for counts of scores: no candidate is
         chosen.
-    runs : dict of (int, int) to FitPlan
+    runs : dict of (int, int) to CandidateFit
         The fits, by (candidate, split). For random stopping: the fits that a run may draw.
-    refits : tuple of FitPlan, default=()
+    refits : tuple of CandidateFit, default=()
         One per candidate, of which one will be fitted; empty without a refit.
     layout : Layout
     choice : mechanism or None, default=None

@@ -77,7 +77,7 @@ def dominating_event(fits):
 
     Parameters
     ----------
-    fits : sequence of FitPlan
+    fits : sequence of CandidateFit
     """
     distinct = worst_record_paths([fit.event] for fit in fits)
     if len(distinct) == 1:
@@ -110,7 +110,7 @@ def run_cost(fits, delta):
 
     Parameters
     ----------
-    fits : sequence of FitPlan
+    fits : sequence of CandidateFit
     delta : float
         Delta to reserve. The run is then (epsilon, delta)-DP: with probability 1 - delta it is
         a pure mechanism, whose event is returned.

@@ -70,7 +70,7 @@ def check_candidate(fit, rows, n_units):
 
     Parameters
     ----------
-    fit : FitPlan
+    fit : CandidateFit
         Plan of a fit of the candidate.
     rows : Rows
     n_units : int

@@ -131,8 +131,8 @@ def planned_size(bins, n_bins):
 
 
 @dataclass(frozen=True, eq=False)
-class EdgesPlan(FrozenValue):
-    """Plan that finds the edges of the columns whose bins are not declared.
+class EdgesSearch(FrozenValue):
+    """Search for the edges of the columns whose bins are not declared.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class EdgesPlan(FrozenValue):
 
     @classmethod
     def make(cls, bins, n_bins, bounds, shape, guarantee, quantiles_fraction=1.0):
-        """Return the plan, calibrated to fractions of the guarantee.
+        """Return the search, calibrated to fractions of the guarantee.
 
         Parameters
         ----------

@@ -48,12 +48,12 @@ class BinsAndCounts(FrozenValue):
 
     Parameters
     ----------
-    edges : EdgesPlan
+    edges : EdgesSearch
     counts : mechanism or None
         Mechanism of all counts together; None if no counts are released.
     """
 
-    edges: _binning.EdgesPlan
+    edges: _binning.EdgesSearch
     counts: object
 
     def run(self, table, source, persons=None):
@@ -380,7 +380,7 @@ class DPHistogramTransformer(PlannedTransformer):
             edges_fraction = check_within(self.edges_fraction, "edges_fraction", 0.0, 1.0, "(]")
         if edges_fraction == 1.0 and self.encode in ("density", "cumulative"):
             raise ValueError(f"encode={self.encode!r} needs counts: edges_fraction must be below 1")
-        edges = _binning.EdgesPlan.make(
+        edges = _binning.EdgesSearch.make(
             bins, self.n_bins, self.bounds, shape, guarantee, edges_fraction
         )
         counts = None

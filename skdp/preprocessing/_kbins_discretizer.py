@@ -51,7 +51,7 @@ class ReleasedBins(FrozenValue):
 
 
 def _release_edges(edges, table, source, persons=None):
-    """Return the `ReleasedBins` of an `EdgesPlan`."""
+    """Return the `ReleasedBins` of an `EdgesSearch`."""
     return ReleasedBins(edges.run(table, source, persons))
 
 
@@ -226,7 +226,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
                 "fit scikit-learn's KBinsDiscretizer on the bounds, as a table of two rows"
             )
         bins = _binning.column_bins(None, None, self.strategy, shape.names, shape.n_columns)
-        edges = _binning.EdgesPlan.make(bins, self.n_bins, self.bounds, shape, guarantee)
+        edges = _binning.EdgesSearch.make(bins, self.n_bins, self.bounds, shape, guarantee)
         plan = join_plans((edges.search, edges.quantiles), guarantee)
         run = partial(_release_edges, edges)
         return plan_release(plan, run, sparse_output=self.encode == "onehot")

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from skdp import DPLogisticRegression, PrivacyAccountant
 from skdp.accounting import Neighbors, gaussian_noise_multiplier
 from skdp.linear_model import _output_perturbation
-from skdp.linear_model._data_norm import RowPlan
+from skdp.linear_model._data_norm import RowsFit
 from skdp.linear_model._output_perturbation import _gradient_rounding, plan_output_perturbation
 from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from tests._guarantees import meet, of_rows
@@ -180,7 +180,7 @@ class TestMutations:
             test_brute_force_sensitivity("add_remove", 2, 0.0)
 
     def test_intercept_outside_the_bound(self, monkeypatch):
-        monkeypatch.setattr(RowPlan, "norm", property(lambda plan: plan.data_norm))
+        monkeypatch.setattr(RowsFit, "norm", property(lambda plan: plan.data_norm))
         with pytest.raises(AssertionError):
             check_planned_norm(monkeypatch)
 

@@ -37,7 +37,7 @@ from skdp import (
 )
 from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
-from skdp.model_selection._candidates import FitPlan, Rows
+from skdp.model_selection._candidates import CandidateFit, Rows
 from skdp.model_selection._runs import _dry_run_candidate
 from skdp.pipeline import plan_pipeline
 from tests._estimators import BOUNDED_TRANSFORMERS
@@ -202,7 +202,7 @@ def test_targets_that_an_encoder_refuses_cost_nothing():
 
 
 def dry_run(pipe, X, y):
-    _dry_run_candidate(FitPlan(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
+    _dry_run_candidate(CandidateFit(plan_pipeline(pipe), Guarantee(**BUDGET)), Rows(X, y), N)
 
 
 WORDS = [["a", "b"]] * 3

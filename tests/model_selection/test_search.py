@@ -39,7 +39,7 @@ from skdp.model_selection import (
     dp_learning_curve,
     dp_validation_curve,
 )
-from skdp.model_selection._candidates import FitPlan, Rows
+from skdp.model_selection._candidates import CandidateFit, Rows
 from tests.model_selection.toys import NoisyVote
 
 GRID = {"shift": [-5.0, 0.0, 5.0]}
@@ -83,7 +83,9 @@ def test_one_charge_pays_for_everything(table, accountant, strategy, delta, sele
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_search_that_cannot_be_paid_makes_no_fit(table, strategy, monkeypatch):
     accountant = PrivacyAccountant(0.99, 1e-5)
-    monkeypatch.setattr(FitPlan, "fitted", lambda *args, **kwargs: pytest.fail("a fit was made"))
+    monkeypatch.setattr(
+        CandidateFit, "fitted", lambda *args, **kwargs: pytest.fail("a fit was made")
+    )
     search = make_search(accountant, strategy)
     with pytest.raises(BudgetExceededError):
         search.fit(*table)
@@ -126,7 +128,7 @@ class Recorded:
 
 
 def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
-    unpaid, fitted = [], FitPlan.fitted
+    unpaid, fitted = [], CandidateFit.fitted
 
     def on_the_accountant(self, rows, allow, seeds=None):
         handles = [accountant] * len(self.charges)
@@ -138,13 +140,13 @@ def test_inner_fits_charged_twice_or_not_at_all_are_found(table, monkeypatch):
         return rows.fit(self.pipeline.with_budget(self.guarantee.epsilon, self.guarantee.delta))
 
     accountant = PrivacyAccountant(10.0, 1e-3)
-    monkeypatch.setattr(FitPlan, "fitted", on_the_accountant)
+    monkeypatch.setattr(CandidateFit, "fitted", on_the_accountant)
     make_search(accountant).fit(*table)
     assert len(accountant.charges) > 1
-    monkeypatch.setattr(FitPlan, "fitted", without_any)
+    monkeypatch.setattr(CandidateFit, "fitted", without_any)
     with pytest.raises(AssertionError):
         test_every_inner_fit_draws_on_its_own_allowance_once(table, "holdout", True, monkeypatch)
-    assert unpaid and fitted is not FitPlan.fitted
+    assert unpaid and fitted is not CandidateFit.fitted
 
 
 @pytest.mark.parametrize("key", ["epsilon", "delta", "accountant", "random_state", "clf__epsilon"])
@@ -247,7 +249,7 @@ def test_an_interrupt_midway_leaves_the_charge_and_nothing_else(
     table, accountant, strategy, monkeypatch
 ):
     calls = []
-    fitted = FitPlan.fitted
+    fitted = CandidateFit.fitted
 
     def interrupted(self, *args, **kwargs):
         calls.append(1)
@@ -255,7 +257,7 @@ def test_an_interrupt_midway_leaves_the_charge_and_nothing_else(
             raise KeyboardInterrupt
         return fitted(self, *args, **kwargs)
 
-    monkeypatch.setattr(FitPlan, "fitted", interrupted)
+    monkeypatch.setattr(CandidateFit, "fitted", interrupted)
     search = make_search(accountant, strategy)
     with pytest.raises(KeyboardInterrupt):
         search.fit(*table)
@@ -266,7 +268,7 @@ def test_an_interrupt_midway_leaves_the_charge_and_nothing_else(
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, monkeypatch):
-    accountant, calls, fitted = PrivacyAccountant(1.5, 1e-4), [], FitPlan.fitted
+    accountant, calls, fitted = PrivacyAccountant(1.5, 1e-4), [], CandidateFit.fitted
 
     def emptied(self, *args, **kwargs):
         if not calls:
@@ -274,7 +276,7 @@ def test_an_accountant_that_is_emptied_midway_stops_no_search(table, strategy, m
         calls.append(self)
         return fitted(self, *args, **kwargs)
 
-    monkeypatch.setattr(FitPlan, "fitted", emptied)
+    monkeypatch.setattr(CandidateFit, "fitted", emptied)
     search = make_search(accountant, strategy).fit(*table)
     assert len(calls) > 1 and accountant.epsilon_remaining == 0.0
     assert search.cost() == (1.0, 1e-5) and len(accountant.charges) == 2

@@ -23,7 +23,6 @@ from skdp.naive_bayes._histogram_nb import (
     _pool_class_counts,
 )
 from skdp.noise import RandomSource
-from skdp.stats._column_plan import plan_columns
 from tests._guarantees import meet
 from tests._private import RowsAndTarget, Term, cells_of, declared_columns, read_kinds, sum_over
 
@@ -157,7 +156,7 @@ def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
     parts = [noise.sensitivity / noise.scale for noise in noises]
     if plan.key_selection is not None:
         parts.append(plan.key_selection._noise.sensitivity / plan.key_selection._noise.scale)
-    assert get_epsilon(plan_columns(plan).event, delta) <= 1.0
+    assert get_epsilon(plan.budget.event, delta) <= 1.0
     if delta == 0.0:
         assert 0.999 < sum(parts) <= 1.0
     else:

@@ -5,7 +5,7 @@ from sklearn.preprocessing import KBinsDiscretizer
 from skdp import DPKBinsDiscretizer, PrivacyAccountant
 from skdp.base import TableShape
 from skdp.noise import RandomSource
-from skdp.preprocessing._binning import EdgesPlan, column_bins
+from skdp.preprocessing._binning import EdgesSearch, column_bins
 from tests._attacks import attack_choices
 from tests._guarantees import meet
 from tests._private import read_numeric_columns
@@ -66,7 +66,7 @@ def certified(epsilon, runs=2000):
         table = read_numeric_columns(DPKBinsDiscretizer(), np.array(X))
         bins = column_bins(None, None, "quantile", None, 1)
         bounds, shape = (np.zeros(1), np.ones(1)), TableShape(n_rows=2, n_columns=1)
-        plan = EdgesPlan.make(bins, 2, bounds, shape, meet(epsilon, 0.0, "replace_one"))
+        plan = EdgesSearch.make(bins, 2, bounds, shape, meet(epsilon, 0.0, "replace_one"))
         medians = (plan.run(table, RandomSource())[0].limits[1] for _ in range(runs))
         outputs.append(np.array([np.digitize(median, [0.1, 0.9]) for median in medians]))
     return attack_choices(*outputs, confidence=0.999999)

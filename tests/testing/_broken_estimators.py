@@ -4,7 +4,7 @@ import secrets
 import warnings
 from array import array
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -26,7 +26,7 @@ from skdp.base import (
     row_wise_answer,
 )
 from skdp.mechanisms import GeometricMechanism, LaplaceMechanism
-from tests._private import MechanismPlan, plan_quantiles
+from tests._private import plan_quantiles, plan_release
 
 
 class PrivateMean(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -357,14 +357,6 @@ class RowsMean(PrivateMean):
         return self
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PlanOfPersons(MechanismPlan):
-    """The plan of the next."""
-
-    mechanism: LaplaceMechanism
-    by_person = True
-
-
 class MeanOfPersons(PrivateMean):
     """Means of persons, each of whose rows counts by its share, or as one."""
 
@@ -383,7 +375,7 @@ class MeanOfPersons(PrivateMean):
         return self
 
     def _plan(self, mechanism):
-        return PlanOfPersons(mechanism=mechanism)
+        return plan_release(mechanism, None)
 
 
 class CrowdedMean(MeanOfPersons):
@@ -528,9 +520,9 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def plan_fit(self, shape, guarantee):
         moved = float(guarantee.neighbors.sensitivity_factor)
         mechanism = LaplaceMechanism(guarantee.epsilon, moved * shape.n_columns)
-        plan = SumOfColumns(mechanism=mechanism)
-        plan.check_size(shape.n_columns)
-        return plan
+        run = partial(_mean_of_columns, mechanism)
+        plan = plan_release(mechanism, run, size=shape.n_columns)
+        return replace(plan, by_person=False)
 
     @row_wise_answer
     def transform(self, X):
@@ -538,15 +530,9 @@ class MeanOfColumns(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return read_array(self, X, dtype=np.float64, reset=False) - self.mean_
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SumOfColumns(MechanismPlan):
-    """The plan of those."""
-
-    mechanism: LaplaceMechanism
-
-    def run(self, X, source):
-        total = np.clip(X, -1.0, 1.0).sum(axis=0)
-        return self.mechanism.release(total, random_state=source) / len(X)
+def _mean_of_columns(mechanism, X, source):
+    total = np.clip(X, -1.0, 1.0).sum(axis=0)
+    return mechanism.release(total, random_state=source) / len(X)
 
 
 class WeightedMean(PrivateMean):
