@@ -20,7 +20,7 @@ from skdp.accounting._bounds import get_delta, get_epsilon
 from skdp.accounting._conversions import rdp_to_epsilon, zcdp_to_epsilon
 from skdp.accounting._events import ApproximateDP, Composed, leaves
 from skdp.accounting._gaussian import gdp_to_epsilon
-from skdp.accounting._laws import gdp, group_event, rdp, zcdp
+from skdp.accounting._laws import NoCostError, gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_delta, check_epsilon, check_real
 
@@ -281,16 +281,35 @@ class AdditiveFilter(_SumRule, _PricedAtLimit):
 
     def cost(self, charge):
         """Return the total of one charge."""
-        config = self.config
-        cost, delta = _additive_cost(
-            charge.event, config.composition, config.rdp_order, config.relation, config.max_rows
-        )
+        cost, delta = self._cost_of(charge.event)
         if cost == math.inf:
-            raise ValueError(
-                f"the event has no finite cost under composition={self.config.composition!r}: "
-                f"{charge.event}"
-            )
+            raise self._no_cost_error(charge.event)
         return _Sum(Fraction(cost), Fraction(delta), ((charge.epsilon, charge.delta),))
+
+    def _cost_of(self, event):
+        """Return the two terms that an event adds; the first is infinite if it has no cost."""
+        config = self.config
+        try:
+            return _additive_cost(
+                event, config.composition, config.rdp_order, config.relation, config.max_rows
+            )
+        except NoCostError:
+            return math.inf, 0.0
+
+    def _no_cost_error(self, event):
+        """Return the error for an event without a finite cost, with the remedies."""
+        without_cost = [leaf for leaf in leaves(event) if self._cost_of(leaf)[0] == math.inf]
+        names = ", ".join(sorted({type(leaf).__name__ for leaf in without_cost}))
+        message = (
+            f"composition={self.config.composition!r} has no finite cost for {names}, which is "
+            "part of the charge. Use a new ledger with composition='basic'"
+        )
+        if any(isinstance(leaf, ApproximateDP) for leaf in without_cost):
+            message += (
+                " or 'zcdp'. ApproximateDP is the event of categories that are found (declare "
+                "them), of mechanism='objective', and of tuned or calibrated classifiers"
+            )
+        return ValueError(f"{message}.")
 
     def spent(self, total, limit):
         """Return the (epsilon, delta) of a total at the limit's delta."""

@@ -559,6 +559,10 @@ def general_group_renyi(divergence, order, k):
     return 3.0**c * divergence(2.0**c * max(order, 2.0))
 
 
+class NoCostError(ValueError):
+    """Raised for an event without a cost in Gaussian differential privacy."""
+
+
 def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int = 1) -> float:
     """Return the cost in Gaussian differential privacy, for a filter on the sum of mu^2.
 
@@ -597,6 +601,6 @@ def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int =
             continue
         epsilon = group_size * privacy_of(leaf, relation).pure
         if epsilon == math.inf:
-            raise ValueError(f"{type(leaf).__name__} has no cost in Gaussian DP")
+            raise NoCostError(f"{type(leaf).__name__} has no cost in Gaussian DP")
         squares.append(count * div.pure_mu(epsilon) ** 2)
     return math.sqrt(math.fsum(squares))

@@ -24,6 +24,9 @@ _MIN_RATE = 1e-12
 _TABLE = 4097
 # Largest number of positions times shifts in one block.
 _BLOCK = 1 << 20
+# Larger groups, and more positions times shifts, end the search at round-off of the position.
+_LARGE_GROUP = 16
+_MANY_TERMS = 1 << 21
 # Factor below the relative error of a loss: the logarithm of a weight (at least that of the
 # smallest rate to the power of the largest group) and the ratio that cancels it each have an error
 # of some hundred times 2^-52.
@@ -196,11 +199,13 @@ class Mixture(FrozenValue):
             top = terms.max(axis=0)
             terms = np.exp(terms - top)
             total = terms.sum(axis=0)
+            values = top + np.log(total)
             # Near 1, the logarithm of the sum would lose digits of a small loss; use log1p.
-            gain = (weights * np.expm1(np.minimum(ratios, 700.0))).sum(axis=0)
+            is_near = np.abs(values) < 0.8
+            gain = (weights * np.expm1(np.minimum(ratios[:, is_near], 700.0))).sum(axis=0)
             near = np.log1p(np.clip(gain, -0.5, 1.0))
-            is_near = (gain > -0.5) & (gain < 1.0)
-            value[start : start + block] = np.where(is_near, near, top + np.log(total))
+            values[is_near] = np.where((gain > -0.5) & (gain < 1.0), near, values[is_near])
+            value[start : start + block] = values
             derivatives = self.noise.log_ratio_derivative(shifts, part)
             derivative[start : start + block] = (terms * derivatives).sum(axis=0) / total
         return value, derivative
@@ -216,6 +221,13 @@ class Mixture(FrozenValue):
         finite = np.abs(losses[np.isfinite(losses)])
         table, table_losses = _loss_table(self, math.ceil(math.log2(1.0 + finite.max(initial=0.0))))
         first, last = self.noise.ends(self.gained, self.lost)
+        # After convergence, round-off of the loss can send Newton's method back to bisection, some
+        # forty times. Long arrays and large groups stop at the first step within round-off of the
+        # position.
+        round_off = 0.0
+        size = max(self.gained, self.lost)
+        if size > _LARGE_GROUP or len(losses) * size > _MANY_TERMS:
+            round_off = 2.0**-51
         index = np.searchsorted(table_losses, losses)
         lower = table[np.clip(index - 1, 0, len(table) - 1)]
         upper = table[np.clip(index, 0, len(table) - 1)]
@@ -235,6 +247,8 @@ class Mixture(FrozenValue):
             # The tolerance scales with the sampling rate, as small losses do.
             is_pending = np.abs(residual) > 1e-22 * self.rate + 4e-16 * np.abs(losses[pending])
             is_pending &= new_x != x[pending]
+            if round_off:
+                is_pending &= np.abs(newton - x[pending]) > round_off * np.abs(x[pending])
             x[pending] = np.where(is_pending, new_x, x[pending])
             pending = pending[is_pending]
         x[index == 0] = first
@@ -249,9 +263,10 @@ class Mixture(FrozenValue):
             total = total + math.exp(log_weight) * mass
         return total
 
-    def pair(self):
-        """Return the `LossPair` of the two mixtures."""
+    def pair(self, num_pairs=1):
+        """Return the `LossPair` of the two mixtures, one of `num_pairs` pairs of an event."""
         first, last = self.noise.ends(self.gained, self.lost)
+        num_terms = num_pairs * (self.gained + self.lost + 2)
 
         def masses(low, high):
             return self._masses(low, high, self.gained, 1), self._masses(low, high, self.lost, -1)
@@ -274,11 +289,12 @@ class Mixture(FrozenValue):
                 high = math.inf
             else:
                 high = -self.lost * unsampled
-            return LossPair(tails, low, high)
+            return LossPair(tails, low, high, num_terms=num_terms)
         # The loss of Laplace noise is constant beyond its ends, which gives two atoms.
         losses = self.loss(np.array([first, last]))[0]
         p, q = masses(np.array([-math.inf, last]), np.array([first, math.inf]))
-        return LossPair(tails, float(losses[0]), float(losses[1]), losses, p, q)
+        ends = losses.tolist()
+        return LossPair(tails, ends[0], ends[1], losses, p, q, num_terms=num_terms)
 
     def delta(self, epsilon):
         """Return delta of one release at epsilon >= 0, without cancellation.

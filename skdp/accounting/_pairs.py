@@ -42,6 +42,8 @@ class LossPair(FrozenValue):
         P(L = inf) and Q(L = -inf).
     spacing : float or None
         The spacing of a lattice of the losses, if they have one.
+    num_terms : int
+        Number of densities that the tails of one loss are computed from, in all pairs of the event.
     """
 
     tails: Callable | None = None
@@ -53,6 +55,7 @@ class LossPair(FrozenValue):
     p_inf: float = 0.0
     q_inf: float = 0.0
     spacing: float | None = None
+    num_terms: int = 1
 
     def reversed(self) -> "LossPair":
         """Return the pair (Q, P)."""
@@ -62,7 +65,7 @@ class LossPair(FrozenValue):
             return q_sf, q_cdf, p_sf, p_cdf
 
         atoms = -self.losses[::-1], self.q[::-1], self.p[::-1], self.q_inf, self.p_inf
-        return LossPair(self.tails and tails, -self.high, -self.low, *atoms, self.spacing)
+        return LossPair(self.tails and tails, -self.high, -self.low, *atoms, self.spacing, self.num_terms)
 
 
 def gaussian(mu):

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
@@ -19,6 +20,10 @@ from skdp.utils._values import FrozenValue
 _MAX_CELLS = 1 << 21
 # Largest number of cells of all distinct events together.
 _MAX_TOTAL_CELLS = 1 << 24
+# Largest number of cells times densities per cell, of all distinct events and all pairs of an event
+# together: the position of a loss of a group's mixtures takes several evaluations of every density.
+# A grid with fewer cells is coarser, and its bound is still an upper bound.
+_MAX_TERMS = 1 << 25
 # Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13
 # Bounds with a tolerance of at least _ROUGH use at most _MAX_ROUGH_CELLS cells.
@@ -80,21 +85,26 @@ class _Total(FrozenValue):
     log_round_off: float = -math.inf
     width: float = math.inf
 
-    def epsilon(self, delta):
-        """Return the smallest epsilon at delta; delta is linear in e^epsilon between losses."""
+    @cached_property
+    def profile(self):
+        """The deltas at the losses, and e^loss times the Q-mass from each loss up."""
         # Imported here, because scipy.signal takes a twentieth of the time of importing skdp.
         from scipy.signal import lfilter
 
+        # The deltas are sums of positive terms. The factor e^loss alone could overflow, so a
+        # recursion computes the product.
+        decay = math.nextafter(math.exp(-self.step), 1.0)
+        q_above = lfilter([1.0], [1.0, -decay], self.masses[::-1])[::-1]
+        pieces = q_above * -math.expm1(-self.step)
+        return np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0), q_above
+
+    def epsilon(self, delta):
+        """Return the smallest epsilon at delta; delta is linear in e^epsilon between losses."""
         losses = self.losses
         grid_delta = delta - self.beyond
         if grid_delta < 0.0 or not len(losses):
             return math.inf
-        # delta at every loss, as a sum of positive terms, and e^loss times the Q-mass from this
-        # loss up. The factor e^loss alone could overflow, so a recursion computes the product.
-        decay = math.nextafter(math.exp(-self.step), 1.0)
-        q_above = lfilter([1.0], [1.0, -decay], self.masses[::-1])[::-1]
-        pieces = q_above * -math.expm1(-self.step)
-        deltas = np.append(np.cumsum(pieces[::-1])[::-1][1:], 0.0)
+        deltas, q_above = self.profile
         index = int(np.argmax(deltas <= grid_delta))
         if index == 0:
             return max(0.0, float(losses[0]))
@@ -199,6 +209,9 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
     max_error = tolerance * min(1.0, max(epsilon, 1e-2 / order))
     step = math.sqrt(6.0 * max_error / (order * (total + 6.0)))
     max_cells = min(max_cells, max(_MAX_TOTAL_CELLS // len(parts), _COARSE_CELLS))
+    num_terms = sum(part.pair.num_terms for part in parts if part.pair.num_terms > 1)
+    if num_terms:
+        max_cells = min(max_cells, max(_MAX_TERMS // num_terms, _COARSE_CELLS))
     if tolerance >= _ROUGH:
         max_cells = min(max_cells, _MAX_ROUGH_CELLS)
     max_width = max(width, *(part.high - part.low for part in parts))
@@ -336,6 +349,8 @@ def _compose_directly(parts, step, delta):
     products = 0
     for part in parts:
         grid = discretize(part.pair, step, *loss_range(part.pair, trimmed_mass))
+        if _needs_more_cells(grid, part.count):
+            return None
         count = part.count
         releases = 1
         while count:
@@ -360,6 +375,18 @@ def _compose_directly(parts, step, delta):
     round_off = math.exp(2.0 * _UNIT * total * (cells + 100.0))
     mass_beyond = min(1.0, result.infinite * round_off + 1e-300 * total)
     return _Total(step, _raised(result.losses, parts), result.mass * round_off, mass_beyond)
+
+
+def _needs_more_cells(grid, count):
+    """Return True if a composition of `count` grids cannot fit into the largest number of cells.
+
+    The standard deviation of a loss on N cells is at most N / 2 cells. The losses that are trimmed
+    have too little mass to change it by a half.
+    """
+    cells = np.arange(len(grid.mass))
+    mean = float(grid.mass @ cells)
+    variance = float(grid.mass @ (cells - mean) ** 2)
+    return math.sqrt(count * variance) > 4 * _DIRECT_CELLS
 
 
 def _convolve(first: GridLoss, second: GridLoss, trimmed_mass: float) -> GridLoss:

@@ -472,7 +472,7 @@ def _sampled_group(e: ev.SampledGroup, relation):
     epsilon = sum_up([(e.size, one.epsilon)])
 
     def pairs():
-        return tuple(mixture.pair() for mixture in group)
+        return tuple(mixture.pair(len(group)) for mixture in group)
 
     def general(order):
         # Mironov (2017), proposition 2, does not use the mixtures.
