@@ -33,6 +33,14 @@ MAX_DISTINCT_IN_SEARCH = 48
 _MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
+# Trade-offs of more releases are searched with the rough tolerance. A search computes some sixty
+# prices, each of which takes up to half a second. Any point of the search gives a valid bound.
+_MANY_RELEASES = 10**6
+_ROUGH_TOLERANCE = 1e-2
+# For more records than this and many releases, the delta of a group is that of its mixtures; the
+# general bound would be computed some fifty times.
+_LARGE_GROUP = 16
+
 # Products of smaller deltas underflow.
 MIN_DELTA = 1e-290
 
@@ -411,6 +419,10 @@ def get_delta(
     bound = 1.0
     if grouped is not None:
         bound = _delta(_counts(grouped), target, relation, method, tolerance)
+        n_releases = sum(count for _, count in counts)
+        is_slow = any(map(contains_group, ev.leaves(grouped)))
+        if is_slow and group_size > _LARGE_GROUP and n_releases > _MANY_RELEASES:
+            return bound
 
     def epsilon_at(delta):
         return _group_epsilon(counts, delta, relation, method, tolerance, int(group_size))
@@ -550,6 +562,9 @@ def trade_off(
     0.7405
     """
     check_within(alpha, "alpha", 0.0, 1.0)
+    _check(event, relation, method, tolerance, group_size)
+    if sum(ev.leaves(event).values()) > _MANY_RELEASES:
+        tolerance = max(tolerance, _ROUGH_TOLERANCE)
     delta_at = partial(
         get_delta,
         event,
@@ -574,6 +589,9 @@ def trade_off(
         return math.exp(-epsilon) * (1.0 - delta_at(epsilon) - alpha)
 
     second_end = min(700.0, epsilon_at(0.0), epsilon_at(1e-9))
+    # Delta decreases in epsilon, so no point of the search exceeds this value.
+    if 1.0 - delta_at(second_end) - alpha <= 0.0:
+        return 0.0
     first_end = second_end
     if alpha > 0.0:
         # Above -ln(alpha), e^epsilon alpha exceeds 1.

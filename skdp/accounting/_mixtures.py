@@ -326,7 +326,9 @@ class Mixture(FrozenValue):
         return min(1.0, total * _SUM_UP)
 
 
-@lru_cache(maxsize=128)
+# A search for epsilon needs the tables of all mixtures of a group, at several sizes of losses. A
+# table has at most 130 kB.
+@lru_cache(maxsize=512)
 def _loss_table(mixture, log_loss):
     """Return increasing positions and losses that cover losses from -2^log_loss to 2^log_loss."""
     low, high = mixture.noise.ends(mixture.gained, mixture.lost)

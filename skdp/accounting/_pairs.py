@@ -65,7 +65,9 @@ class LossPair(FrozenValue):
             return q_sf, q_cdf, p_sf, p_cdf
 
         atoms = -self.losses[::-1], self.q[::-1], self.p[::-1], self.q_inf, self.p_inf
-        return LossPair(self.tails and tails, -self.high, -self.low, *atoms, self.spacing, self.num_terms)
+        return LossPair(
+            self.tails and tails, -self.high, -self.low, *atoms, self.spacing, self.num_terms
+        )
 
 
 def gaussian(mu):

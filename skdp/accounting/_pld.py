@@ -577,6 +577,8 @@ def pld_delta(parts: dict[ev.Event, int], epsilon: float, relation: Relation, to
             composed_delta = _composed_delta(coarse, tilt, epsilon, delta, tolerance)
             direction_delta = max(composed_delta, _MIN_DELTA)
         result = max(result, direction_delta)
+        if result >= 1.0:
+            break
     return result
 
 

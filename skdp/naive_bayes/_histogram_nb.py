@@ -42,8 +42,8 @@ MIN_DIFFERENCE_STDS = 0.1
 MAX_CLASSES_FRACTION = 0.02
 CLASSES_RATIO = 4000.0
 # Minimum average count of the rarer class in a cell, in standard deviations of the noise of a count
-# (delta > 0). With 1 instead of .25 the mean AUC on Adult's training rows is lower by .003 at
-# epsilon = .1; one positive in a thousand is classified equally well with both.
+# (delta > 0). With 1 instead of .25, the mean AUC on Adult's training rows is lower by .003 at
+# epsilon = .1. One positive in a thousand is classified about equally well with both.
 RARE_COUNT_STDS = 0.25
 # Average count of a cell with delta = 0, in standard deviations of the noise.
 PURE_COUNT_STDS = 8.0
@@ -579,10 +579,11 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
-    is rescaled. With two classes a tenth of the budget is spent on a histogram of the evidence,
-    which determines the scale and a shift with which the mean probability equals the released class
-    frequency. With more classes, a twentieth is spent on a temperature. The proof is in
-    ``docs/theory/naive_bayes.md``.
+    is rescaled. With two classes and delta > 0, the classes are counted first, and a rare class
+    limits how fine the bins are. With two classes, a tenth of the budget is spent on a histogram of
+    the evidence, which determines the scale and a shift with which the mean probability equals the
+    released class frequency. With more classes, a twentieth is spent on a temperature. The proof is
+    in ``docs/theory/naive_bayes.md``.
 
     References
     ----------

@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -153,6 +154,9 @@ def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
     plan = plan_of(meet(1.0, delta), categories=categories, n_classes=n_classes)
     noises = [plan._counts_mechanism]
     noises.append(plan._calibration_mechanism if n_classes == 2 else plan._losses_mechanism)
+    if plan.limits_levels:
+        noises.append(plan._classes_mechanism)
+    assert plan.limits_levels == (n_classes == 2 and delta > 0.0)
     parts = [noise.sensitivity / noise.scale for noise in noises]
     if plan.key_selection is not None:
         parts.append(plan.key_selection._noise.sensitivity / plan.key_selection._noise.scale)
@@ -163,6 +167,70 @@ def test_both_stages_cost_what_is_charged(delta, n_classes, categories):
         mu = math.sqrt(sum(part**2 for part in parts))
         left = delta - plan.budget.threshold_delta
         assert 0.999 * left < gaussian_delta(1.0 / mu, 1.0) <= left
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("max_level", [1, 3])
+def test_brute_force_sensitivity_at_each_level(max_level, relation, monkeypatch):
+    """The event is the same at every level that the released class counts allow."""
+    plan = plan_of(meet(1.0, 1e-6, relation), n_classes=2)
+    limited = replace(plan, max_level=max_level)
+    assert limited.event == plan.event
+    multipliers = [[stage.noise_multiplier for stage in p.stages] for p in (limited, plan)]
+    np.testing.assert_allclose(*multipliers, rtol=1e-12)
+    X, y = make_rows()
+    y = (y > 1).astype(int)
+    monkeypatch.setattr(HistogramNBPlan, "_max_level", lambda *_: max_level)
+    rows = [(row, min(label, 1)) for row, label in neighbors()]
+    found = [
+        exact_counts(plan, with_row(X, row), np.append(y, label), monkeypatch)
+        for row, label in rows
+    ]
+    others = found if relation == "replace_one" else [exact_counts(plan, X, y, monkeypatch)]
+    moves = [np.linalg.norm(np.ravel(a - b)) for a in found for b in others]
+    assert 0.999 * limited.sensitivity < max(moves) <= limited.sensitivity
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_brute_force_sensitivity_of_the_class_counts(relation, monkeypatch):
+    plan = plan_of(meet(1.0, 1e-6, relation), n_classes=2)
+    X, y = make_rows()
+    y = (y > 1).astype(int)
+    found = [exact_counts(plan, X, np.append(y[1:], last), monkeypatch) for last in (0, 1)]
+    others = found
+    if relation == "add_remove":
+        others = [exact_counts(plan, X[1:], y[1:], monkeypatch)]
+    moves = [np.linalg.norm(a - b) for a in found for b in others]
+    claimed = plan._classes_mechanism.sensitivity
+    assert 0.999 * claimed < max(moves) <= claimed
+
+
+def test_a_rarer_class_has_fewer_levels():
+    plan = plan_of(meet(1.0, 1e-6), n=75_000, n_classes=2)
+    levels = []
+    for n_rare in (20, 75, 750, 7_500, 37_500):
+        codes = (np.arange(75_000) < n_rare).astype(int)
+        found = {plan._max_level(codes, None, RandomSource(seed)) for seed in range(5)}
+        # Both classes are treated alike.
+        found |= {plan._max_level(1 - codes, None, RandomSource(seed)) for seed in range(5)}
+        assert max(found) - min(found) <= 3
+        levels.append(np.mean(list(found)))
+    assert levels == sorted(levels)
+    assert levels[0] <= 2.5
+    assert levels[-1] == plan.levels[-1]
+
+
+def test_one_positive_in_a_thousand_is_found():
+    """With all levels, the noise hides the class: the mean AUC is .75."""
+    scores = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(80_000, 3)).clip(-4.0, 4.0)
+        score = X @ [1.5, 1.0, 0.5] + rng.normal(size=len(X))
+        y = score > np.quantile(score, 0.999)
+        model = DPHistogramNB(1.0, bounds=(-4.0, 4.0)).fit(X[:60_000], y[:60_000])
+        scores.append(roc_auc_score(y[60_000:], model.decision_function(X[60_000:])))
+    assert np.mean(scores) > 0.9
 
 
 def test_without_noise_it_is_naive_bayes_on_the_cells():
