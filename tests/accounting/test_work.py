@@ -17,7 +17,9 @@ from skdp.accounting import (
     SampledWithoutReplacement,
     _fewer,
     _pld,
+    get_delta,
     get_epsilon,
+    trade_off,
 )
 from skdp.accounting._events import SampledGroup, leaves
 
@@ -43,6 +45,7 @@ SIZES = {
         1e-6,
         1,
     ),
+    "a group of 32 in 1e9 rare samples": (PoissonSampled(1e-8, Gaussian(0.5)) * 10**9, 1e-12, 32),
     "1,000 events": (
         many(lambda i: PoissonSampled(0.01 + 1e-6 * i, Laplace(0.1 + i * 1e-3)), 1000),
         1e-6,
@@ -86,6 +89,39 @@ def test_the_work_of_a_price_is_bounded(monkeypatch, size, relation):
     assert found > 0.0
     assert work["cells"] <= MOST_CELLS
     assert work["products"] <= MOST_PRODUCTS
+
+
+@pytest.mark.parametrize("size", [10, 32])
+def test_the_densities_of_a_group_are_bounded(size):
+    """Cells times densities of a cell, for all changes of a group together."""
+    event = SampledGroup(PoissonSampled(1e-8, Gaussian(0.5)), size)
+    (direction, *others) = _pld._directions({event: 10**9}, "add_remove")
+    assert len(others) == size
+    parts = _pld._coarse_parts(direction, 1e-12)
+    width = parts[0].high - parts[0].low
+    step = _pld._step(parts, 5.0, 1.0, 1e-9, width)
+    densities = (width / step) * (size + 2) * (size + 1)
+    assert 0.9 * _pld._MAX_TERMS <= densities <= 1.01 * _pld._MAX_TERMS
+
+
+def test_a_trade_off_without_privacy_needs_no_search():
+    event = PoissonSampled(0.999, Laplace(1.0 / 30.0)) * 10**8
+    assert trade_off(event, 1e-12, relation="replace_one") == 0.0
+
+
+@pytest.mark.thorough
+def test_a_rough_trade_off_is_a_valid_bound():
+    """More releases than `_MANY_RELEASES` are searched with a larger tolerance."""
+    alpha = 0.05
+    few = PoissonSampled(1e-4, Gaussian(300.0)) * 10**6
+    many = PoissonSampled(1e-4, Gaussian(300.0)) * (10**6 + 1)
+    assert 0.999 * trade_off(few, alpha) <= trade_off(many, alpha) <= trade_off(few, alpha)
+
+
+@pytest.mark.thorough
+def test_the_delta_of_a_large_group_needs_no_search():
+    event = PoissonSampled(0.01, Gaussian(0.3)) * 10**8
+    assert get_delta(event, 10.0, group_size=32) == 1.0
 
 
 @pytest.mark.thorough
