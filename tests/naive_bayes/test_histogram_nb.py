@@ -175,12 +175,12 @@ def test_brute_force_sensitivity_at_each_level(max_level, relation, monkeypatch)
     """The event is the same at every level that the released class counts allow."""
     plan = plan_of(meet(1.0, 1e-6, relation), n_classes=2)
     limited = replace(plan, max_level=max_level)
-    assert limited.event == plan.event
+    assert limited.budget.event == plan.budget.event
     multipliers = [[stage.noise_multiplier for stage in p.stages] for p in (limited, plan)]
     np.testing.assert_allclose(*multipliers, rtol=1e-12)
     X, y = make_rows()
     y = (y > 1).astype(int)
-    monkeypatch.setattr(HistogramNBPlan, "_max_level", lambda *_: max_level)
+    monkeypatch.setattr(HistogramNBFit, "_max_level", lambda *_: max_level)
     rows = [(row, min(label, 1)) for row, label in neighbors()]
     found = [
         exact_counts(plan, with_row(X, row), np.append(y, label), monkeypatch)
