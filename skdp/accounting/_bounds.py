@@ -33,10 +33,12 @@ MAX_DISTINCT_IN_SEARCH = 48
 _MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
-# Trade-offs of more releases are searched with the rough tolerance. A search computes some sixty
-# prices, each of which takes up to half a second. Any point of the search gives a valid bound.
+# Trade-offs of more releases are searched with the rough tolerance and in few iterations. An
+# unlimited search computes some eighty prices, each of which takes up to half a second. Any point
+# of the search gives a valid bound.
 _MANY_RELEASES = 10**6
 _ROUGH_TOLERANCE = 1e-2
+_ROUGH_ITERATIONS = 8
 # For more records than this and many releases, the delta of a group is that of its mixtures; the
 # general bound would be computed some fifty times.
 _LARGE_GROUP = 16
@@ -563,8 +565,10 @@ def trade_off(
     """
     check_within(alpha, "alpha", 0.0, 1.0)
     _check(event, relation, method, tolerance, group_size)
+    max_iterations = 500
     if sum(ev.leaves(event).values()) > _MANY_RELEASES:
         tolerance = max(tolerance, _ROUGH_TOLERANCE)
+        max_iterations = _ROUGH_ITERATIONS
     delta_at = partial(
         get_delta,
         event,
@@ -596,14 +600,16 @@ def trade_off(
     if alpha > 0.0:
         # Above -ln(alpha), e^epsilon alpha exceeds 1.
         first_end = min(second_end, -math.log(alpha))
-    return max(0.0, _maximum(first, first_end), _maximum(second, second_end))
+    best_first = _maximum(first, first_end, max_iterations)
+    return max(0.0, best_first, _maximum(second, second_end, max_iterations))
 
 
-def _maximum(function, high):
+def _maximum(function, high, max_iterations):
     """Return the maximum of a function on [0, high]; a smaller value is a valid bound too."""
 
     def negative(epsilon):
         return -function(epsilon)
 
-    result = minimize_scalar(negative, bounds=(0.0, high), method="bounded")
+    options = {"maxiter": max_iterations}
+    result = minimize_scalar(negative, bounds=(0.0, high), method="bounded", options=options)
     return max(-float(result.fun), function(0.0), function(high))
