@@ -181,7 +181,11 @@ Repeating.__name__ = "KFold"
 
 def test_folds_that_repeat_rows_are_refused_when_they_are_read():
     names = Names()
-    with pytest.raises(ValueError, match="list rows more than once"):
+    # Its class is not the one of scikit-learn, so that its folds are unknown before they are read.
+    with (
+        pytest.warns(RawDataWarning, match="may depend on their labels"),
+        pytest.raises(ValueError, match="list rows more than once"),
+    ):
         cross_val_score(
             names.model, X, y, scoring=names.score, cv=Repeating(3), error_score="raise"
         )

@@ -265,7 +265,12 @@ def _read_thread(frame):
         elif package is not None and not passes_rows_on and module.partition(".")[0] == package:
             direct = frame
             is_outermost = True
-        elif package is None and direct is not None and _is_installed_fit(frame):
+        elif (
+            package is None
+            and direct is not None
+            and not passes_rows_on
+            and _is_installed_fit(frame)
+        ):
             # A function of the user fits the private estimator while a tool calls it.
             direct = frame
             is_outermost = True

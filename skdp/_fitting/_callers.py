@@ -30,9 +30,9 @@ from skdp._fitting._call_stack import (
 )
 from skdp._fitting._call_states import has_warned, is_judged, state_of
 from skdp._fitting._price_checks import check_prices
-from skdp._fitting._raw_parts import raw_parts_of_user
+from skdp._fitting._raw_parts import raw_parts_of_user, text_of_problems
 from skdp._fitting._tool_reports import raise_if_asked, report, warn_once
-from skdp._fitting._tool_rules import RAW_STEPS, Operation, judge
+from skdp._fitting._tool_rules import Operation, judge
 from skdp._tools._entries import FITS
 from skdp._tools._parts import is_private, nested_parts
 from skdp._tools._registry import is_known
@@ -49,7 +49,8 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or NamedRelease
+        A release of a function is checked as the fit of an estimator is.
     on_raw_data : callable
         Function that returns the setting of the ledger, "warn" or "raise". It is called only if a
         problem was found.
@@ -129,10 +130,9 @@ def _report_class_of_user(operation, call, outer, calls, on_raw_data):
     problems = raw_parts_of_user(subject)
     if not problems:
         return
-    steps = "; ".join(dict.fromkeys(problem.text for problem in problems))
     text = (
-        f"{type(subject).__name__} around {type(operation.estimator).__name__} {RAW_STEPS}: "
-        f"{steps}; if its fit gives them no rows, ignore this warning"
+        f"{type(subject).__name__} around {operation.name} {text_of_problems(problems)}; if its "
+        "fit gives them no rows, ignore this warning"
     )
     raise_if_asked(text, on_raw_data, "charged")
     # The object may be created in each fit of a tool, whose call warns once.
@@ -162,8 +162,7 @@ def _check_answer_in_study(operation, stack, innermost, on_raw_data):
         frame = frame.f_back
     study = next(call for call in reversed(stack.calls) if call.is_study)
     name = stack.public_name(study)
-    estimator_name = type(operation.estimator).__name__
-    text = f"{name} around {estimator_name} {STUDY_ANSWERS}: {study.tool.instead}"
+    text = f"{name} around {operation.name} {STUDY_ANSWERS}: {study.tool.instead}"
     raise_if_asked(text, on_raw_data, "computed")
     warn_once(text, study, [study], stack.calls)
 

@@ -24,14 +24,19 @@ from skdp._tools._parts import (
     parts_of,
 )
 from skdp._tools._registry import known_caller, passes_on
+from skdp._tools._scores_and_folds import is_unread
 
 # Packages whose distributions draw numbers only.
 DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
+RAW_STEPS = "has steps that learn from raw rows:"
+UNKNOWN_STEPS = "has steps that skdp does not know, and that may learn from raw rows:"
 IF_PASSED_ON = "if it gives each row to each fit once, as it is, ignore this warning"
 # Modules of tools that give each fit one column, or one label, of their targets.
 SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
 # Function that finds the steps of pipelines that learn from rows without privacy; at most one.
 _step_readers: list[Callable] = []
+# Function that returns the reason why a private search refuses a candidate; at most one.
+_plan_readers: list[Callable] = []
 
 
 class PartProblem(NamedTuple):
@@ -42,10 +47,16 @@ class PartProblem(NamedTuple):
     text : str
     is_refused : bool
         True if the fit of the part would be refused, after other parts were charged.
+    is_of_plan : bool, default=False
+        True if the part is private, and its own fit refuses a step, so that nothing raw is learned.
+    is_unknown : bool, default=False
+        True if the registry does not know the class of the part, which may learn nothing.
     """
 
     text: str
     is_refused: bool
+    is_of_plan: bool = False
+    is_unknown: bool = False
 
 
 def register_step_reader(find_raw_steps):
@@ -56,12 +67,22 @@ def register_step_reader(find_raw_steps):
     _step_readers[:] = [find_raw_steps]
 
 
+def register_plan_reader(find_refusal):
+    """Set the function that returns why a private search refuses an estimator, "" if it does not.
+
+    It is called with the estimator and the names of the steps that are declared public.
+    """
+    _plan_readers[:] = [find_refusal]
+
+
 def read_steps(estimator, with_fitted=False):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
     return _step_readers[0](estimator, with_fitted=with_fitted) if _step_readers else []
 
 
-def raw_steps(estimator, is_calling=False, leave_out="", y=None, with_fitted=True):
+def raw_steps(
+    estimator, is_calling=False, leave_out="", y=None, with_fitted=True, only_tools=False
+):
     """Return the problems of the steps of an estimator that learn from rows without privacy.
 
     Parameters
@@ -76,6 +97,8 @@ def raw_steps(estimator, is_calling=False, leave_out="", y=None, with_fitted=Tru
         Targets of the outer fit, of which only the shape is used.
     with_fitted : bool, default=True
         True if frozen models are included, which have learned from unknown rows.
+    only_tools : bool, default=False
+        True for the problems of tools around private estimators alone.
 
     Returns
     -------
@@ -85,7 +108,7 @@ def raw_steps(estimator, is_calling=False, leave_out="", y=None, with_fitted=Tru
         return []
     params = nested_parts(estimator)
     problems = []
-    for step in read_steps(estimator, with_fitted):
+    for step in () if only_tools else read_steps(estimator, with_fitted):
         # Planned steps were checked by the plan.
         if step.kind == leave_out or any(map(checks_its_steps, holders_of(step.name, params))):
             continue
@@ -120,7 +143,30 @@ def _problems_of_step(step, is_calling):
     if is_of_targets:
         name = f"func or inverse_func of {name}"
     repeats_rows = hasattr(step.estimator, "fit_resample")
-    return [PartProblem(name + advice, repeats_rows)]
+    return [PartProblem(name + advice, repeats_rows, is_unknown=step.kind == "unknown")]
+
+
+def text_of_problems(problems):
+    """Return the problems as the end of a sentence about the tool that has the parts.
+
+    Parameters
+    ----------
+    problems : list of PartProblem
+        At least one.
+    """
+    groups = {RAW_STEPS: [], UNKNOWN_STEPS: [], "has": []}
+    for problem in problems:
+        if problem.is_of_plan:
+            groups["has"].append(problem.text)
+        elif problem.is_unknown:
+            groups[UNKNOWN_STEPS].append(problem.text)
+        else:
+            groups[RAW_STEPS].append(problem.text)
+    return "; ".join(
+        f"{beginning} {'; '.join(dict.fromkeys(texts))}"
+        for beginning, texts in groups.items()
+        if texts
+    )
 
 
 def _problems_of_tools(estimator, params, is_calling, y):
@@ -142,7 +188,10 @@ def _problems_of_tools(estimator, params, is_calling, y):
         if name:
             holders.append(estimator)
         part_y = None if any(map(splits_targets, holders)) else y
-        if holds_private(part) and not is_private(part):
+        if is_private(part):
+            if not any(map(checks_its_steps, holders)):
+                problems += _problems_of_private(part, name)
+        elif holds_private(part):
             problems += _problems_of_part(part, name, part_y)
         problems += _raw_settings(part, part_y)
     return problems
@@ -157,6 +206,32 @@ def _problems_of_part(part, name, y):
     if not problem:
         return []
     return [PartProblem(f"{title(part, name)}, which {problem} ({tool.instead})", is_refused)]
+
+
+def _problems_of_private(part, name):
+    """Return the reason why a private meta-estimator refuses its estimator, as a list.
+
+    Its fit plans the fits of its estimator, and raises the same error. That would be after the
+    charges of the steps or members before it.
+    """
+    estimator = getattr(part, "estimator", None)
+    if not _plan_readers or not is_estimator(estimator) or not hasattr(part, "public_steps"):
+        return []
+    for candidate in part._candidate_params():
+        changed = copy_parts(estimator)
+        try:
+            changed.set_params(**{key: copy_parts(value) for key, value in candidate.items()})
+        except (TypeError, ValueError, AttributeError):
+            # The search refuses names and values that do not fit.
+            continue
+        refusal = _plan_readers[0](changed, part.public_steps)
+        if refusal:
+            return [
+                PartProblem(
+                    f"{title(part, name)}, which refuses its estimator: {refusal}", True, True
+                )
+            ]
+    return []
 
 
 def splits_targets(estimator):
@@ -182,12 +257,17 @@ def raw_in_members(tool, y):
     """
     if tool is None:
         return []
-    return [
-        PartProblem(f"{problem.text} of the member {name!r}", problem.is_refused)
-        for name, member in parts_of(tool)
-        if name != "estimator" and holds_private(member) and not is_frozen(member)
-        for problem in raw_steps(member, y=y)
-    ]
+    problems = []
+    for name, member in parts_of(tool):
+        if name == "estimator" or not holds_private(member) or is_frozen(member):
+            continue
+        inside = raw_steps(member, y=y)
+        for part in (member, *nested_parts(member).values()):
+            if is_unread(getattr(part, "cv", None)):
+                text = f"{title(part, '')}, whose folds are a generator, which cannot be copied"
+                inside.append(PartProblem(f"{text} (give it a list, or a splitter)", True, True))
+        problems += [p._replace(text=f"{p.text} of the member {name!r}") for p in inside]
+    return problems
 
 
 def raw_parts_of_user(subject):
@@ -196,7 +276,7 @@ def raw_parts_of_user(subject):
         return raw_steps(subject, is_calling=True, with_fitted=False)
     # It creates the private estimator in `fit`.
     return [
-        PartProblem(f"{problem.text} of the member {name!r}", problem.is_refused)
+        problem._replace(text=f"{problem.text} of the member {name!r}")
         for name, part in parts_of(subject)
         for problem in raw_steps(part, with_fitted=False)
     ]
@@ -289,11 +369,14 @@ def find_raw_settings(search):
 def _raw_settings(search, y=None):
     # The step reader does not look at candidates for the steps of a plan.
     estimator = getattr(search, "estimator", None)
-    settings = [
-        setting
-        for setting in _listed_candidates(search)
-        if checks_its_steps(estimator) or not any(map(is_estimator, setting.values()))
-    ]
+    settings = []
+    with_tools = []
+    for setting in _listed_candidates(search):
+        if checks_its_steps(estimator) or not any(map(is_estimator, setting.values())):
+            settings.append(setting)
+        elif any(map(holds_private, setting.values())):
+            # It looks at the steps among these candidates, and not at the tools around them.
+            with_tools.append(setting)
     drawn = [
         PartProblem(
             f"the parameter {name!r} of {type(search).__name__}, whose candidates {distribution} "
@@ -302,10 +385,11 @@ def _raw_settings(search, y=None):
         )
         for name, distribution in _drawn_candidates(search, estimator)
     ]
-    return _problems_of_candidates(settings, estimator, y) + drawn
+    problems = _problems_of_candidates(settings, estimator, y)
+    return problems + _problems_of_candidates(with_tools, estimator, y, only_tools=True) + drawn
 
 
-def _problems_of_candidates(candidates, estimator, y):
+def _problems_of_candidates(candidates, estimator, y, only_tools=False):
     """Return the problems that an estimator has with candidates and not without, once each."""
     if not hasattr(estimator, "get_params"):
         return []
@@ -319,13 +403,13 @@ def _problems_of_candidates(candidates, estimator, y):
         if key in visited:
             continue
         visited.add(key)
-        for problem in _raw_with(estimator, values, y):
+        for problem in _raw_with(estimator, values, y, only_tools):
             if problem.text not in texts:
                 texts.add(problem.text)
                 names = _causes(problem.text, estimator, values, y)
                 text = f"{problem.text} among the candidates for {' and '.join(map(repr, names))}"
-                problems[text] = problem.is_refused
-    return [PartProblem(text, is_refused) for text, is_refused in problems.items()]
+                problems[text] = problem._replace(text=text)
+    return list(problems.values())
 
 
 def _relevant_values(candidate, estimator, params):
@@ -358,7 +442,7 @@ def _outer_names(name):
     return ["__".join(names[:i]) for i in range(1, len(names))]
 
 
-def _raw_with(estimator, values, y):
+def _raw_with(estimator, values, y, only_tools=False):
     """Return the problems of an estimator with other parameter values, as `raw_steps` does."""
     if not values:
         return []
@@ -368,11 +452,11 @@ def _raw_with(estimator, values, y):
     except (TypeError, ValueError, AttributeError):
         # The search refuses names and values that do not fit.
         return []
-    problems = raw_steps(changed, y=y)
+    problems = raw_steps(changed, y=y, only_tools=only_tools)
     if checks_its_steps(changed):
         refusal = refusal_of_plan(changed)
         if refusal:
-            problems.append(PartProblem(refusal, True))
+            problems.append(PartProblem(refusal, True, True))
     return problems
 
 

@@ -9,11 +9,13 @@ from sklearn import config_context
 
 from skdp._data._dask import Run
 from skdp._data._persons import read_persons
+from skdp._fitting._callers import check_callers
 from skdp._fitting._findings import collect_findings, warn_of_findings
+from skdp._fitting._tool_rules import NamedRelease
 from skdp.accounting import Composed, Guarantee
 from skdp.ledger._terms import terms_of
 from skdp.noise import NoiseGuard, RandomSource
-from skdp.noise._source import check_seed
+from skdp.noise._source import check_seed, is_inside_release
 
 # The event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
 EMPTY_EVENT = Composed(())
@@ -100,7 +102,7 @@ def prefers_gaussian(config, neighbors):
     return config.composition == "gdp" or neighbors.max_rows > 1
 
 
-def private_release(label, accountant=None, random_state=None):
+def private_release(label, accountant=None, random_state=None, *, are_callers_checked=False):
     """Return the context of one private release that is not the fit of an estimator.
 
     Parameters
@@ -111,10 +113,23 @@ def private_release(label, accountant=None, random_state=None):
         The accountant that is charged. If None, nothing is recorded.
     random_state : int or None, default=None
         Seed of the noise; None draws it from the operating system.
+    are_callers_checked : bool, default=False
+        True if the caller has checked the tools around the release, as a private score does.
 
     Returns
     -------
     PrivateRelease
+
+    Raises
+    ------
+    ValueError
+        When the context is entered, if a tool around the release repeats rows, or computes from raw
+        rows and the accountant was opened with ``on_raw_data="raise"``.
+
+    Warns
+    -----
+    RawDataWarning
+        When the context is entered, if a tool around the release computes from raw rows.
 
     Examples
     --------
@@ -125,7 +140,12 @@ def private_release(label, accountant=None, random_state=None):
     ...     source = release.charge(mechanism)
     ...     noisy = mechanism.release(17.0, random_state=source)
     """
-    return PrivateRelease(label=label, accountant=accountant, random_state=random_state)
+    return PrivateRelease(
+        label=label,
+        accountant=accountant,
+        random_state=random_state,
+        are_callers_checked=are_callers_checked,
+    )
 
 
 class PrivateRelease:
@@ -144,9 +164,12 @@ class PrivateRelease:
         The accountant that is charged.
     random_state : int or None
         Seed of the noise; None draws it from the operating system.
+    are_callers_checked : bool, default=False
+        True if the tools around the release were checked, so that they are not checked again.
     """
 
-    def __init__(self, *, label, accountant, random_state):
+    def __init__(self, *, label, accountant, random_state, are_callers_checked=False):
+        self._are_callers_checked = are_callers_checked
         self._label = label
         self._accountant = accountant
         self._random_state = random_state
@@ -192,7 +215,10 @@ class PrivateRelease:
             warn_of_findings(self._label, self._findings, self._column_names)
 
     def _check_callers(self):
-        """Check the tools around the release; only `PrivateFit` has something to check."""
+        """Raise or warn if a tool around the release computes on raw rows; before the charge."""
+        # The tools around an outer release, and around a private score, were checked before.
+        if not (is_inside_release() or self._are_callers_checked):
+            check_callers(NamedRelease(self._label), partial(raw_data_policy, self.terms))
 
     def cost_of(self, plan):
         """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.

@@ -10,6 +10,7 @@ from skdp._fitting._call_stack import VALIDATION, checks_its_steps, read_stack
 from skdp._fitting._call_states import state_of
 from skdp._fitting._raw_parts import holders_of, read_steps, refusal_of_plan, title
 from skdp._fitting._tool_reports import raise_if_asked, warn_once
+from skdp._fitting._tool_rules import public_name_of
 from skdp._tools._parts import holds_private, is_private, is_step, nested_parts, parts_in
 from skdp._tools._registry import passes_on
 from skdp.exceptions import RawDataWarning
@@ -42,7 +43,7 @@ def check_scored(estimator, scorer, on_raw_data):
         Once for each call of the outermost tool.
     """
     stack = read_stack(sys._getframe(2))
-    problems = _problems_of_score(estimator, type(scorer).__name__, stack)
+    problems = _problems_of_score(estimator, public_name_of(scorer), stack)
     if not problems:
         return
     text = "; ".join(dict.fromkeys(problems))
@@ -73,8 +74,11 @@ def _problems_of_score(estimator, name, stack):
             title(step.estimator, step.name) + (f" ({step.advice})" if step.advice else "")
             for step in raw
         )
+        learns = "learns"
+        if all(step.kind == "unknown" for step in raw):
+            learns = "may learn"
         problems.append(
-            f"{name} scores a model that learns from raw rows, which its charge does not cover: "
+            f"{name} scores a model that {learns} from raw rows, which its charge does not cover: "
             f"{steps}; score a private one, or FrozenEstimator(model) of a model of public rows"
         )
     for call in stack.calls:

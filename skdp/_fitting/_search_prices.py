@@ -6,8 +6,10 @@ from itertools import islice, product
 from numbers import Integral, Real
 
 import numpy as np
+from sklearn.model_selection import KFold
 
 from skdp._fitting._members import refuses_parameters
+from skdp._tools._classes import behaves_as
 from skdp._tools._parts import (
     copy_parts,
     is_estimator,
@@ -567,7 +569,7 @@ def _number_of_splits(cv, X):
         return int(cv or 5)
     if isinstance(cv, list | tuple):
         return len(cv)
-    if type(cv).__name__ not in INDEX_SPLITTERS and not hasattr(cv, "n_splits"):
+    if not (behaves_as(cv, INDEX_SPLITTERS) or hasattr(cv, "n_splits")):
         return None
     try:
         return cv.get_n_splits(X)
@@ -733,7 +735,7 @@ def _count_sizes(variables, n_splits):
     cv = variables.get("cv")
     if is_fraction and len(gaps):
         # Close fractions of few rows are the same number of rows, of which one fit is made.
-        is_counted = cv is None or isinstance(cv, Integral) or type(cv).__name__ == "KFold"
+        is_counted = cv is None or isinstance(cv, Integral) or type(cv) is KFold
         n_rows = shape[0] if shape and is_counted and isinstance(shape[0], Integral) else 0
         # Each fit has at least half of the rows.
         if gaps.min() * n_rows / 2 < 1:

@@ -31,7 +31,7 @@ def report(operation, findings, stack, on_raw_data, price=""):
     """
     if not findings:
         return
-    name = type(operation.estimator).__name__
+    name = operation.name
     # Inner functions of a tool may have the same problem, which is reported once.
     sentences = {}
     for finding in findings:

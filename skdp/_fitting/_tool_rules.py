@@ -10,6 +10,8 @@ Each finding comes from one rule:
 known_tool            The registry knows a problem of the tool with its parameters.
 repeated_fold         The fit of a fold is about to get a row twice.
 folds_of_validation   A tool gives scikit-learn's validation folds that its entry could not read.
+mixed_rows            A tool makes the rows of a release of the cells of several persons.
+read_folds            A tool has read its folds from a generator, of which nothing is known then.
 raw_steps             Steps or members inside the tool learn from raw rows.
 late_weights          A pipeline passes weights to a private step, which refuses them.
 unknown_tool          An installed package fits the estimator, and the registry does not know it.
@@ -21,21 +23,21 @@ from dataclasses import dataclass
 
 from skdp._fitting._arguments import NO_WEIGHTS
 from skdp._fitting._call_stack import TARGETS, ToolCall, module_of
-from skdp._fitting._call_states import state_of
+from skdp._fitting._call_states import is_judged, state_of
 from skdp._fitting._raw_parts import (
     IF_PASSED_ON,
     raw_candidates,
     raw_in_members,
     raw_steps,
     splits_targets,
+    text_of_problems,
     title,
 )
 from skdp._tools._entries import FITS
 from skdp._tools._parts import holds_private, is_private, nested_parts, parts_in, parts_of
-from skdp._tools._scores_and_folds import repeats_rows
+from skdp._tools._scores_and_folds import UNKNOWN_FOLDS, generators_in, repeats_rows
 from skdp.utils._values import FrozenValue
 
-RAW_STEPS = "has steps that learn from raw rows"
 REPEATED_FOLDS = (
     "fits to folds that list rows more than once, so that a person's row counts repeatedly: use "
     "cv=KFold(5, shuffle=True, random_state=0)"
@@ -51,18 +53,43 @@ UNKNOWN_TOOL = (
 
 
 @dataclass(frozen=True)
+class NamedRelease:
+    """Private release of a function, which is checked as the fit of an estimator is.
+
+    Parameters
+    ----------
+    name : str
+        Name of the function, such as "dp_mean".
+    """
+
+    name: str
+
+
+def public_name_of(estimator):
+    """Return the name of an estimator, or of a function that releases, for users."""
+    if isinstance(estimator, NamedRelease):
+        return estimator.name
+    return getattr(estimator, "_release_label", type(estimator).__name__)
+
+
+@dataclass(frozen=True)
 class Operation:
     """An operation of a private estimator that is about to run.
 
     Parameters
     ----------
-    estimator : estimator
+    estimator : estimator or NamedRelease
     occasion : {"fit", "clone", "send", "answer"}
         "send" is a pickle for a worker, and "answer" a prediction or transform.
     """
 
     estimator: object
     occasion: str
+
+    @property
+    def name(self):
+        """Name of the estimator or of the function, for users."""
+        return public_name_of(self.estimator)
 
     @property
     def is_of_plan(self):
@@ -76,6 +103,16 @@ class Operation:
     def is_copy(self):
         """True for a copy, which does not show the purpose of a tool."""
         return self.occasion in ("clone", "send")
+
+    @property
+    def is_of_function(self):
+        """True for a release of a function, and not of an estimator."""
+        return isinstance(self.estimator, NamedRelease)
+
+    @property
+    def shows_no_parts(self):
+        """True if a tool may have no private part, and its parts are looked at all the same."""
+        return self.is_copy or self.is_of_function
 
     @property
     def is_for_fit(self):
@@ -162,6 +199,9 @@ def _judge_call(call, operation, stack, skips_steps):
         True if the steps inside the tool were checked by a plan, or reported already.
     """
     findings = _known_tool(call, stack)
+    if operation.occasion == "fit":
+        findings += _mixed_rows(call, stack)
+        findings += _read_folds(call, stack)
     if call.is_container and operation.occasion == "fit":
         findings += _late_weights(call, stack)
     if not skips_steps:
@@ -184,6 +224,34 @@ def _known_tool(call, stack):
         return []
     name = call.tool.name or stack.public_name(call)
     return [ToolFinding("known_tool", call, name, f"{problem}: {call.tool.instead}", is_refused)]
+
+
+def _mixed_rows(call, stack):
+    """Return a finding if a tool computes scores of rows that it makes of the cells of several.
+
+    Its own scores are checked with the scorer. A function of the user that it calls to score may
+    fit or release something else.
+    """
+    if call.tool is None or not call.tool.wrong_scores:
+        return []
+    name = call.tool.name or stack.public_name(call)
+    return [ToolFinding("mixed_rows", call, name, call.tool.wrong_scores, is_refused=False)]
+
+
+def _read_folds(call, stack):
+    """Return a finding if a tool has read its folds from a generator before it was judged.
+
+    A private estimator is judged when the tool copies it or reads its tags. A class of the user,
+    which creates private estimators in its fit, is not.
+    """
+    if call.tool is None or is_judged(call.frame):
+        return []
+    folds = call.variables.get("cv", getattr(call.subject, "cv", None))
+    if all(generator.gi_frame is not None for generator in generators_in(folds)):
+        return []
+    name = call.tool.name or stack.public_name(call)
+    problem = f"{UNKNOWN_FOLDS}: {call.tool.instead}"
+    return [ToolFinding("read_folds", call, name, problem, is_refused=False)]
 
 
 def _inner_validation(call, stack, has_steps):
@@ -253,14 +321,14 @@ def _raw_steps(call, operation, stack, has_findings):
         problems = raw_steps(call.subject, is_calling=True, leave_out=leave_out, y=y)
     elif call.module == TARGETS:
         problems = raw_steps(call.subject, is_calling=True, y=y)
-    elif has_findings or operation.is_copy or not state_of(call.frame).has_private_parts:
-        problems = _raw_parts(call, stack, y, is_complete=has_findings or operation.is_copy)
+    elif has_findings or operation.shows_no_parts or not state_of(call.frame).has_private_parts:
+        problems = _raw_parts(call, stack, y, operation, has_findings)
     else:
         problems = []
     return _finding_of_steps(call, stack.public_name(call), problems)
 
 
-def _raw_parts(call, stack, y, is_complete):
+def _raw_parts(call, stack, y, operation, has_findings):
     """Return the problems inside a tool, which is checked with the tool, before its fits.
 
     Worker processes cannot tell the user about its steps. Some tools fit their members without a
@@ -271,9 +339,9 @@ def _raw_parts(call, stack, y, is_complete):
     call : ToolCall
     stack : CallStack
     y : array-like or None
-    is_complete : bool
-        True to check the tuned estimator, also if it has no private part: a class of the user may
-        create the private estimator that is being fitted.
+    operation : Operation
+    has_findings : bool
+        True if the call has another problem.
     """
     subject = call.subject
     if call.is_validation:
@@ -281,8 +349,10 @@ def _raw_parts(call, stack, y, is_complete):
     else:
         inner = getattr(subject, "estimator", None)
     problems = raw_in_members(subject, y)
-    if is_complete or holds_private(inner):
-        steps = raw_steps(inner, y=y)
+    # A class of the user may create the private estimator that is being fitted, and a function that
+    # releases may score a model that is not private.
+    if has_findings or operation.shows_no_parts or holds_private(inner):
+        steps = raw_steps(inner, y=y, with_fitted=not operation.is_of_function)
         problems = steps + raw_candidates(call, stack.calls, inner, y) + problems
     state_of(call.frame).has_private_parts = not problems
     return problems
@@ -292,9 +362,8 @@ def _finding_of_steps(call, name, problems):
     """Return the finding about some `PartProblem`, as a list."""
     if not problems:
         return []
-    text = "; ".join(problem.text for problem in problems)
     is_refused = any(problem.is_refused for problem in problems)
-    return [ToolFinding("raw_steps", call, name, f"{RAW_STEPS}: {text}", is_refused)]
+    return [ToolFinding("raw_steps", call, name, text_of_problems(problems), is_refused)]
 
 
 def _judge_unknown(call, estimator):

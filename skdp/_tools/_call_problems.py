@@ -10,13 +10,14 @@ from numbers import Integral
 from sklearn.model_selection import KFold
 
 from skdp._data._classes import too_many_classes_problem
-from skdp._tools._parts import holds_private, is_frozen, learns_raw, parts_in, parts_of
+from skdp._tools._classes import is_of_classes
+from skdp._tools._parts import holds_private, is_frozen, is_step, learns_raw, parts_in, parts_of
 from skdp._tools._scores_and_folds import (
+    RAW_SCORES,
     declares_labels,
     folds_problem,
     has_private_scores,
     is_by_person,
-    is_of_classes,
     repeated_rows_problem,
     score_problem,
     scores_refusal,
@@ -24,7 +25,6 @@ from skdp._tools._scores_and_folds import (
     unread_folds_problem,
 )
 
-RAW_SCORES = "publishes or chooses by scores of the raw rows"
 LABEL_COUNTS = (
     "gives each fit the rows of two labels, so that the exact number of rows of each label "
     "becomes public"
@@ -34,11 +34,15 @@ HAS_IMPORTANCES = frozenset(
     "DPAdditiveClassifier DPAdditiveRegressor DPHistogramNB DPLinearRegression DPLinearSVC "
     "DPLogisticRegression DPPoissonRegressor DPRidge DPSGDClassifier DPSGDRegressor".split()
 )
+# Learners of causalml that fit each model to all rows, or to the rows of one treatment.
+CAUSALML_BY_ARM = tuple(
+    f"causalml.Base{arm}{kind}" for arm in "ST" for kind in ("Learner", "Regressor", "Classifier")
+)
 # Selections of feature-engine that only read scores and importances of their model.
 SCORED_SELECTIONS = (
-    "RecursiveFeatureElimination",
-    "RecursiveFeatureAddition",
-    "SelectBySingleFeaturePerformance",
+    "feature_engine.RecursiveFeatureElimination",
+    "feature_engine.RecursiveFeatureAddition",
+    "feature_engine.SelectBySingleFeaturePerformance",
 )
 
 
@@ -75,6 +79,61 @@ def unless_of_classes(*names, wrong):
     return problem
 
 
+def refused_unless_frozen(wrong, seeds=""):
+    """Return a `refusal` function for tools that fit their estimator to rows that depend on others.
+
+    A frozen estimator is not fitted, so that its call is not refused.
+
+    Parameters
+    ----------
+    wrong : str
+        Problem of the rows.
+    seeds : str, default=""
+        What the tool does with the seeds of the estimators that have one.
+    """
+
+    def refusal(variables):
+        estimator = _fitted_member(variables)
+        if is_frozen(estimator):
+            return ""
+        return wrong + seeds if _takes_seed(estimator) else wrong
+
+    return refusal
+
+
+def if_frozen(wrong):
+    """Return a `problem` function of a tool that computes from raw rows and fits nothing."""
+
+    def problem(variables):
+        return wrong if is_frozen(_fitted_member(variables)) else ""
+
+    return problem
+
+
+def bagging_problem(variables):
+    """Return the problem of a bagging of a frozen estimator, which it does not fit, or ""."""
+    if getattr(_owner(variables), "oob_score", False):
+        return "publishes exact scores and answers for raw rows (oob_score=True)"
+    return ""
+
+
+def _owner(variables):
+    """Return the tool; functions that run in workers have it as an argument."""
+    return variables.get("self", variables.get("ensemble"))
+
+
+def _fitted_member(variables):
+    owner = _owner(variables)
+    return getattr(owner, "estimator", getattr(owner, "base_estimator", None))
+
+
+def _takes_seed(estimator):
+    """Return True if an estimator, or a part of it, has a parameter for a seed."""
+    if not hasattr(estimator, "get_params"):
+        return True
+    return any(name.rpartition("__")[2] == "random_state" for name in estimator.get_params())
+
+
 def prediction_problem(variables):
     """Return the problem of cross-validated predictions, or ""."""
     problems = [
@@ -93,14 +152,24 @@ def prediction_refusal(variables):
 def raw_members_problem(variables):
     """Return the problem of an ensemble's members that are not private, or ""."""
     members = list(parts_in("estimators", getattr(variables.get("self"), "estimators", None)))
-    learning = [name for name, member in members if learns_raw(member)]
+    raw = [(name, member) for name, member in members if learns_raw(member)]
+    learning = [name for name, member in raw if _is_of_sklearn(member)]
+    unknown = [name for name, member in raw if not _is_of_sklearn(member)]
     fitted = [name for name, m in members if is_frozen(m) and not holds_private(m)]
     problems = []
     if learning:
         problems.append(f"has members {learning} that learn from raw rows without privacy")
+    if unknown:
+        problems.append(
+            f"has members {unknown} that skdp does not know, and that may learn from raw rows"
+        )
     if fitted:
         problems.append(f"has members {fitted} that learned from rows which skdp does not know")
     return " and ".join(problems)
+
+
+def _is_of_sklearn(value):
+    return type(value).__module__.partition(".")[0] == "sklearn"
 
 
 def stacking_problem(variables):
@@ -138,13 +207,13 @@ def _width(target):
 
 def multiclass_problem(variables):
     """Return the problem of one-against-one, or of one-against-rest with several columns, or ""."""
-    if is_of_classes(variables.get("self"), "OneVsOneClassifier"):
+    if is_of_classes(variables.get("self"), "sklearn.OneVsOneClassifier"):
         return LABEL_COUNTS
     # `Y` has a column for each label of `y`. The labels of a single column are public.
     if _width(variables.get("y")) < 2:
         return ""
     return if_of_classes(
-        "OneVsRestClassifier",
+        "sklearn.OneVsRestClassifier",
         wrong=(
             "fits nothing to a label that no row, or every row, has, and publishes that, so that "
             "the label of one row can be seen"
@@ -162,7 +231,7 @@ def outputs_problem(variables):
             "refuses, after other outputs were charged, an output of which all rows have one "
             "label, so that the label of one row can be seen"
         )
-        classes = ("MultiOutputClassifier", "ClassifierChain")
+        classes = ("sklearn.MultiOutputClassifier", "sklearn.ClassifierChain")
         problems.append(if_of_classes(*classes, wrong=wrong)(variables))
     return " and ".join(filter(None, problems))
 
@@ -201,7 +270,20 @@ def sampler_problem(variables):
     ]
     if not samplers:
         return ""
+    if _fits_no_private(steps):
+        return f"has {', '.join(samplers)}, which keeps rows, or counts of labels, of a raw table"
     return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
+
+
+def sampler_refusal(variables):
+    steps = getattr(variables.get("self"), "steps", None) or ()
+    return "" if _fits_no_private(steps) else sampler_problem(variables)
+
+
+def _fits_no_private(steps):
+    """Return True if all private estimators of a pipeline are frozen, and no class is unknown."""
+    parts = [step for _, step in steps if not (is_frozen(step) or hasattr(step, "fit_resample"))]
+    return any(is_frozen(step) for _, step in steps) and not any(map(is_step, parts))
 
 
 def selection_problem(variables):
@@ -216,7 +298,7 @@ def econml_problem(variables):
     if owner is None:
         # A function inside the fit of an estimator, which was checked.
         return ""
-    if not is_of_classes(owner, "SLearner", "TLearner", "XLearner"):
+    if not is_of_classes(owner, "econml.SLearner", "econml.TLearner", "econml.XLearner"):
         return "computes its final stage, or its weights, from raw rows"
     return raw_parts_problem(variables)
 
@@ -240,9 +322,9 @@ def econml_refusal(variables):
     """Return the reason to refuse an econml fit that would fail or repeat after charges, or ""."""
     owner = variables.get("self")
     final = getattr(variables.get("self"), "model_final", None)
-    if is_of_classes(owner, "NonParamDML", "KernelDML") and holds_private(final):
+    if is_of_classes(owner, "econml.NonParamDML", "econml.KernelDML") and holds_private(final):
         return "gives its private model_final a sample_weight"
-    if is_of_classes(owner, "DomainAdaptationLearner"):
+    if is_of_classes(owner, "econml.DomainAdaptationLearner"):
         return "gives its private models a sample_weight"
     return bootstrap_problem(variables)
 
@@ -257,15 +339,14 @@ def bootstrap_problem(variables):
 
 
 def causalml_refusal(variables):
-    if is_of_classes(variables.get("self"), "BaseRLearner"):
+    if is_of_classes(variables.get("self"), "causalml.BaseRLearner"):
         return "gives its private models a sample_weight"
     return bootstrap_problem(variables)
 
 
 def causalml_problem(variables):
     owner = variables.get("self")
-    names = ("BaseSLearner", "BaseTLearner", "BaseSRegressor", "BaseTRegressor")
-    if is_of_classes(owner, *names, "BaseSClassifier", "BaseTClassifier"):
+    if is_of_classes(owner, *CAUSALML_BY_ARM):
         return raw_parts_problem(variables)
     return "fits its propensity model, or its last stage, to raw rows"
 

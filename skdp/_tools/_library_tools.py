@@ -22,9 +22,12 @@ from skdp._tools._call_problems import (
     econml_problem,
     econml_refusal,
     feature_engine_problem,
+    if_frozen,
     no_problem,
     raw_parts_problem,
+    refused_unless_frozen,
     sampler_problem,
+    sampler_refusal,
     stacked_folds_problem,
     unless_of_classes,
 )
@@ -52,8 +55,8 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong="has samplers: which rows a fit gets, and how often, depends on other rows",
             instead="leave the sampler out and weight the labels: class_weight={label: weight}",
-            refused=True,
             problem=sampler_problem,
+            refusal=sampler_refusal,
         ),
     ),
     Tool(
@@ -63,7 +66,8 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong=MAKES_ROWS_DEPEND,
             instead="leave it out and weight the labels: class_weight={label: weight}",
-            refused=True,
+            problem=if_frozen("publishes which rows it chose by the labels of other rows"),
+            refusal=refused_unless_frozen(MAKES_ROWS_DEPEND),
         ),
     ),
     Tool(
@@ -394,7 +398,7 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong=RAW_SCORES,
             instead=f"give it public rows to score; {IF_PUBLIC}",
-            problem=unless_of_classes("FeatureImportances", wrong=RAW_SCORES),
+            problem=unless_of_classes("yellowbrick.FeatureImportances", wrong=RAW_SCORES),
             functions=None,
         ),
     ),

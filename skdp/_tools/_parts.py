@@ -6,11 +6,15 @@ from inspect import Parameter, signature
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from skdp._tools._classes import behaves_as
+
 VAR_POSITIONAL = Parameter.VAR_POSITIONAL
 VAR_KEYWORD = Parameter.VAR_KEYWORD
-# Methods of the objects that can be steps of a pipeline. Some classes have no `get_params`.
+# The class of estimators that are never fitted again.
+FROZEN = frozenset({"sklearn.frozen.FrozenEstimator"})
 # Maximum number of values of a list among which steps are looked for. Lists of rows are longer.
 MAX_PARTS = 1000
+# Methods of the objects that can be steps of a pipeline. Some classes have no `get_params`.
 STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
 
 
@@ -29,7 +33,7 @@ def holds_private(value):
 
 def is_frozen(value):
     """Return True for a fitted estimator that is never fitted again."""
-    return isinstance(value, FrozenEstimator)
+    return type(value) is FrozenEstimator or behaves_as(value, FROZEN)
 
 
 def is_estimator(value):

@@ -2,10 +2,10 @@
 
 import sys
 from functools import cache
-from itertools import takewhile
 
 from skdp._tools import _library_tools, _sklearn_steps, _sklearn_tools
 from skdp._tools._advice import DECLARE
+from skdp._tools._classes import public_path
 from skdp._tools._entries import KnownStep, Tool
 from skdp._tools._entry_kinds import STUDY
 
@@ -33,8 +33,7 @@ def find_class(module, name):
     KnownStep
         The entry with the longest matching name, or `UNKNOWN`.
     """
-    # Libraries define their classes in private modules of public packages.
-    packages = list(takewhile(lambda part: not part.startswith("_"), module.split(".")))
+    packages = public_path(module).split(".")
     paths = [".".join(packages[:n]) for n in range(len(packages), 0, -1)]
     keys = [f"{path}.{name}" for path in paths] + paths
     return next((KNOWN_STEPS[key] for key in keys if key in KNOWN_STEPS), UNKNOWN)

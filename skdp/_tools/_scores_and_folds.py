@@ -5,6 +5,7 @@ them.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral
 from types import GeneratorType
 
@@ -12,18 +13,30 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import is_classifier
 
+from skdp._tools._classes import behaves_as, is_of_classes
 from skdp._tools._parts import is_estimator, is_private
 from skdp.exceptions import LedgerError
 
-# Splitters whose folds depend on row numbers alone, or on a keyed hash of a person's id.
-INDEX_SPLITTERS = frozenset(
-    "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit "
-    "PersonKFold".split()
+RAW_SCORES = "publishes or chooses by scores of the raw rows"
+UNKNOWN_SCORES = (
+    "publishes or chooses by scores of a function that skdp does not know, which reads the raw rows"
 )
+UNKNOWN_FOLDS = (
+    "splits the rows by folds from an iterator, of which nothing is known (give it a list of "
+    "folds, or a splitter)"
+)
+# Splitters whose folds depend on row numbers alone, or on a keyed hash of a person's id.
+PERSON_FOLDS = frozenset({"skdp.model_selection.PersonKFold"})
+INDEX_SPLITTERS = PERSON_FOLDS | {
+    f"sklearn.model_selection.{name}"
+    for name in (
+        "KFold RepeatedKFold ShuffleSplit LeaveOneOut LeavePOut TimeSeriesSplit PredefinedSplit"
+    ).split()
+}
 # The class in which scikit-learn wraps listed folds, which count as public.
-LISTED_FOLDS = "_CVIterableWrapper"
+LISTED_FOLDS = frozenset({"sklearn.model_selection._CVIterableWrapper"})
 # Splitters that draw the rows of a fold with replacement.
-BOOTSTRAP_SPLITTERS = ("BootstrapOutOfBag", "Bootstrap")
+BOOTSTRAP_SPLITTERS = ("mlxtend.BootstrapOutOfBag",)
 # Iterators of Python that name what they iterate over, without reading it.
 LAZY_ITERATORS = (map, filter, zip, enumerate)
 
@@ -31,9 +44,40 @@ LAZY_ITERATORS = (map, filter, zip, enumerate)
 def has_private_scores(scoring):
     """Return True if all scores that scikit-learn would compute are private."""
     scorers = scorers_of(scoring)
-    return len(scorers) > 0 and all(
-        getattr(scorer, "releases_privately", False) is True for scorer in scorers
-    )
+    return len(scorers) > 0 and all(map(releases_privately, scorers))
+
+
+def releases_privately(scorer):
+    """Return True for a private scorer, also one that scikit-learn makes of a private metric.
+
+    `make_scorer` of a function of `skdp.metrics` returns its release, which charges the accountant
+    that it was given.
+    """
+    if getattr(scorer, "releases_privately", False) is True:
+        return True
+    function = _metric_of(scorer)
+    module = getattr(function, "__module__", None)
+    return isinstance(module, str) and module.startswith("skdp.metrics.")
+
+
+def _metric_of(scorer):
+    """Return the metric of a scorer of scikit-learn, or None."""
+    if type(scorer).__module__ != "sklearn.metrics._scorer":
+        return None
+    function = getattr(scorer, "_score_func", None)
+    while isinstance(function, partial):
+        function = function.func
+    return function
+
+
+def is_unknown_function(scorer):
+    """Return True for a scorer that the user wrote, of which nothing is known."""
+    if scorer is None or isinstance(scorer, str) or releases_privately(scorer):
+        return False
+    function = _metric_of(scorer)
+    if function is None:
+        function = scorer
+    return callable(function) and getattr(function, "__module__", "").partition(".")[0] != "sklearn"
 
 
 def scorers_of(scoring):
@@ -63,8 +107,11 @@ def _accountants_in(value):
     if isinstance(value, list | tuple):
         for part in value:
             yield from _accountants_in(part)
-    elif is_estimator(value) or getattr(value, "releases_privately", False) is True:
-        for name, part in getattr(value, "__dict__", {}).items():
+    elif is_estimator(value) or releases_privately(value):
+        # A scorer of scikit-learn has the arguments of its metric.
+        params = getattr(value, "__dict__", {})
+        params = params | params.get("_kwargs", {})
+        for name, part in params.items():
             if name == "accountant":
                 yield part
             elif not name.endswith("_"):
@@ -75,20 +122,17 @@ def folds_problem(cv, estimator, scoring=None):
     """Return the problem of folds whose rows depend on those of others, or ""."""
     splitter = splitter_of(cv)
     # Listed folds count as public. scikit-learn wraps them in an object with a `split` method.
-    is_listed = type(splitter).__name__ == LISTED_FOLDS or not (
+    is_listed = behaves_as(splitter, LISTED_FOLDS) or not (
         cv is None or isinstance(cv, Integral) or hasattr(splitter, "split")
     )
-    is_by_row = not is_listed and type(splitter).__name__ != "PersonKFold"
+    is_by_row = not is_listed and not behaves_as(splitter, PERSON_FOLDS)
     if is_by_row and is_by_person(estimator, *scorers_of(scoring)):
         return (
             "splits the rows of persons by row numbers, which depend on how many rows others have "
             "(use cv=PersonKFold(k))"
         )
     if _is_unknown_iterator(cv):
-        return (
-            "splits the rows by folds from an iterator, of which nothing is known (give it a list "
-            "of folds, or a splitter)"
-        )
+        return UNKNOWN_FOLDS
     if splits_by_values(cv, estimator):
         is_unknown = hasattr(splitter, "split") and not _is_of_sklearn(splitter)
         more = ", or in which rows may repeat" if is_unknown else ""
@@ -120,7 +164,7 @@ def splits_by_values(cv, estimator):
     if not hasattr(cv, "split"):
         # A list of folds counts as a declaration that they are public.
         return False
-    return type(cv).__name__ not in (*INDEX_SPLITTERS, LISTED_FOLDS)
+    return not behaves_as(cv, INDEX_SPLITTERS | LISTED_FOLDS)
 
 
 def splitter_of(cv):
@@ -161,8 +205,11 @@ def score_problem(variables):
         cv = getattr(owner, "cv", None)
         estimator = getattr(owner, "estimator", None)
     problems = []
-    if not has_private_scores(scoring):
-        problems.append("publishes or chooses by scores of the raw rows")
+    unknown = [scorer for scorer in scorers_of(scoring) if not releases_privately(scorer)]
+    if unknown and all(map(is_unknown_function, unknown)):
+        problems.append(UNKNOWN_SCORES)
+    elif not has_private_scores(scoring):
+        problems.append(RAW_SCORES)
     problems.append(folds_problem(cv, estimator, scoring))
     return " and ".join(filter(None, problems))
 
@@ -202,7 +249,7 @@ def scores_refusal(variables):
     """
     owner = variables.get("self")
     scoring = variables.get("scoring") if owner is None else getattr(owner, "scoring", None)
-    private = [s for s in scorers_of(scoring) if getattr(s, "releases_privately", False) is True]
+    private = [scorer for scorer in scorers_of(scoring) if releases_privately(scorer)]
     if not get_config()["enable_metadata_routing"] and is_by_person(*private):
         return (
             "does not pass groups to private scores (call "
@@ -269,11 +316,6 @@ def _repeats(rows):
     """Return True if an array of row indices contains an index twice; a mask never does."""
     rows = np.asarray(rows)
     return rows.dtype != bool and len(np.unique(rows)) < rows.size
-
-
-def is_of_classes(value, *names):
-    """Return True if the class of a value, or a base class of it, has one of some names."""
-    return any(cls.__name__ in names for cls in type(value).__mro__)
 
 
 def _declared_labels(estimator):

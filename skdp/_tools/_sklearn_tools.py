@@ -14,8 +14,10 @@ from skdp._tools._advice import (
 )
 from skdp._tools._call_problems import (
     RAW_SCORES,
+    bagging_problem,
     chain_refusal,
     elimination_refusal,
+    if_frozen,
     if_of_classes,
     if_scored_by_classes,
     importance_refusal,
@@ -25,6 +27,7 @@ from skdp._tools._call_problems import (
     prediction_problem,
     prediction_refusal,
     raw_members_problem,
+    refused_unless_frozen,
     selection_problem,
     stacking_problem,
     unless_of_classes,
@@ -47,18 +50,18 @@ from skdp._tools._scores_and_folds import (
     unread_folds_problem,
 )
 
+SETS_SEEDS = ", and sets and keeps the seed of each fit's noise, also with random_state=None"
+
 TOOLS: tuple[Tool, ...] = (
     Tool(
         classes=("sklearn.ensemble.BaggingClassifier", "sklearn.ensemble.BaggingRegressor"),
         step=ensemble("estimator"),
         modules=("sklearn.ensemble._bagging",),
         call=KnownCaller(
-            wrong=(
-                "repeats or leaves out rows, and sets and keeps the seed of each fit's noise, also "
-                "with random_state=None"
-            ),
+            wrong="repeats or leaves out rows",
             instead=SKDP_ENSEMBLES,
-            refused=True,
+            problem=bagging_problem,
+            refusal=refused_unless_frozen("repeats or leaves out rows", SETS_SEEDS),
             functions=FITS | {"_parallel_build_estimators"},
         ),
     ),
@@ -67,12 +70,12 @@ TOOLS: tuple[Tool, ...] = (
         step=ensemble("estimator"),
         modules=("sklearn.ensemble._weight_boosting",),
         call=KnownCaller(
-            wrong=(
-                "draws or weights rows by the errors on other rows, and sets and keeps the seed of "
-                "each fit's noise, also with random_state=None"
-            ),
+            wrong="draws or weights rows by the errors on other rows",
             instead=SKDP_ENSEMBLES,
-            refused=True,
+            problem=if_frozen("weights its members by their errors on raw rows"),
+            refusal=refused_unless_frozen(
+                "draws or weights rows by the errors on other rows", SETS_SEEDS
+            ),
             functions=FITS | {"_boost"},
         ),
     ),
@@ -114,9 +117,12 @@ TOOLS: tuple[Tool, ...] = (
                 "rows; " + IF_PUBLIC
             ),
             problem=unless_of_classes(
-                "CalibrationDisplay", wrong="fits its calibrators to raw rows"
+                "sklearn.CalibrationDisplay", wrong="fits its calibrators to raw rows"
             ),
             refusal=repeated_rows_problem,
+            # Workers, which call this function, do not see the tool.
+            functions=FITS | {"_fit_classifier_calibrator_pair"},
+            name="CalibratedClassifierCV",
         ),
     ),
     Tool(
@@ -131,7 +137,7 @@ TOOLS: tuple[Tool, ...] = (
             ),
             refused=True,
             problem=if_of_classes(
-                "TunedThresholdClassifierCV",
+                "sklearn.TunedThresholdClassifierCV",
                 wrong="chooses its threshold by scores of the raw rows",
             ),
         ),
@@ -164,7 +170,7 @@ TOOLS: tuple[Tool, ...] = (
                 "use RFE or SelectFromModel, which choose by released coefficients, or "
                 f"{PRIVATE_SCORES}"
             ),
-            problem=if_scored_by_classes("RFECV"),
+            problem=if_scored_by_classes("sklearn.RFECV"),
             refusal=elimination_refusal,
         ),
     ),
@@ -214,9 +220,12 @@ TOOLS: tuple[Tool, ...] = (
         ),
         modules=("sklearn.linear_model._ransac",),
         call=KnownCaller(
-            wrong="chooses rows by their raw residuals, and sets the noise's seed",
+            wrong="chooses rows by their raw residuals",
             instead="use DPRidge with target_bounds, which bound what an outlier can do",
-            refused=True,
+            problem=if_frozen("publishes which rows have small raw residuals"),
+            refusal=refused_unless_frozen(
+                "chooses rows by their raw residuals", ", and sets the noise's seed"
+            ),
         ),
     ),
     Tool(

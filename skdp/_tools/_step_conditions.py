@@ -7,20 +7,20 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.base import is_classifier
 
+from skdp._tools._classes import behaves_as
 from skdp._tools._functions import (
     has_bounded_domain,
     is_elementwise,
     rounds_elements_alone,
     treats_rows_alone,
 )
-from skdp._tools._scores_and_folds import INDEX_SPLITTERS
-from skdp.ledger._terms import terms_of
-
-
-def _is_dp_scorer(scoring):
-    """Return True for a scorer of `make_dp_scorer`, by its name, as it cannot be imported here."""
-    kind = type(scoring)
-    return kind.__name__ == "DPScorer" and kind.__module__.startswith("skdp.")
+from skdp._tools._scores_and_folds import (
+    INDEX_SPLITTERS,
+    PERSON_FOLDS,
+    has_private_scores,
+    is_by_person,
+    scorers_of,
+)
 
 
 def has_index_folds(cv, estimator):
@@ -34,17 +34,15 @@ def has_index_folds(cv, estimator):
     """
     if cv is None or isinstance(cv, Integral):
         return not (hasattr(estimator, "fit") and is_classifier(estimator))
-    return type(cv).__name__ in INDEX_SPLITTERS
+    return behaves_as(cv, INDEX_SPLITTERS)
 
 
 def scores_privately(search):
-    scoring = search.scoring
-    scorers = list(scoring.values()) if isinstance(scoring, dict) else [scoring]
-    if not scorers or not all(map(_is_dp_scorer, scorers)):
+    if not has_private_scores(search.scoring):
         return False
     # The rows of a person must be in one fold.
-    if any(terms_of(scorer.accountant).unit == "person" for scorer in scorers):
-        return type(search.cv).__name__ == "PersonKFold"
+    if is_by_person(*scorers_of(search.scoring)):
+        return behaves_as(search.cv, PERSON_FOLDS)
     return has_index_folds(search.cv, search.estimator)
 
 

@@ -30,7 +30,7 @@ from skdp.model_selection._candidates import (
 from skdp.model_selection._plans import SELECTIONS, SearchTask
 from skdp.model_selection._runs import SearchRun, run_search
 from skdp.model_selection._scores import default_score
-from skdp.model_selection._splits import check_cv
+from skdp.model_selection._splits import check_cv, check_not_iterator
 from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_search
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
@@ -221,6 +221,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         table : PublicTable
         n_columns : int or None
         """
+        check_not_iterator(self.cv)
         if not candidates:
             raise ValueError("param_grid is empty: give at least one combination of parameters")
         for params in self._candidate_params():

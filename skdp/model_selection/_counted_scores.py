@@ -30,7 +30,14 @@ from skdp.model_selection._score_cells import (
     cell_counts,
     plan_counted_fits,
 )
-from skdp.model_selection._splits import Layout, check_cv, hold_out, make_splits
+from skdp.model_selection._splits import (
+    Layout,
+    check_cv,
+    check_not_iterator,
+    hold_out,
+    make_splits,
+    number_of_splits,
+)
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._trial import suppress_fit_output
@@ -132,9 +139,11 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             check_within(self.cv, "cv", 0.0, 1.0, "()")
         elif not isinstance(self.cv, Iterator):
             # An iterator of folds can only be read once.
-            check_cv(self.cv, self._terms.unit == "person")
+            cv = check_cv(self.cv, self._terms.unit == "person")
+            self._check_single_model(number_of_splits(cv))
 
     def _check_score_and_splits(self, candidates, table, n_columns):
+        check_not_iterator(self.cv)
         for candidate in candidates:
             check_accountants(candidate, self.accountant)
             self._response_method(candidate)
@@ -173,13 +182,23 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
                 f"cv={self.cv!r} has a row in several test sets, so that it would be counted "
                 "repeatedly: use folds, such as cv=5"
             )
-        if len(splits.train) > 1 and not self.refit:
-            raise ValueError(
-                f"refit=False needs a single model, and cv={self.cv!r} fits "
-                f"{len(splits.train)}: set refit=True, or a fraction of held-out rows such as "
-                "cv=0.25"
-            )
+        self._check_single_model(len(splits.train))
         return splits
+
+    def _check_single_model(self, n_splits):
+        """Raise `ValueError` if several models would be fitted, of which none is published.
+
+        Parameters
+        ----------
+        n_splits : int or None
+            None if it depends on the number of rows.
+        """
+        if not self.refit and n_splits != 1:
+            number = "several" if n_splits is None else n_splits
+            raise ValueError(
+                f"refit=False needs a single model, and cv={self.cv!r} fits {number}: set "
+                "refit=True, or a fraction of held-out rows such as cv=0.25"
+            )
 
     def _public_edges(self, score_bounds):
         """Return the inner edges of the cells, as probabilities; None for those of the grid."""

@@ -136,7 +136,10 @@ class DPScorer:
             )
         check_scored_table(estimator, X)
         with private_release(
-            label=type(self).__name__, accountant=self.accountant, random_state=self.random_state
+            label=type(self).__name__,
+            accountant=self.accountant,
+            random_state=self.random_state,
+            are_callers_checked=True,
         ) as release:
             n_units = release.read_groups(groups, len(y))
             self.score.check_methods(estimator, **release.run_params)

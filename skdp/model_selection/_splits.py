@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -259,6 +260,29 @@ def check_cv(cv, by_person=False):
         return [tuple(split) for split in cv]
     except TypeError:
         raise ValueError(f"cv must be an int, a splitter or a list of splits, got {cv!r}") from None
+
+
+def number_of_splits(cv):
+    """Return the number of splits of a result of `check_cv`; None if it depends on the rows."""
+    if isinstance(cv, list):
+        return len(cv)
+    try:
+        return cv.get_n_splits()
+    except (TypeError, ValueError):
+        return None
+
+
+def check_not_iterator(cv):
+    """Raise `ValueError` for folds from an iterator, which can be read once.
+
+    A search inside a pipeline or an ensemble would read them after other charges, and copies of the
+    search could not read them.
+    """
+    if isinstance(cv, Iterator):
+        raise ValueError(
+            f"cv is an iterator ({type(cv).__name__}), whose folds are read after the charges of "
+            "other steps: give a list of folds, or a splitter"
+        )
 
 
 def make_splits(cv, n_samples, ids=None):

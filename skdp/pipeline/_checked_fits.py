@@ -14,7 +14,7 @@ from skdp._data._lengths import computed_column, opened_table, shape_of
 from skdp._data._tables import check_not_empty, target_array
 from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._members import register_member_check, register_parameter_check
-from skdp._fitting._raw_parts import register_step_reader
+from skdp._fitting._raw_parts import register_plan_reader, register_step_reader
 from skdp._privacy_report import PrivacyLineMixin
 from skdp._tools._registry import find_entry
 from skdp.base import terms_of
@@ -25,7 +25,7 @@ from skdp.pipeline._kinds import is_private
 from skdp.pipeline._known import find_raw_steps
 from skdp.pipeline._members import check_members, check_tool
 from skdp.pipeline._parameters import PublicTable, check_parameters
-from skdp.pipeline._planning import check_accepted
+from skdp.pipeline._planning import check_accepted, refusal_of_steps
 from skdp.pipeline._selectable import check_selectable
 from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
@@ -33,6 +33,7 @@ from skdp.utils._values import FrozenValue
 
 # Private fits inspect the pipelines around them, but may not import this package.
 register_step_reader(find_raw_steps)
+register_plan_reader(refusal_of_steps)
 register_member_check(check_tool)
 register_parameter_check(check_members)
 

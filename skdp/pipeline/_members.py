@@ -93,13 +93,13 @@ def check_members(tool, table=ANY_TABLE, name=""):
     name : str, default=""
         Name of the tool, as in `set_params`.
     """
-    # The model of a prefit tool was fitted before, and a checked container checks its own steps.
-    is_prefit = getattr(tool, "prefit", None) is True or _is_text(tool, "cv", "prefit")
-    if is_prefit or isinstance(tool, FrozenEstimator):
-        return
     if of_skdp(tool) and is_private(tool):
         has_target = table.has_target or table.y is not None
         check_parameters(tool, replace(table, has_target=has_target), prefix=name)
+        return
+    # The model of a prefit tool was fitted before, and a checked container checks its own steps.
+    is_prefit = getattr(tool, "prefit", None) is True or _is_text(tool, "cv", "prefit")
+    if is_prefit or isinstance(tool, FrozenEstimator):
         return
     if name:
         # scikit-learn checked the parameters of the tool itself when its fit began.

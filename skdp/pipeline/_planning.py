@@ -1,7 +1,7 @@
 """Plans of whole pipelines: every private step's charge, calibrated together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -382,6 +382,24 @@ def check_accepted(steps, public_steps=()):
         raise ValueError(f"{'; '.join(map(_reason, problems))}; see check_pipeline")
 
 
+def refusal_of_steps(pipe, public_steps=()):
+    """Return the reason why no plan covers the steps of an estimator, or "".
+
+    Parameters
+    ----------
+    pipe : estimator
+    public_steps : sequence of str, default=()
+    """
+    if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
+        # The check of the parameters raises the error.
+        return ""
+    try:
+        check_accepted(find_steps(pipe), tuple(public_steps))
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
 def _reason(step):
     """Return the reason why a step is not accepted, and a remedy."""
     reason = f"step {step.title!r} {REASONS[step.kind]}"
@@ -389,7 +407,7 @@ def _reason(step):
         # This "step" is a parameter by which a container learns.
         return f"{reason}: {step.advice}"
     if step.kind == "wrapper":
-        return f"{reason}: use its inner estimators directly, or fit it without a plan"
+        return f"{reason}: use its inner estimators directly"
     if step.kind in ("learns", "unknown"):
         return f"{reason}: {step.advice}, or name it in public_steps if what it learns is public"
     if step.kind in ("resamples", "calibrates", "cross_validates"):

@@ -287,7 +287,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             )
         check_output_setting(self)
         label = type(self).__name__
-        with private_release(label, self.accountant, self.random_state) as release:
+        with private_release(
+            label, self.accountant, self.random_state, are_callers_checked=True
+        ) as release:
             release.make_guarantee(self.epsilon, 0.0)
             table.check_readable()
             return self._plan.run(table, release.charge(self._plan))

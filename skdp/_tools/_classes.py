@@ -1,0 +1,79 @@
+"""Classes of libraries, which are known by their module and name, and by nothing else.
+
+A user may write a class of any name, also one that is derived from a known class and overrides its
+methods.
+"""
+
+from functools import cache
+from itertools import takewhile
+
+# Methods that a derived class may define without another behavior: those that begin and end with
+# two underscores, such as a constructor, but not these.
+BEHAVIOR = frozenset({"__getattribute__", "__getattr__", "__call__", "__iter__"})
+
+
+def public_path(module):
+    """Return the public package of a module. Libraries define classes in private modules of it.
+
+    Parameters
+    ----------
+    module : str
+
+    Returns
+    -------
+    str
+    """
+    return ".".join(takewhile(lambda part: not part.startswith("_"), module.split(".")))
+
+
+def is_of_classes(value, *names):
+    """Return True if a value is an instance of a class of a library, or of one derived from it.
+
+    Parameters
+    ----------
+    value : object
+    *names : str
+        The library and the name of each class, such as "sklearn.RFECV".
+    """
+    return any(_name_in_library(cls) in names for cls in type(value).__mro__)
+
+
+def behaves_as(value, names):
+    """Return True if a value is an instance of a known class, and does what that class does.
+
+    A derived class counts if it defines no methods beside a constructor.
+
+    Parameters
+    ----------
+    value : object
+    names : frozenset of str
+        The public packages and names of the classes, such as "sklearn.model_selection.KFold".
+    """
+    # A method can be replaced in an instance, too.
+    return _class_behaves_as(type(value), names) and not any(
+        map(callable, getattr(value, "__dict__", {}).values())
+    )
+
+
+@cache
+def _class_behaves_as(kind, names):
+    for i, cls in enumerate(kind.__mro__):
+        if f"{public_path(cls.__module__)}.{cls.__name__}" in names:
+            # A class behind it in the order of base classes may override its base classes.
+            return kind.__mro__[i:] == cls.__mro__
+        if any(_is_behavior(name, item) for name, item in vars(cls).items()):
+            return False
+    return False
+
+
+def _is_behavior(name, item):
+    """Return True for an attribute of a class that changes what its instances do."""
+    if name.startswith("__") and name.endswith("__"):
+        return name in BEHAVIOR
+    # scikit-learn defines the requests of metadata anew for each derived class.
+    is_request = name.startswith("set_") and name.endswith("_request")
+    return not is_request and (callable(item) or hasattr(item, "__get__"))
+
+
+def _name_in_library(cls):
+    return f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
