@@ -26,6 +26,7 @@ from skdp import (
     DPStandardScaler,
     PrivacyAccountant,
     RawDataWarning,
+    dp_evaluate,
 )
 from skdp.calibration import DPCalibratedClassifierCV
 from skdp.metrics import dp_accuracy_score
@@ -289,3 +290,19 @@ def test_a_class_of_the_user_may_learn_nothing_from_raw_rows():
         make_pipeline(Passing(), names.model).fit(X, y)
     with pytest.warns(RawDataWarning, match=r"members \['b'\] that skdp does not know"):
         VotingClassifier([("a", names.model), ("b", Answering())]).fit(X, y)
+
+
+def test_persons_are_advised_their_folds():
+    ledger = PrivacyAccountant(10.0, 0.1, unit="person", on_raw_data="raise")
+    model = DPLogisticRegression(0.1, data_norm=2.0, classes=[0, 1], accountant=ledger)
+    with pytest.raises(ValueError, match=r"cv=PersonKFold\(5\)") as error:
+        cross_val_score(model, X, y)
+    assert "cv=KFold" not in str(error.value)
+
+
+def test_names_of_private_classes_are_in_no_message():
+    names = Ledger(on_raw_data="raise")
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="dp_evaluate scores a model"):
+        dp_evaluate(model, X, y, accountant=names.ledger)
+    assert names.ledger.epsilon_spent == 0.0

@@ -31,7 +31,7 @@ from skdp._fitting._call_stack import (
 from skdp._fitting._call_states import has_warned, is_judged, state_of
 from skdp._fitting._price_checks import check_prices
 from skdp._fitting._raw_parts import raw_parts_of_user, text_of_problems
-from skdp._fitting._tool_reports import raise_if_asked, report, warn_once
+from skdp._fitting._tool_reports import for_persons, raise_if_asked, report, warn_once
 from skdp._fitting._tool_rules import Operation, judge
 from skdp._tools._entries import FITS
 from skdp._tools._parts import is_private, nested_parts
@@ -134,6 +134,7 @@ def _report_class_of_user(operation, call, outer, calls, on_raw_data):
         f"{type(subject).__name__} around {operation.name} {text_of_problems(problems)}; if its "
         "fit gives them no rows, ignore this warning"
     )
+    text = for_persons(text, operation.estimator)
     raise_if_asked(text, on_raw_data, "charged")
     # The object may be created in each fit of a tool, whose call warns once.
     warn_once(text, outer[-1] if outer else call, [call], calls)

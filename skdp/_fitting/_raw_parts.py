@@ -261,13 +261,23 @@ def raw_in_members(tool, y):
     for name, member in parts_of(tool):
         if name == "estimator" or not holds_private(member) or is_frozen(member):
             continue
-        inside = raw_steps(member, y=y)
-        for part in (member, *nested_parts(member).values()):
-            if is_unread(getattr(part, "cv", None)):
-                text = f"{title(part, '')}, whose folds are a generator, which cannot be copied"
-                inside.append(PartProblem(f"{text} (give it a list, or a splitter)", True, True))
+        inside = raw_steps(member, y=y) + _problems_of_copies(member)
         problems += [p._replace(text=f"{p.text} of the member {name!r}") for p in inside]
     return problems
+
+
+def _problems_of_copies(estimator):
+    """Return the reasons why scikit-learn cannot copy an estimator, before its fit."""
+    return [
+        PartProblem(
+            f"{title(part, '')}, whose folds are a generator, which cannot be copied (give it a "
+            "list, or a splitter)",
+            is_refused=True,
+            is_of_plan=True,
+        )
+        for part in (estimator, *nested_parts(estimator).values())
+        if is_unread(getattr(part, "cv", None))
+    ]
 
 
 def raw_parts_of_user(subject):
@@ -453,6 +463,8 @@ def _raw_with(estimator, values, y, only_tools=False):
         # The search refuses names and values that do not fit.
         return []
     problems = raw_steps(changed, y=y, only_tools=only_tools)
+    for value in filter(is_step, values.values()):
+        problems += _problems_of_copies(value)
     if checks_its_steps(changed):
         refusal = refusal_of_plan(changed)
         if refusal:

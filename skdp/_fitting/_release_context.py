@@ -218,7 +218,9 @@ class PrivateRelease:
         """Raise or warn if a tool around the release computes on raw rows; before the charge."""
         # The tools around an outer release, and around a private score, were checked before.
         if not (is_inside_release() or self._are_callers_checked):
-            check_callers(NamedRelease(self._label), partial(raw_data_policy, self.terms))
+            check_callers(
+                NamedRelease(self._label, self.terms.unit), partial(raw_data_policy, self.terms)
+            )
 
     def cost_of(self, plan):
         """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.

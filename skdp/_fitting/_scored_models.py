@@ -9,7 +9,7 @@ import sys
 from skdp._fitting._call_stack import VALIDATION, checks_its_steps, read_stack
 from skdp._fitting._call_states import state_of
 from skdp._fitting._raw_parts import holders_of, read_steps, refusal_of_plan, title
-from skdp._fitting._tool_reports import raise_if_asked, warn_once
+from skdp._fitting._tool_reports import for_persons, raise_if_asked, warn_once
 from skdp._fitting._tool_rules import public_name_of
 from skdp._tools._parts import holds_private, is_private, is_step, nested_parts, parts_in
 from skdp._tools._registry import passes_on
@@ -46,7 +46,7 @@ def check_scored(estimator, scorer, on_raw_data):
     problems = _problems_of_score(estimator, public_name_of(scorer), stack)
     if not problems:
         return
-    text = "; ".join(dict.fromkeys(problems))
+    text = for_persons("; ".join(dict.fromkeys(problems)), scorer)
     raise_if_asked(text, on_raw_data, "computed or charged")
     parts = nested_parts(estimator).values() if is_step(estimator) else ()
     if any(getattr(part, "_was_reported", False) for part in (scorer, estimator, *parts)):

@@ -4,14 +4,18 @@ A finding that is refused raises an error always, and others if the ledger's set
 state of the calls (`_call_states.py`) tells which warnings were given.
 """
 
+import re
 import threading
 import warnings
 
 from skdp._fitting._call_states import has_warned, state_of
 from skdp._tools._registry import passes_on
+from skdp._tools._scores_and_folds import is_by_person
 from skdp.exceptions import RawDataWarning
 from skdp.utils._warnings import warn_user
 
+# Folds of rows that texts advise.
+ROW_FOLDS = re.compile(r"\bKFold\((\w+), shuffle=True, random_state=0\)")
 # Lock that is held while warning, so that the threads of a tool warn only once.
 _warning_lock = threading.RLock()
 
@@ -36,7 +40,7 @@ def report(operation, findings, stack, on_raw_data, price=""):
     sentences = {}
     for finding in findings:
         sentences.setdefault(finding.problem, f"{finding.tool} around {name} {finding.problem}")
-    text = "; ".join(sentences.values())
+    text = for_persons("; ".join(sentences.values()), operation.estimator)
     if any(finding.is_refused for finding in findings):
         raise ValueError(f"{text}. Nothing was computed or charged")
     raise_if_asked(text, on_raw_data, "computed or charged")
@@ -45,6 +49,20 @@ def report(operation, findings, stack, on_raw_data, price=""):
         return
     more = f"; {price}" if price else ""
     warn_once(text, stack.outermost, [finding.call for finding in findings], stack.calls, more)
+
+
+def for_persons(text, estimator):
+    """Return a text with the folds of persons, if a person is the privacy unit.
+
+    Parameters
+    ----------
+    text : str
+    estimator : estimator or NamedRelease
+        Private estimator, scorer or function.
+    """
+    if getattr(estimator, "unit", "") == "person" or is_by_person(estimator):
+        return ROW_FOLDS.sub(r"PersonKFold(\1)", text)
+    return text
 
 
 def raise_if_asked(text, on_raw_data, avoided):

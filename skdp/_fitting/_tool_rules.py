@@ -60,9 +60,12 @@ class NamedRelease:
     ----------
     name : str
         Name of the function, such as "dp_mean".
+    unit : str, default="row"
+        Privacy unit of its accountant.
     """
 
     name: str
+    unit: str = "row"
 
 
 def public_name_of(estimator):

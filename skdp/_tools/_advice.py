@@ -5,7 +5,8 @@
 # Advice on replacements.
 DECLARE = (
     "if what it makes of a row depends on that row alone, declare it by the attribute "
-    "__skdp_kind__ = 'stateless' of its class; if its fit is charged, by 'private'"
+    "__skdp_kind__ = 'stateless' of its class; if its fit is charged, by 'private', with the "
+    "parameters epsilon and accountant"
 )
 MEMORY = (
     "use None: it keeps rows on disk, in clear, and a private step that is remembered makes "

@@ -113,8 +113,8 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong="fits its calibrators to raw rows",
             instead=(
-                "use predict_proba of the private classifier as it is, or calibrate on public "
-                "rows; " + IF_PUBLIC
+                "use DPCalibratedClassifierCV, or predict_proba of the private classifier as it "
+                "is, or calibrate on public rows; " + IF_PUBLIC
             ),
             problem=unless_of_classes(
                 "sklearn.CalibrationDisplay", wrong="fits its calibrators to raw rows"

@@ -90,7 +90,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         """
         if self._is_prefit:
             self._check_parameters()
-            check_scored(self._prefit_model, self, lambda: raw_data_policy(self._terms))
+            # A frozen estimator is one of public rows, if it is not private.
+            check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             if self._is_prefit:
                 self._fit_prefit(fit, X, y, groups)
@@ -157,7 +158,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
                 return name
         raise ValueError(
             f"estimator needs one of the methods {', '.join(self._response_methods)}, and "
-            f"{type(model).__name__} has none"
+            f"{type(model).__name__} with its parameters shows none before its fit"
         )
 
     def _check_two_classes(self, classes):
