@@ -306,3 +306,19 @@ def test_names_of_private_classes_are_in_no_message():
     with pytest.raises(ValueError, match="dp_evaluate scores a model"):
         dp_evaluate(model, X, y, accountant=names.ledger)
     assert names.ledger.epsilon_spent == 0.0
+
+
+def test_numpy_and_pandas_pass_columns_to_functions():
+    pandas = pytest.importorskip("pandas")
+    options = {
+        "epsilon": 0.1,
+        "bounds": (-1, 1),
+        "accountant": PrivacyAccountant(10.0, 0.1, on_raw_data="raise"),
+    }
+    frame = pandas.DataFrame(X, columns=["u", "v"])
+    frame.apply(dp_mean, **options)
+    frame["u"].agg(dp_mean, **options)
+    frame.pipe(dp_mean, axis=0, **options)
+    np.apply_along_axis(dp_mean, 0, X, **options)
+    with pytest.raises(ValueError, match="SeriesGroupBy of pandas around dp_mean is a tool"):
+        frame["u"].groupby(y).agg(dp_mean, **options)

@@ -50,8 +50,15 @@ RUNNERS = frozenset(
     "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
     "decorator coverage threadpoolctl line_profiler memory_profiler typeguard beartype skdp".split()
 )
-# Modules of scikit-learn that pass rows on unchanged, or columns to each estimator.
+# Modules that pass rows on unchanged, or columns to each estimator or function. pandas does so in
+# `apply`, `agg` and `pipe` of a table. Groups of rows depend on values, so their calls are unknown.
 PASSES_ON = (
+    "numpy.lib",
+    "pandas.core.apply",
+    "pandas.core.common",
+    "pandas.core.frame",
+    "pandas.core.generic",
+    "pandas.core.series",
     "sklearn.base",
     "sklearn.callback",
     "sklearn.compose",
