@@ -801,7 +801,7 @@ MUTATIONS = [
         "the-best-by-raw-scores",
         "model_selection._runs",
         "_choose",
-        rules.put_for("plan.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
+        rules.put_for("search.choice.release(raw, random_state=run.source)", "int(np.argmax(raw))"),
         ("model_selection/test_runs.py::test_a_search_takes_what_the_mechanisms_released",),
         "the noise is missing",
     ),
