@@ -3,8 +3,9 @@
 from skdp._data._chunked import ChunkedArray
 from skdp._data._limit_rows import limit_rows
 from skdp._data._schema import Schema, schema_from
-from skdp._privacy_report import PrivacyReport, privacy_report
 from skdp._privacy_statement import PrivacyStatement
+from skdp._reports._document import PrivacyReport
+from skdp._reports._report import privacy_report
 from skdp._version import __version__
 from skdp.calibration import DPCalibratedClassifierCV
 from skdp.cluster import DPKMeans

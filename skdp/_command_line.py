@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from importlib import import_module
 
-from skdp._privacy_report import PrivacyReport
+from skdp._reports._document import PrivacyReport
 from skdp._version import __version__
 from skdp.accounting import Gaussian, PoissonSampled, get_epsilon
 from skdp.accounting._bounds import METHODS

@@ -39,7 +39,7 @@ from skdp._optim._newton import _accelerated_descent, minimize
 from skdp._optim._noisy_gradients import ShrinkageRule
 from skdp._optim._regression_losses import ClippedPoissonLoss, HuberLoss
 from skdp._optim._sgd_plan import plan_sgd
-from skdp._privacy_report import privacy_line
+from skdp._reports._line import privacy_line
 from skdp._tools._entries import REASONS, KnownStep
 from skdp._tools._registry import KNOWN_STEPS, TOOLS, UNKNOWN, find_class
 from skdp.accounting._events import leaves

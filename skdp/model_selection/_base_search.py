@@ -16,7 +16,7 @@ from skdp._data._limit_rows import id_column
 from skdp._data._persons import read_persons
 from skdp._data._tables import target_array
 from skdp._fitting._fit_context import dataset_of
-from skdp._privacy_report import PrivacyLineMixin
+from skdp._reports._line import PrivacyLineMixin
 from skdp.accounting import Guarantee
 from skdp.base import PrivateEstimator, PrivateFit, private_fit, private_fit_method, terms_of
 from skdp.mechanisms._stages import sampler_of

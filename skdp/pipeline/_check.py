@@ -10,7 +10,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdp._data._forms import TableForm
 from skdp._fitting._raw_parts import find_raw_settings
-from skdp._privacy_report import register_uncovered_reader
+from skdp._reports._contents import register_uncovered_reader
 from skdp._tools._entries import REASONS
 from skdp._tools._functions import is_elementwise
 from skdp._tools._registry import known_caller

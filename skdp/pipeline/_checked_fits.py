@@ -15,7 +15,7 @@ from skdp._data._tables import check_not_empty, target_array
 from skdp._fitting._arguments import forget_fitted
 from skdp._fitting._members import register_member_check, register_parameter_check
 from skdp._fitting._raw_parts import register_plan_reader, register_step_reader
-from skdp._privacy_report import PrivacyLineMixin
+from skdp._reports._line import PrivacyLineMixin
 from skdp._tools._registry import find_entry
 from skdp.base import terms_of
 from skdp.mechanisms._randomized_response import categories_array

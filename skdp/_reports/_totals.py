@@ -157,7 +157,7 @@ class UnpublishedReleases(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class TotalCost(FrozenValue):
-    """Total cost of some releases; the fields are those of `skdp._privacy_report.Total`."""
+    """Total cost of some releases; the fields are those of `skdp._reports._document.Total`."""
 
     of: str
     epsilon: float

@@ -1,0 +1,204 @@
+"""The first page of a privacy report: its conclusion in plain words, and the facts behind it."""
+
+import math
+
+from skdp.ledger._report import describe_unit
+from skdp.utils._rounding import format_rounded_up
+
+UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
+# Largest epsilon that is put in words as a factor: the factor is then 22,026.
+MAX_WORDS_EPSILON = 10.0
+
+
+def conclusion_of(report):
+    """Yield the sentences of the conclusion of a report."""
+    if not (report.statements or report.totals or report.missing or report.without_statement):
+        yield "This report is about the budget of data, not about a model."
+    names = ", ".join(report.without_statement)
+    if names:
+        yield (
+            f"NOT COVERED by any guarantee: {names}. Therefore the whole has no guarantee of "
+            "differential privacy."
+        )
+    result = "any result"
+    if names:
+        result = "any result of that part"
+    for total in report.totals:
+        cost = format_rounded_up(total.epsilon, total.delta)
+        unit = _unit_of_total(report, total)
+        subject = total.of[:1].upper() + total.of[1:]
+        yield f"{subject} is ({cost})-differentially private for each {unit}."
+        yield _plain_words(total, unit, result)
+    if report.missing and not report.totals:
+        yield (
+            f"NO TOTAL: {' and '.join(report.missing)} are in no ledger of this report, which "
+            "therefore does not know their cost."
+        )
+    elif report.statements and not (report.totals or _charged_later(report)):
+        yield "Nothing was released, so nothing was charged."
+    for statement in _charged_later(report):
+        cost = format_rounded_up(statement.epsilon, statement.delta)
+        place = "in no ledger"
+        if statement.composition != "none":
+            place = "charged when it is made"
+        yield (
+            f"The fit of {statement.estimator} charged nothing. Each of its later releases is "
+            f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
+            "and is in no total of the model."
+        )
+    if any(statement.seeded for statement in report.statements):
+        yield "The noise was SEEDED: anyone who knows the seed can remove it."
+    if any(getattr(audit, "violation", False) for audit in report.audits):
+        yield "VIOLATION: an attack disproves a claim of this report."
+
+
+def _charged_later(report):
+    """Return the statements of estimators whose fit charges nothing, but whose releases do."""
+    return [s for s in report.statements if s.stages and not s.charges]
+
+
+def _unit_word(unit):
+    """Return the word for a privacy unit, from its description."""
+    return UNIT_WORDS.get(unit.partition(" ")[0].rstrip(",;"), unit)
+
+
+def _plain_words(total, unit, result):
+    """Return a description of a guarantee without symbols; `result` names what it is about."""
+    if not total.epsilon <= MAX_WORDS_EPSILON:
+        return (
+            f"That is weak: what is released may say nearly everything about a {unit}, and the "
+            "guarantee alone does not rule it out."
+        )
+    # Rounded up, like all costs.
+    factor = math.ceil(100.0 * math.exp(total.epsilon)) / 100.0
+    words = (
+        f"Whether the data of one {unit} were used or not, {result} is at most {factor:,.2f} "
+        f"times as likely with them as without, or the other way round"
+    )
+    if "replace" in total.neighbors.partition(":")[0]:
+        words = (
+            f"Whatever values the data of one {unit} have, {result} is at most {factor:,.2f} "
+            "times as likely with them as with others"
+        )
+    if total.delta:
+        words += f", apart from events of probability {format_rounded_up(total.delta)}"
+    return f"{words}."
+
+
+def _unit_of_total(report, total):
+    """Return the word for the privacy unit of a total."""
+    for budget in report.budgets:
+        if total.head_hash and (budget.dataset, budget.head_hash) == (
+            total.dataset,
+            total.head_hash,
+        ):
+            return UNIT_WORDS[budget.unit]
+    relation = total.neighbors.partition(":")[0]
+    units = {s.unit for s in report.statements if s.relation == relation}
+    neighbors = total.neighbors.partition(": ")[2]
+    units = {s.unit for s in report.statements if s.neighbors == neighbors} or units
+    units = units or {"row"}
+    return " or ".join(sorted(map(_unit_word, units)))
+
+
+def facts_of(report):
+    """Yield the facts of the first page as pairs of a name and a text."""
+    if report.without_statement:
+        yield "not covered", "; ".join(report.without_statement)
+    yield from _facts_on_totals(report)
+    yield from _facts_on_budgets(report)
+    units = [statement.unit for statement in report.statements]
+    units += [describe_unit(b.unit, b.max_rows, b.missing_ids) for b in report.budgets]
+    yield "unit", "; ".join(dict.fromkeys(units))
+    relations = [total.neighbors for total in report.totals]
+    if not relations:
+        relations = [f"{s.relation}: {s.neighbors}" for s in report.statements]
+        relations += [budget.relation_in_words for budget in report.budgets]
+    yield "relation", "; ".join(dict.fromkeys(relations))
+    yield from _facts_on_charges(_charges_of(report))
+    public = dict.fromkeys(text for s in report.statements for text in s.public)
+    default = "nothing"
+    if not report.statements and (report.totals or report.missing):
+        default = "not known: no model with a statement was published"
+    yield "assumed public", "; ".join(public) or default
+
+
+def _facts_on_totals(report):
+    """Yield the total cost of the models."""
+    part = "model"
+    if report.without_statement:
+        part = "private part"
+    for total in report.totals:
+        place = "in no ledger of this report"
+        if total.dataset:
+            place = f"data set {total.dataset!r}"
+        if total.parts:
+            place = f"the sum of {'; '.join(total.parts)}"
+        cost = cost_in_words(total.epsilon, total.delta)
+        yield f"total of the {part}", f"{cost}; {_count_of_charges(total.n_charges)}, {place}"
+
+
+def _facts_on_budgets(report):
+    """Yield the total cost of all releases from each data set."""
+    for budget in report.budgets:
+        charges = _count_of_charges(budget.n_charges)
+        if budget.shown:
+            charges += f" (listed are those of {budget.shown})"
+        limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
+        text = f"{cost_in_words(*budget.spent)}; {charges}, of a limit of {limit}"
+        if budget.reserved_from:
+            name = f"total of the budget {budget.dataset!r}"
+            yield name, f"{text}; all of it is among the charges of {budget.reserved_from!r}"
+        else:
+            yield f"total of data set {budget.dataset!r}", text
+    roots = {budget.identity for budget in report.budgets if not budget.reserved_from}
+    for name, identity in {(b.reserved_from, b.identity): None for b in report.budgets}:
+        if name and identity not in roots:
+            yield (
+                f"total of data set {name!r}",
+                "not known: only a budget that was reserved from it is in this report",
+            )
+    if not report.budgets:
+        yield (
+            "total of the data set",
+            "not known: no ledger. The cost of all other releases from the same data must be added",
+        )
+
+
+def _facts_on_charges(charges):
+    """Yield who made the charges, why, and when."""
+    users = dict.fromkeys(charge.user for charge in charges if charge.user)
+    yield "who", ", ".join(users) or "not recorded (see `PrivacyAccountant.as_user`)"
+    purposes = dict.fromkeys(charge.purpose for charge in charges if charge.purpose)
+    yield "why", ", ".join(purposes) or "not recorded (see `PrivacyAccountant.as_user`)"
+    times = sorted(charge.time for charge in charges if charge.time)
+    if not times:
+        when = "not recorded: no ledger"
+    elif times[0] == times[-1]:
+        when = times[0]
+    else:
+        when = f"{times[0]} to {times[-1]}"
+    yield "when", when
+
+
+def _count_of_charges(n_charges):
+    if n_charges == 1:
+        return "1 charge"
+    return f"{n_charges} charges"
+
+
+def cost_in_words(epsilon, delta):
+    """Return epsilon and delta by name, rounded up."""
+    return f"epsilon = {format_rounded_up(epsilon)}, delta = {format_rounded_up(delta)}"
+
+
+def _charges_of(report):
+    """Return the charges that the models of a report paid for, with user and purpose.
+
+    Those of a report without models are all charges of its budgets.
+    """
+    recorded = {charge.hash: charge for budget in report.budgets for charge in budget.charges}
+    if not report.statements:
+        return list(recorded.values())
+    hashes = dict.fromkeys(c.hash for s in report.statements for c in s.charges if c.hash)
+    return [recorded[hash_] for hash_ in hashes if hash_ in recorded]
