@@ -118,7 +118,9 @@ def merge_cells(counts, n_bins, min_count):
         n_run_bins = max(int(run_count / target_count + COUNT_RTOL), 1)
         bin_count = run_count / n_run_bins
         below = np.cumsum(counts[run]) - counts[run]
-        positions = below / bin_count + COUNT_RTOL if bin_count > 0.0 else below
+        positions = below
+        if bin_count > 0.0:
+            positions = below / bin_count + COUNT_RTOL
         bin_indices = np.minimum(positions.astype(np.int64), n_run_bins - 1)
         starts.extend(run[np.diff(bin_indices, prepend=-1) > 0])
     return np.array(starts)

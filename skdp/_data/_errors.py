@@ -85,7 +85,10 @@ def check_finite(values, name, *, allow_nan=False, names=None):
     """
     is_small = isinstance(values, np.ndarray) and values.size <= MAX_NUMPY_CHECK
     if is_small and values.dtype.kind in "biuf":
-        is_allowed = ~np.isinf(values) if allow_nan else np.isfinite(values)
+        if allow_nan:
+            is_allowed = ~np.isinf(values)
+        else:
+            is_allowed = np.isfinite(values)
         if is_allowed.all():
             return
     try:
@@ -95,8 +98,12 @@ def check_finite(values, name, *, allow_nan=False, names=None):
     except ValueError as error:
         if "NaN" not in str(error):
             raise
-        position = "" if names is None else _first_missing(values, names)
-        hint = MISSING_TARGET_HINT if name == "y" else MISSING_HINT
+        position = ""
+        if names is not None:
+            position = _first_missing(values, names)
+        hint = MISSING_HINT
+        if name == "y":
+            hint = MISSING_TARGET_HINT
         raise ValueError(f"{error} {position}{hint}") from None
 
 
@@ -131,7 +138,9 @@ def non_numeric_error(name, after_fit=False):
         return ValueError(
             f"{name} contains strings or dates, not numbers as in the fit: {SAMPLES_HINT}"
         )
-    hint = "use a classifier if they are labels" if name == "y" else ENCODE_HINT
+    hint = ENCODE_HINT
+    if name == "y":
+        hint = "use a classifier if they are labels"
     return ValueError(f"{name} contains strings or dates, not numbers: {hint}. {NUMERAL_HINT}")
 
 

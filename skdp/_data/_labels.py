@@ -427,7 +427,10 @@ def kind_of_zone(values, has_zone):
     -------
     str or None
     """
-    kinds = {"dates with a time zone"} if has_zone else {"dates", "text"}
+    if has_zone:
+        kinds = {"dates with a time zone"}
+    else:
+        kinds = {"dates", "text"}
     kind = None
     if values.dtype.kind != "O":
         array_kind = ARRAY_KINDS.get(values.dtype.kind)
@@ -442,7 +445,9 @@ def kind_of_zone(values, has_zone):
             if cell_kind in kinds:
                 kind = cell_kind
                 break
-    return f"{kind} without a time zone" if kind in ("dates", "text") else kind
+    if kind in ("dates", "text"):
+        return f"{kind} without a time zone"
+    return kind
 
 
 def has_kind(values, kinds):

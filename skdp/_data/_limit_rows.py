@@ -81,7 +81,10 @@ def id_column(groups):
     if np.ma.is_masked(groups):
         groups = np.where(groups.mask, None, groups.data.astype(object))
     if hasattr(groups, "shape") or hasattr(type(groups), "to_pylist"):
-        groups = np.asarray(groups) if is_frame(groups) else column_values(groups)[0]
+        if is_frame(groups):
+            groups = np.asarray(groups)
+        else:
+            groups = column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
         # As objects, so that no value of a list changes the type of another one.
         groups = np.fromiter(groups, dtype=object, count=len(groups))

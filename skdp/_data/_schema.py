@@ -59,7 +59,10 @@ class Schema(dict):
             If the file does not contain the two dicts.
         """
         content = json.loads(Path(path).read_text("utf-8"))
-        halves = [content.get(half) for half in HALVES] if isinstance(content, dict) else [None]
+        if isinstance(content, dict):
+            halves = [content.get(half) for half in HALVES]
+        else:
+            halves = [None]
         if not all(isinstance(declared, dict) for declared in halves):
             raise ValueError(f"{path} must contain an object with 'bounds' and 'categories'")
         return cls({half: content[half] for half in HALVES})
@@ -96,7 +99,10 @@ class Schema(dict):
         -------
         Schema
         """
-        columns = [columns] if isinstance(columns, str) else list(columns)
+        if isinstance(columns, str):
+            columns = [columns]
+        else:
+            columns = list(columns)
         halves = {}
         for half, declared in self.items():
             halves[half] = {name: value for name, value in declared.items() if name not in columns}
@@ -134,7 +140,9 @@ def _json_value(value):
     if hasattr(value, "tolist") and value.dtype.kind not in "mM":
         return value.tolist()
     # A duration has no form in JSON; its text is for readers.
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return str(value)
 
 
 def schema_from(frame: TableLike) -> Schema:

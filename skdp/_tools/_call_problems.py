@@ -56,7 +56,9 @@ def if_scored_by_classes(*names):
 
     def problem(variables):
         is_named = is_of_classes(variables.get("self"), *names)
-        return score_problem(variables) if is_named else ""
+        if is_named:
+            return score_problem(variables)
+        return ""
 
     return problem
 
@@ -65,7 +67,9 @@ def if_of_classes(*names, wrong):
     """Return a `problem` function with a constant text for classes with some names."""
 
     def problem(variables):
-        return wrong if is_of_classes(variables.get("self"), *names) else ""
+        if is_of_classes(variables.get("self"), *names):
+            return wrong
+        return ""
 
     return problem
 
@@ -74,7 +78,9 @@ def unless_of_classes(*names, wrong):
     """Return a `problem` function with a constant text for classes without some names."""
 
     def problem(variables):
-        return "" if is_of_classes(variables.get("self"), *names) else wrong
+        if is_of_classes(variables.get("self"), *names):
+            return ""
+        return wrong
 
     return problem
 
@@ -202,7 +208,9 @@ def _width(target):
     shape = getattr(target, "shape", None)
     if shape is None and isinstance(target, list | tuple) and len(target):
         shape = (len(target), *(len(row) for row in target[:1] if isinstance(row, list | tuple)))
-    return shape[1] if shape is not None and len(shape) == 2 else 1
+    if shape is not None and len(shape) == 2:
+        return shape[1]
+    return 1
 
 
 def multiclass_problem(variables):
@@ -289,7 +297,9 @@ def _fits_no_private(steps):
 def selection_problem(variables):
     """Return the problem of a number of selected features that depends on rows, or ""."""
     is_function = callable(getattr(variables.get("self"), "max_features", None))
-    return "computes max_features from raw rows" if is_function else ""
+    if is_function:
+        return "computes max_features from raw rows"
+    return ""
 
 
 def econml_problem(variables):
@@ -315,7 +325,9 @@ def raw_parts_problem(variables):
         for name, part in parts_of(owner)
         if learns_raw(part) and (name.startswith("meta_") or not is_prefit)
     ]
-    return f"fits its {' and '.join(dict.fromkeys(raw))} to raw rows" if raw else ""
+    if raw:
+        return f"fits its {' and '.join(dict.fromkeys(raw))} to raw rows"
+    return ""
 
 
 def econml_refusal(variables):
@@ -365,7 +377,9 @@ def stacked_folds_problem(variables):
 def feature_engine_problem(variables):
     """Return the problem of a selection of feature-engine, or ""."""
     is_scored = is_of_classes(variables.get("self"), *SCORED_SELECTIONS)
-    return score_problem(variables) if is_scored else RAW_SCORES
+    if is_scored:
+        return score_problem(variables)
+    return RAW_SCORES
 
 
 def paired_test_problem(variables):
@@ -390,4 +404,6 @@ def autolog_problem(variables):
         raw.append("rows as input examples")
     if read is None or read("sklearn", "log_datasets", True):
         raw.append("a digest of the rows")
-    return f"logs {', '.join(raw)}" if raw else ""
+    if raw:
+        return f"logs {', '.join(raw)}"
+    return ""

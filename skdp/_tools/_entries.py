@@ -164,7 +164,9 @@ class KnownStep(FrozenValue):
 def _of_one(function):
     """Return the value of an elementwise function (None: identity) at a table of one 1."""
     with np.errstate(all="ignore"):
-        return np.ones((1, 1)) if function is None else function(np.ones((1, 1)))
+        if function is None:
+            return np.ones((1, 1))
+        return function(np.ones((1, 1)))
 
 
 @dataclass(frozen=True)
@@ -204,10 +206,14 @@ class KnownCaller:
 
     def problem_of(self, variables):
         """Return the problem of a call, "" if there is none, and True if the call is refused."""
-        refusal = "" if self.refusal is None else self.refusal(variables)
+        refusal = ""
+        if self.refusal is not None:
+            refusal = self.refusal(variables)
         if refusal:
             return refusal, True
-        problem = self.wrong if self.problem is None else self.problem(variables)
+        problem = self.wrong
+        if self.problem is not None:
+            problem = self.problem(variables)
         return problem, self.refused
 
     def problem_of_part(self, part, y=None):
@@ -221,5 +227,9 @@ class KnownCaller:
         """
         variables = {"self": part, "y": y}
         problem, is_refused = self.problem_of(variables)
-        late_folds = "" if is_refused else unread_folds_problem(variables)
-        return (late_folds, True) if late_folds else (problem, is_refused)
+        late_folds = ""
+        if not is_refused:
+            late_folds = unread_folds_problem(variables)
+        if late_folds:
+            return late_folds, True
+        return problem, is_refused

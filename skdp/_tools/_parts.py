@@ -20,7 +20,9 @@ STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predic
 
 def is_private(value):
     """Return True for a private estimator, which has `epsilon` and `accountant`."""
-    names = value.get_params(deep=False) if is_estimator(value) else ()
+    names = ()
+    if is_estimator(value):
+        names = value.get_params(deep=False)
     return "epsilon" in names and "accountant" in names
 
 

@@ -104,7 +104,9 @@ def known_caller(module, function):
     for length in range(len(packages), 0, -1):
         tool = KNOWN_CALLERS.get(".".join(packages[:length]))
         if tool is not None:
-            return tool if tool.functions is None or function in tool.functions else None
+            if tool.functions is None or function in tool.functions:
+                return tool
+            return None
     return None
 
 

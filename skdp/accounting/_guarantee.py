@@ -78,7 +78,9 @@ class Neighbors(FrozenValue):
 
         A sum changes by at most this number of rows' contributions if one row, or person, changes.
         """
-        return 1 if self.relation == "add_remove" else 2
+        if self.relation == "add_remove":
+            return 1
+        return 2
 
     @property
     def per_row(self) -> Self:

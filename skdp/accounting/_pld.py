@@ -263,7 +263,9 @@ def _power(values, count):
     while count:
         if count & 1:
             if result is None:
-                result = values.copy() if count > 1 else values
+                result = values
+                if count > 1:
+                    result = values.copy()
             else:
                 product = np.multiply(result, values, out=spare_result)
                 result, spare_result = product, result

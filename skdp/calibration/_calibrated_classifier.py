@@ -294,7 +294,9 @@ class DPCalibratedClassifierCV(BaseCountedScores):
         super()._check_parameters()
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
-        make_calibrator = fit_sigmoid if self.method == "sigmoid" else fit_isotonic
+        make_calibrator = fit_isotonic
+        if self.method == "sigmoid":
+            make_calibrator = fit_sigmoid
         fit.publish(
             plan,
             public=public,

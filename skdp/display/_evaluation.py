@@ -90,7 +90,9 @@ class EvaluationDisplay(Display):
     def _draw_roc(self, ax):
         curve = self.report.roc_curve_
         score = self.report.scores_.get("roc_auc")
-        label = "ROC" if score is None else f"AUC {score}"
+        label = "ROC"
+        if score is not None:
+            label = f"AUC {score}"
         _bands(ax, curve)
         ax.plot(curve.x, curve.y, color="C0", label=label)
         ax.plot([0.0, 1.0], [0.0, 1.0], "k:", label="guessing")
@@ -121,7 +123,9 @@ class EvaluationDisplay(Display):
         low, high = matrix.noise_interval
         for (i, j), count in np.ndenumerate(counts):
             text = f"{count:.0f}\n± {(high[i, j] - low[i, j]) / 2.0:.0f}"
-            color = "white" if shares[i, j] > 0.5 else "black"
+            color = "black"
+            if shares[i, j] > 0.5:
+                color = "white"
             ax.text(j, i, text, ha="center", va="center", color=color)
         labels = [str(label) for label in np.asarray(matrix.classes).tolist()]
         ax.set_xticks(range(len(labels)), labels)

@@ -84,11 +84,15 @@ class ForestFit(TreeFit):
 
     @property
     def main_fraction(self):
-        return PURE_MAIN_FRACTION if self.budget.is_pure else MAIN_FRACTION
+        if self.budget.is_pure:
+            return PURE_MAIN_FRACTION
+        return MAIN_FRACTION
 
     def _joint_terms(self, state, source):
         rng = check_random_state(self.seed)
-        cuts = PURE_CUTS if self.budget.is_pure else None
+        cuts = None
+        if self.budget.is_pure:
+            cuts = PURE_CUTS
         return [random_tree(state.terms, self.depth, rng, cuts) for _ in range(self.n_trees)]
 
 

@@ -367,7 +367,9 @@ class DPSGDClassifier(
 
     def _reserve_for_classes(self, rows, shape, class_weight):
         """Return the plan of rows with the baseline of weighted classes."""
-        max_abs_score = MAX_SCORE if self.loss == "log_loss" else 1.0
+        max_abs_score = 1.0
+        if self.loss == "log_loss":
+            max_abs_score = MAX_SCORE
         return reserve_for_class_baseline(rows, shape.n_rows, class_weight, max_abs_score)
 
     @plans_for_groups

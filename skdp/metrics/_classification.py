@@ -839,7 +839,9 @@ def dp_brier_score(
     """
     labels, codes = read_codes(y_true, classes)
     probabilities = read_probabilities(y_prob, "y_prob", len(codes), len(labels))
-    bound = 1.0 if len(labels) == 2 else 2.0
+    bound = 2.0
+    if len(labels) == 2:
+        bound = 1.0
 
     def make_statistics(n_units, guarantee):
         return LossSums(

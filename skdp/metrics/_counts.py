@@ -99,7 +99,8 @@ class ReleasedMatrix(FrozenValue):
 
         The draws start from the expected counts, or from others.
         """
-        start = self.expected if start is None else start
+        if start is None:
+            start = self.expected
         shift = start - self.expected
         center = statistic(start)
         return Errors(

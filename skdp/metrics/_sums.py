@@ -176,7 +176,9 @@ class RegressionSums(FrozenValue):
             return width * np.sqrt(np.maximum(means[:, 0], 0.0))
 
         root = math.sqrt(self.moments[0])
-        scale = width / (2.0 * root) if root > 0.0 else width
+        scale = width
+        if root > 0.0:
+            scale = width / (2.0 * root)
         return self._score("root_mean_squared_error", statistic, "squared", 0.0, width, scale)
 
     def mean_absolute_error(self):

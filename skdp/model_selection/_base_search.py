@@ -450,7 +450,9 @@ def _statement_of_training_part(statement, fit):
         replace(stage, reads=f"{stage.reads}, within its training part")
         for stage in statement.stages
     )
-    sampler = for_unit(sampler_of(stages), fit.terms.unit) if stages else statement.sampler
+    sampler = statement.sampler
+    if stages:
+        sampler = for_unit(sampler_of(stages), fit.terms.unit)
     return replace(statement, stages=stages, sampler=sampler)
 
 

@@ -224,7 +224,9 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             unit_guarantee = guarantee.per_row
             if len(splits.train) > 1 or self.refit:
                 unit_guarantee = grid_guarantee(unit_guarantee)
-            bounds = (0.0, 1.0) if method == "predict_proba" else None
+            bounds = None
+            if method == "predict_proba":
+                bounds = (0.0, 1.0)
             return PooledCells(
                 self._binary_task(classes, method),
                 unit_guarantee,

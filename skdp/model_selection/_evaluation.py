@@ -136,7 +136,9 @@ def dp_evaluate(
         source = fit.charge(plan)
         if rows is None:
             rows = task.rows(model, table, targets)
-        known = "target_bounds" if isinstance(task, NumbersTask) else "the label set"
+        known = "the label set"
+        if isinstance(task, NumbersTask):
+            known = "target_bounds"
         publish_evaluation(
             fit,
             plan,

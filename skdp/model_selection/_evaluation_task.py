@@ -95,7 +95,9 @@ class BinaryTask(FrozenValue):
 
     def statistics(self, n_units, guarantee):
         """Return the `MetricStatistics` for a number of rows, or of persons."""
-        bounds = (0.0, 1.0) if self.method == "predict_proba" else None
+        bounds = None
+        if self.method == "predict_proba":
+            bounds = (0.0, 1.0)
         return BinaryCounts.on_grid(
             n_units, guarantee, self.classes, bounds, threshold=self.threshold
         )
@@ -385,8 +387,12 @@ def make_task(model, metrics, target_bounds, classes=None):
                 method="predict_proba" if has_probabilities else "decision_function",
                 threshold=threshold_of(model, has_probabilities),
             )
-        existing = LABEL_METRICS if len(classes) == 2 else MULTICLASS_METRICS
-        requested = REQUESTED_METRICS if has_probabilities and len(classes) > 2 else ()
+        existing = MULTICLASS_METRICS
+        if len(classes) == 2:
+            existing = LABEL_METRICS
+        requested = ()
+        if has_probabilities and len(classes) > 2:
+            requested = REQUESTED_METRICS
         return ClassesTask(
             classes=classes,
             metrics=check_metrics(metrics, existing, requested),
@@ -422,7 +428,9 @@ def bounds_of(model, target_bounds):
             for name, value in model.get_params().items()
             if name.endswith("target_bounds") and value is not None and not is_auto(value)
         ]
-        target_bounds = declared[-1] if declared else None
+        target_bounds = None
+        if declared:
+            target_bounds = declared[-1]
     return check_target_bounds(target_bounds)
 
 
@@ -441,7 +449,9 @@ def threshold_of(model, has_probabilities=True):
         threshold = model.best_threshold_
         if not has_probabilities:
             threshold = float(expit(np.nextafter(threshold, -np.inf)))
-            return threshold if 0.0 < threshold < 1.0 else 0.5
+            if 0.0 < threshold < 1.0:
+                return threshold
+            return 0.5
     elif not has_probabilities:
         return 0.5
     elif type(model) is TunedThresholdClassifierCV:

@@ -114,7 +114,9 @@ def plan_counted_fits(task, layout):
 
     def record_paths(scale, noise, patterns):
         fits = task.run_plans(layout, scaled(budget, scale))
-        refit = [dominating_event(task.refits(scale))] if task.refit else []
+        refit = []
+        if task.refit:
+            refit = [dominating_event(task.refits(scale))]
         paths = []
         for runs, is_counted in patterns:
             events = [fits[run].event for run in runs]

@@ -116,10 +116,16 @@ class Splits(FrozenValue):
 
         def write(unit):
             if is_part or n_fits == 1:
-                places = "one of the parts" if is_part and n_fits > 1 else "the training set"
-                neither = ", or in neither" if unused else ""
+                places = "the training set"
+                if is_part and n_fits > 1:
+                    places = "one of the parts"
+                neither = ""
+                if unused:
+                    neither = ", or in neither"
                 return f"each {unit} in {places} or in the test set{neither}"
-            of_each = " of each candidate" if n_candidates > 1 else ""
+            of_each = ""
+            if n_candidates > 1:
+                of_each = " of each candidate"
             return (
                 f"of the {n_fits} fits{of_each}, each {unit} is trained on in "
                 f"{_count_range(n_trained)} and scored in {_count_range(n_scored)}"
@@ -132,7 +138,9 @@ def _count_range(counts):
     """Return the smallest and the largest of some counts as text."""
     first = min(counts)
     last = max(counts)
-    return f"{first}" if first == last else f"{first} to {last}"
+    if first == last:
+        return f"{first}"
+    return f"{first} to {last}"
 
 
 @dataclass(frozen=True)
@@ -311,7 +319,9 @@ def make_splits(cv, n_samples, ids=None):
             f"cv=PredefinedSplit has {len(cv.test_fold)} entries in test_fold, but there are "
             f"{n_samples} rows: give the fold of each row"
         )
-    pairs = cv if isinstance(cv, list) else cv.split(np.zeros((n_samples, 1)), groups=ids)
+    pairs = cv
+    if not isinstance(cv, list):
+        pairs = cv.split(np.zeros((n_samples, 1)), groups=ids)
     pairs = [tuple(_check_indices(rows, n_samples) for rows in pair) for pair in pairs]
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError("cv must give at least one pair of training and test rows")

@@ -186,7 +186,9 @@ default="balanced_accuracy"
 
     @property
     def _response_methods(self):
-        return RESPONSE_METHODS if self.response_method == "auto" else (self.response_method,)
+        if self.response_method == "auto":
+            return RESPONSE_METHODS
+        return (self.response_method,)
 
     def _check_parameters(self):
         check_choice(self.scoring, "scoring", tuple(METRICS))

@@ -171,15 +171,28 @@ class PipelineCheck(PrintedDocument, FrozenValue):
 
     def _rows(self):
         for step in self.steps:
-            columns_text = f" on {step.columns}" if step.columns else ""
-            price = f"({format_rounded_up(step.epsilon, step.delta)})" if step.event else "-"
+            columns_text = ""
+            if step.columns:
+                columns_text = f" on {step.columns}"
+            price = "-"
+            if step.event:
+                price = f"({format_rounded_up(step.epsilon, step.delta)})"
             unknown = step.fits == 0 and not step.exact
-            times = "" if step.fits or not step.event else " x ?" if unknown else " x 0"
-            at_least = "" if step.exact or not step.event or unknown else "at least "
+            at_least = ""
+            times = ""
+            if step.event and not unknown:
+                if not step.exact:
+                    at_least = "at least "
+                if not step.fits:
+                    times = " x 0"
+            elif step.event:
+                times = " x ?"
             yield step.step, step.estimator + columns_text, step.kind, at_least + price + times
 
     def _totals(self):
-        at_least = "" if self.exact else "at least "
+        at_least = ""
+        if not self.exact:
+            at_least = "at least "
         price = f"({format_rounded_up(self.epsilon, self.delta)})"
         if self.joint_epsilon < self.epsilon:
             joint = f"({format_rounded_up(self.joint_epsilon, self.delta)})"
@@ -317,7 +330,9 @@ def describe_uncovered_steps(estimator):
             # Each of its reports is charged.
             continue
         class_name = type(step.estimator).__name__
-        name = f"{step.name} ({class_name})" if is_estimator(step.estimator) else step.name
+        name = step.name
+        if is_estimator(step.estimator):
+            name = f"{step.name} ({class_name})"
         text = "; ".join(filter(None, (REASONS[step.kind], step.advice)))
         if step.kind == "wrapper":
             text = problem
@@ -341,7 +356,9 @@ def _problem_of_fit(estimator):
     if getattr(estimator, "multilabel_", True) is False:
         n_targets = 1
     problem, _ = row.problem_of_part(estimator, np.empty((0, n_targets)))
-    return "; ".join(filter(None, (problem, row.instead))) if problem else ""
+    if problem:
+        return "; ".join(filter(None, (problem, row.instead)))
+    return ""
 
 
 # Privacy reports name these steps, but may not import this package.
@@ -358,7 +375,9 @@ def _look_inside(pipe, prefix, n_features, before=()):
     for step in find_steps(pipe, n_features, prefix, before):
         yield step
         if step.kind in NESTING and is_estimator(step.estimator):
-            width = step.n_features if step.kind == "cross_validates" else None
+            width = None
+            if step.kind == "cross_validates":
+                width = step.n_features
             for name, inner in inner_parts(step.estimator):
                 inside = _look_inside(inner, step.parameter(name), width, step.before)
                 yield from (replace(part, fits=None) for part in inside)
@@ -366,7 +385,9 @@ def _look_inside(pipe, prefix, n_features, before=()):
 
 def _finding(step):
     """Return the finding on a step that is not accepted, with a remedy."""
-    name = type(step.estimator).__name__ if is_estimator(step.estimator) else "this choice"
+    name = "this choice"
+    if is_estimator(step.estimator):
+        name = type(step.estimator).__name__
     message = f"{name} {REASONS[step.kind]}; {step.advice}"
     if step.kind == "local":
         message = step.advice
@@ -378,7 +399,9 @@ def _finding(step):
         if not holds_private(step.estimator):
             message = f"{name} {REASONS['wrapper']}; {PUBLIC_PARTS}"
     elif step.kind in ("learns", "unknown") and is_estimator(step.estimator):
-        excuse = PRIVATE_PARTS if holds_private(step.estimator) else PUBLIC
+        excuse = PUBLIC
+        if holds_private(step.estimator):
+            excuse = PRIVATE_PARTS
         message += excuse
     return Finding(step.title, PROBLEMS[step.kind], message)
 
@@ -400,7 +423,9 @@ def _raw_candidates(step):
 
 
 def _row_wise_remedy(estimator):
-    part = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
+    part = estimator
+    if isinstance(estimator, FrozenEstimator):
+        part = estimator.estimator
     return ROW_WISE_REMEDIES.get(type(part).__name__, PRODUCTS)
 
 
@@ -441,7 +466,9 @@ def _by_values(steps):
     """Yield findings on assumptions about values, and on failures after a charge."""
     charged = False
     for step in steps:
-        part = step.estimator.estimator if step.kind == "frozen" else step.estimator
+        part = step.estimator
+        if step.kind == "frozen":
+            part = step.estimator.estimator
         if _is_dtype_dependent(part):
             yield Finding(step.title, "assumes of the table", NULLS)
         if charged and fails_by_values(step):
@@ -477,8 +504,12 @@ def _accountants(private):
 
 def _cost(step, price):
     estimator = step.estimator
-    name = estimator if isinstance(estimator, str) else type(estimator).__name__
-    name = "passthrough" if estimator is None else name
+    if estimator is None:
+        name = "passthrough"
+    elif isinstance(estimator, str):
+        name = estimator
+    else:
+        name = type(estimator).__name__
     cost = price or Cost(fits=step.fits or 0, exact=step.fits is not None)
     fields = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
     fields |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}

@@ -20,7 +20,9 @@ KINDS = tuple(kind for kind in REASONS if kind not in ("not_row_wise", "containe
 
 def is_private(estimator):
     """Return True if an estimator has the parameters of private ones: epsilon and accountant."""
-    names = estimator.get_params(deep=False) if is_estimator(estimator) else {}
+    names = {}
+    if is_estimator(estimator):
+        names = estimator.get_params(deep=False)
     return {"epsilon", "accountant"} <= set(names)
 
 
@@ -135,9 +137,13 @@ def _frozen_kind(estimator):
     parts = held(estimator)
     charged = {step_kind(part) for part in parts if is_private(part)}
     if charged - {"private"}:
-        return "local" if "local" in charged else "unknown"
+        if "local" in charged:
+            return "local"
+        return "unknown"
     accepted = step_kind(estimator) in ("private", "stateless", "declared")
-    return "frozen" if accepted and len(parts) == 1 else "opaque"
+    if accepted and len(parts) == 1:
+        return "frozen"
+    return "opaque"
 
 
 def held(value):
@@ -173,12 +179,16 @@ def sparsity(estimator):
         sparse matrices. "refused": a fit raises an error on sparse matrices.
     """
     if not is_estimator(estimator):
-        return "kept" if estimator is None or estimator == "passthrough" else "dense"
+        if estimator is None or estimator == "passthrough":
+            return "kept"
+        return "dense"
     kind = step_kind(estimator)
     if kind == "frozen":
         # `transform` may accept input that `fit` would refuse.
         inner_sparsity = sparsity(estimator.estimator)
-        return "dense" if inner_sparsity == "refused" else inner_sparsity
+        if inner_sparsity == "refused":
+            return "dense"
+        return inner_sparsity
     if of_skdp(estimator):
         refuses = not get_tags(estimator).input_tags.sparse
         makes_sparse = getattr(estimator, "_makes_sparse", False)
@@ -194,7 +204,9 @@ def sparsity(estimator):
         return "made"
     # A known function receives the frame itself.
     as_it_is = isinstance(estimator, FunctionTransformer) and params["validate"] is False
-    return "made" if entry.sparse == "kept" and not as_it_is else entry.sparse
+    if entry.sparse == "kept" and not as_it_is:
+        return "made"
+    return entry.sparse
 
 
 def is_row_wise(estimator):

@@ -97,7 +97,9 @@ def accepted_entry(estimator):
     entry = find_entry(estimator)
     if entry.kind not in ("stateless", "declared"):
         return None
-    return entry if kind_by_table(estimator)[0] == entry.kind else None
+    if kind_by_table(estimator)[0] == entry.kind:
+        return entry
+    return None
 
 
 def find_raw_steps(estimator, with_fitted=False):

@@ -301,7 +301,9 @@ def _check_search(step, table):
     search._check_parameters()
     # The fits of a search use parts of the rows.
     inner = replace(table, form=replace(step.form, n_rows=None))
-    name = f"{step.name}__estimator" if step.name else "estimator"
+    name = "estimator"
+    if step.name:
+        name = f"{step.name}__estimator"
     candidates = [with_params(search.estimator, params) for params in search._candidate_params()]
     params = search._routed(
         {
@@ -392,7 +394,11 @@ def _check_columns(step):
             raise times_error(column_name(j, step.form.names), kind)
         # The examples of a column of labels are strings, if its type says that they are.
         known = kind in ("mixed", "label")
-        values = step.form.examples.get(j, []) if known else ["a"] * (kind == "text")
+        values = []
+        if known:
+            values = step.form.examples.get(j, [])
+        elif kind == "text":
+            values = ["a"]
         if not all(isinstance(value, Real) for value in values):
             raise non_numeric_error(column_name(j, step.form.names))
 
@@ -431,7 +437,10 @@ def _check_plan(step, table):
             raise ValueError("y is required, but is None")
         if isinstance(estimator, TableEstimator):
             y = target_array(table.y)
-            n_rows = len(y) if hasattr(y, "__len__") else len(np.asarray(y))
+            if hasattr(y, "__len__"):
+                n_rows = len(y)
+            else:
+                n_rows = len(np.asarray(y))
             classes, _ = estimator._read_target(y, n_rows)
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
@@ -489,7 +498,9 @@ def _plan_of_any_kinds(estimator, shape, guarantee):
     except ValueError:
         if shape.kinds is not None or shape.n_columns is None:
             raise
-        names = shape.names if shape.names is not None else [None] * shape.n_columns
+        names = shape.names
+        if shape.names is None:
+            names = [None] * shape.n_columns
         for kinds in kinds_of_bounds(estimator.get_params(deep=False).get("bounds"), names):
             try:
                 return estimator.plan_fit(replace(shape, kinds=kinds), guarantee)

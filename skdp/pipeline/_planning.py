@@ -82,7 +82,8 @@ def planned_charge(
     >>> planned_charge(DPStandardScaler(epsilon=0.5, bounds=(0, 1))).event
     Laplace(epsilon=0.5)
     """
-    terms = terms_of(None) if terms is None else terms
+    if terms is None:
+        terms = terms_of(None)
     params = estimator.get_params(deep=False)
     delta = params.get("delta") or 0.0
     guarantee = Guarantee(
@@ -121,10 +122,15 @@ def planned_charge(
     events = [plan.event for plan in plans]
     if not any(map(leaves, events)):
         return replace(planned, event=EMPTY_EVENT)
-    event = events[0] if len(set(events)) == 1 else covering_event(events)
+    if len(set(events)) == 1:
+        event = events[0]
+    else:
+        event = covering_event(events)
     if not same or event is None:
         return planned
-    price = plans[0] if guarantee.neighbors.max_rows == 1 else guarantee
+    price = guarantee
+    if guarantee.neighbors.max_rows == 1:
+        price = plans[0]
     return PlannedCharge(name, event, price.epsilon, price.delta)
 
 
@@ -132,11 +138,15 @@ def labels_of(params, classes=None):
     """Return the labels of `classes`, of the argument or of `class_weight`, else 0 and 1."""
     declared = params.get("classes")
     weights = params.get("class_weight")
-    classes = classes if declared is None else declared
+    if declared is not None:
+        classes = declared
     if classes is None and isinstance(weights, dict) and weights:
         # A classifier needs at least two labels, so a second label is added to a single weighted
         # one.
-        classes = [*weights, *map(_other_label, weights)] if len(weights) == 1 else [*weights]
+        if len(weights) == 1:
+            classes = [*weights, *map(_other_label, weights)]
+        else:
+            classes = [*weights]
     return np.unique([0, 1] if classes is None else classes)
 
 
@@ -146,7 +156,9 @@ def _other_label(label):
         raise ValueError(
             f"class_weight has only the label {label!r}: declare all labels in `classes`"
         )
-    return f"{label}1" if isinstance(label, str) else int(not label)
+    if isinstance(label, str):
+        return f"{label}1"
+    return int(not label)
 
 
 def may_release_nothing(estimator):
@@ -259,7 +271,8 @@ class PipelinePlan(FrozenValue):
         estimator
             A clone of the pipeline.
         """
-        accountants = [None] * len(self.steps) if accountants is None else accountants
+        if accountants is None:
+            accountants = [None] * len(self.steps)
         params = {}
         budgets = self._step_budgets(epsilon, delta)
         for (step, budget), handle in zip(budgets, accountants, strict=True):
@@ -336,7 +349,8 @@ def plan_pipeline(
     """
     if n_samples is not None:
         n_samples = check_integer(n_samples, "n_samples", 1)
-    terms = terms_of(None) if terms is None else terms
+    if terms is None:
+        terms = terms_of(None)
     form = TableForm(n_rows=n_samples, classes=classes)
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)

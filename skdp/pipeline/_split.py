@@ -139,7 +139,9 @@ def split_budget(
         budget_plan = BudgetPlan(charges, epsilon, delta)
         steps = plan.with_budget(scale * epsilon, row)
         return with_checked_fits(steps, public_steps, budget_plan, classes)
-    plural = "s" if len(charges) > 1 else ""
+    plural = ""
+    if len(charges) > 1:
+        plural = "s"
     label = f"{type(pipe).__name__} of {len(charges)} private step{plural}"
     reservation = Reservation(accountant, charges, epsilon, delta, label)
     steps = plan.with_budget(scale * epsilon, row, reservation.steps)
@@ -179,7 +181,8 @@ def joint_scale(
     >>> round(joint_scale(two_halves, 1.0, 1e-5), 2)
     1.43
     """
-    terms = terms_of(None) if terms is None else terms
+    if terms is None:
+        terms = terms_of(None)
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
         # A guarantee per row at a smaller epsilon implies the group's guarantee at this one.
@@ -196,7 +199,9 @@ def joint_scale(
         within = get_epsilon(made, delta, relation=relation, group_size=group_size) <= epsilon
         return within and not (one and get_delta(made, epsilon, relation=relation) > delta)
 
-    start = 1.0 if fits(1.0) else 1.0 - 1e-12
+    start = 1.0
+    if not fits(1.0):
+        start = 1.0 - 1e-12
     if delta == 0.0 and one and fits(start):
         return start
     scale = calibrate(
@@ -212,7 +217,9 @@ def joint_scale(
     while not fits(scale):
         scale = scale * (1 - shrink)
         shrink = min(2 * shrink, 0.5)
-    return max(scale, start) if fits(start) else scale
+    if fits(start):
+        return max(scale, start)
+    return scale
 
 
 def tabular_pipeline(

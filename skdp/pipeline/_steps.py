@@ -265,7 +265,9 @@ def _walk_pipeline(pipe, place, walk):
     if remembers:
         walk.add_choice(place, "memory", by="memory", advice=MEMORY)
     walk.check(pipe, place, check_container)
-    fits = None if remembers else place.fits
+    fits = place.fits
+    if remembers:
+        fits = None
     after = place
     for part, inner in pipe.steps:
         changes = {"before": after.before, "form": after.form, "is_series": after.is_series}
@@ -353,7 +355,9 @@ def with_dense_columns(pipe, public_steps=()):
         and step.estimator == default
         and step.name not in public_steps
     ]
-    return clone(pipe).set_params(**dict.fromkeys(names, 0)) if names else pipe
+    if names:
+        return clone(pipe).set_params(**dict.fromkeys(names, 0))
+    return pipe
 
 
 def steps_of_search(step):
@@ -397,7 +401,9 @@ def unaccepted(steps, public_steps=()):
 
 def fails_by_values(step):
     """Return a description of the values on which a step's fit raises an error, with a remedy."""
-    part = step.estimator.estimator if step.kind == "frozen" else step.estimator
+    part = step.estimator
+    if step.kind == "frozen":
+        part = step.estimator.estimator
     return find_entry(part).fails_on(part)
 
 
@@ -413,7 +419,9 @@ def warn_of_values(steps):
     """
     private = {step.name for step in steps if step.kind == "private"}
     for step in steps:
-        values = fails_by_values(step) if private.intersection(step.before) else ""
+        values = ""
+        if private.intersection(step.before):
+            values = fails_by_values(step)
         if values and not _fails_for_large_numbers_alone(step.estimator):
             warn_user(
                 step_message(
@@ -449,11 +457,18 @@ def _of_columns(transformer, place):
         except ValueError as error:
             name = join_names(place.name, part)
             raise ValueError(step_message(name, f"columns: {error}")) from None
-        selected = None if selected is None or places is None else selected | set(places)
-        n_chosen = None if places is None else len(places)
+        if selected is None or places is None:
+            selected = None
+        else:
+            selected = selected | set(places)
+        n_chosen = None
+        if places is not None:
+            n_chosen = len(places)
         # A table of unknown width has at least one column.
         unsure = places is None and (callable(columns) or chosen_places(columns, 1) == [])
-        fits = None if unsure else place.fits and int(n_chosen != 0)
+        fits = None
+        if not unsure:
+            fits = place.fits and int(n_chosen != 0)
         words = _column_words(columns)
         form = place.form.take(places)
         is_series = isinstance(columns, str | Integral)
@@ -462,9 +477,13 @@ def _of_columns(transformer, place):
     # A name and a position may mean the same column.
     if selected is None or len({isinstance(chosen, str) for chosen in selected}) > 1:
         width = None
-    n_remaining = None if width is None else max(width - len(selected), 0)
+    n_remaining = None
+    if width is not None:
+        n_remaining = max(width - len(selected), 0)
     if n_remaining != 0 and transformer.remainder != "drop":
-        fits = None if n_remaining is None else place.fits
+        fits = place.fits
+        if n_remaining is None:
+            fits = None
         form = _rest_of(place.form, selected, n_remaining)
         changes = {"columns": REMAINDER, "fits": fits, "form": form, "is_series": False}
         yield transformer.remainder, place.inside("remainder", **changes)
@@ -515,7 +534,9 @@ def are_names(columns):
     """Return True if columns are chosen by name, which only a data frame has."""
     if isinstance(columns, slice):
         return any(isinstance(end, str) for end in (columns.start, columns.stop))
-    values = [] if callable(columns) else np.atleast_1d(np.asarray(columns, object))
+    values = []
+    if not callable(columns):
+        values = np.atleast_1d(np.asarray(columns, object))
     return any(isinstance(value, str) for value in values)
 
 
@@ -540,7 +561,9 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
         if reads_types and form.empty is not None and form.names is None:
             is_resolved = True
             columns = columns(form.empty)
-    return _check_resolved(columns, form) if is_resolved else places
+    if is_resolved:
+        return _check_resolved(columns, form)
+    return places
 
 
 def _places_by_rules(columns, width, form):
@@ -560,8 +583,12 @@ def _places_by_rules(columns, width, form):
             )
         if are_names(columns):
             _check_possible([columns.start, columns.stop], form)
-            return None if form.names is None else _named_slice(columns, form.names)
-        return None if width is None else list(range(*columns.indices(width)))
+            if form.names is None:
+                return None
+            return _named_slice(columns, form.names)
+        if width is None:
+            return None
+        return list(range(*columns.indices(width)))
     values = _values_of(columns)
     wrong = [v for v in values if not isinstance(v, str | Integral | np.bool_)]
     if wrong:
@@ -594,7 +621,9 @@ def possible_names(form):
     if not form.known_names:
         return f"all names begin with {starts}"
     known = ", ".join(map(repr, form.known_names[:8]))
-    more = ", ..." if len(form.known_names) > 8 else ""
+    more = ""
+    if len(form.known_names) > 8:
+        more = ", ..."
     return f"the names are {known}{more}, and others that begin with {starts}"
 
 
@@ -636,10 +665,14 @@ def _row_of_positions(form):
         return row
     library = sys.modules[form.library]
     if form.library == "pandas":
-        labels = form.input_names if form.empty is None else form.empty.columns
+        labels = form.input_names
+        if form.empty is not None:
+            labels = form.empty.columns
         return library.DataFrame(row, columns=labels)
     columns = {name: [place] for place, name in enumerate(form.input_names)}
-    return library.DataFrame(columns) if form.library == "polars" else library.table(columns)
+    if form.library == "polars":
+        return library.DataFrame(columns)
+    return library.table(columns)
 
 
 def _has_known_container(form):
@@ -651,7 +684,9 @@ def _has_known_container(form):
 def _selected(selector, form):
     """Return the positions that a selector chooses by pattern and dtype; None if unknown."""
     if type(selector) is make_column_selector and form.library in ("", "polars", "pyarrow"):
-        container = f"a {form.library} frame" if form.library else "an array"
+        container = "an array"
+        if form.library:
+            container = f"a {form.library} frame"
         raise ValueError(
             f"make_column_selector reads pandas frames, but the step receives {container}; use "
             'positions, or set_output(transform="pandas") on the step before'
@@ -659,9 +694,13 @@ def _selected(selector, form):
     if type(selector) is not make_column_selector or form.names is None:
         return None
     if not _reads_types(selector):
-        pattern = "" if selector.pattern is None else selector.pattern
+        pattern = selector.pattern
+        if selector.pattern is None:
+            pattern = ""
         return [j for j, name in enumerate(form.names) if re.search(pattern, name)]
-    return None if form.empty is None else [form.names.index(name) for name in selector(form.empty)]
+    if form.empty is None:
+        return None
+    return [form.names.index(name) for name in selector(form.empty)]
 
 
 def _position(name, names):
@@ -673,8 +712,13 @@ def _position(name, names):
 
 def _named_slice(columns, names):
     """Return the positions of a slice of names, which includes its end."""
-    start = 0 if columns.start is None else _position(columns.start, names)
-    stop = len(names) if columns.stop is None else _position(columns.stop, names) + 1
+    start = 0
+    if columns.start is not None:
+        start = _position(columns.start, names)
+    if columns.stop is None:
+        stop = len(names)
+    else:
+        stop = _position(columns.stop, names) + 1
     if stop <= start:
         raise ValueError(
             f"{_column_words(columns)} select no column, because {columns.start!r} is behind "
@@ -687,7 +731,9 @@ def _values_of(columns):
     """Return the entries of a list-like selection of columns."""
     has_entries = hasattr(columns, "__iter__") and getattr(columns, "ndim", 1) > 0
     is_scalar = isinstance(columns, str) or not has_entries
-    return [columns] if is_scalar else list(columns)
+    if is_scalar:
+        return [columns]
+    return list(columns)
 
 
 def _column_words(columns):
@@ -695,7 +741,9 @@ def _column_words(columns):
         return f"columns chosen by {getattr(columns, '__name__', type(columns).__name__)}"
     if isinstance(columns, slice):
         ends = ["" if end is None else str(end) for end in (columns.start, columns.stop)]
-        step = [] if columns.step is None else [str(columns.step)]
+        step = []
+        if columns.step is not None:
+            step = [str(columns.step)]
         return f"columns {':'.join(ends + step)}"
     values = _values_of(columns)
     if not values:

@@ -331,13 +331,19 @@ class DPTableVectorizer(PlannedTransformer):
             If a fit refuses a parameter.
         """
         binned = check_choice(self.numeric, "numeric", NUMBERS) == "bins"
-        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
+        n_bins = N_BINS
+        if not is_auto(self.n_bins):
+            n_bins = check_integer(self.n_bins, "n_bins", 2, 1024)
         kinds = getattr(shape, "kinds", None)
         seeks = self._seeks()
         if kinds is None:
             self._check_declared(shape)
-            finds_bounds = is_auto(self.bounds) if binned else seeks
-            default_bounds = None if finds_bounds else (0.0, 1.0)
+            finds_bounds = seeks
+            if binned:
+                finds_bounds = is_auto(self.bounds)
+            default_bounds = None
+            if not finds_bounds:
+                default_bounds = (0.0, 1.0)
             columns = [Column(kind="number", domain=default_bounds)] * shape.n_columns
         else:
             columns = declared_columns(kinds, self.bounds, self.categories, shape.names)
@@ -417,7 +423,9 @@ class DPTableVectorizer(PlannedTransformer):
         ends = np.arange(len(places) + 1) * len(features.columns)
         shape = len(places), features.number
         encoded = csr_array((values.ravel(), places.ravel(), ends), shape=shape)
-        return encoded if self._makes_sparse else encoded.toarray()
+        if self._makes_sparse:
+            return encoded
+        return encoded.toarray()
 
     def _served_categories(self):
         """Return the categories of each categorical column."""
@@ -463,7 +471,9 @@ class DPTableVectorizer(PlannedTransformer):
             edges = column.domain
         else:
             # Bins are found later. A range always has two ends, which are unknown before the fit.
-            edges = np.zeros(2) if self.numeric == "scaled" else None
+            edges = None
+            if self.numeric == "scaled":
+                edges = np.zeros(2)
         if edges is None:
             return None
         groups = resolutions(n_cells(column.kind, edges), coarser=not column.is_categorical)
@@ -490,8 +500,13 @@ def _parts_of(kind, edges, groups):
     """Return the names of one column's features in all its resolutions."""
     parts = []
     for k, group in enumerate(groups):
-        cells = [*edges.tolist(), "other"] if kind == "label" else range(group[-1])
-        level = f"coarser{k}_" if k else ""
+        if kind == "label":
+            cells = [*edges.tolist(), "other"]
+        else:
+            cells = range(group[-1])
+        level = ""
+        if k:
+            level = f"coarser{k}_"
         parts += [f"{level}{cell}" for cell in (*cells, "missing")]
     return parts
 

@@ -66,7 +66,8 @@ def check_on_templates(step, form):
     ):
         if _n_cells(step, width, entry.width(step, width) or 0) > MOST_CELLS:
             return
-        kinds = kinds * width if len(kinds) == 1 else kinds
+        if len(kinds) == 1:
+            kinds = kinds * width
         table = made_up_rows(kinds, step, form.examples)
         try:
             _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
@@ -98,7 +99,8 @@ def check_on_synthetic_rows(step, form, n_rows):
         return
     _, integers = sizes_in(step.get_params(deep=False))
     size = max([2 * N_FITTED_ROWS, 2 * form.n_columns, *(2 * n for n in integers)])
-    size = size if n_rows is None else min(size, n_rows)
+    if n_rows is not None:
+        size = min(size, n_rows)
     if size > MOST_FITTED_ROWS or form.n_columns > MOST_FITTED_COLUMNS:
         return
     # Values in [0, 1) without repetitions or linear relations: fractions of k sqrt(j + 2).
@@ -133,7 +135,9 @@ def _widths(step, form):
 
 
 def _sparsities(form):
-    return [False, True] if form.is_sparse is None else [form.is_sparse]
+    if form.is_sparse is None:
+        return [False, True]
+    return [form.is_sparse]
 
 
 def _kinds(step, form):
@@ -144,7 +148,9 @@ def _kinds(step, form):
         return [form.kinds]
     # For an encoder, an error about strings is the most helpful.
     reads_words = isinstance(step, OneHotEncoder | OrdinalEncoder)
-    return [("text",), ("number",)] if reads_words else [("number",), ("text",)]
+    if reads_words:
+        return [("text",), ("number",)]
+    return [("number",), ("text",)]
 
 
 def made_up_rows(kinds, step=None, examples=None):

@@ -119,11 +119,15 @@ class Column(FrozenValue):
         except Exception:
             raise self._kind_error(values, name, after_fit) from None
         check_finite(numbers, name, allow_nan=True)
-        return numbers if self.kind == "number" else values
+        if self.kind == "number":
+            return numbers
+        return values
 
     def _kind_error(self, values, name, after_fit):
         """Return the error for values that are not of the column's kind."""
-        text_hint = f"; {DATE_TEXT_HINT}" if self.kind == "date" else ""
+        text_hint = ""
+        if self.kind == "date":
+            text_hint = f"; {DATE_TEXT_HINT}"
         if after_fit:
             return ValueError(
                 f"{name} contains values that are not {self.kind}s, as it did in the fit: convert "
@@ -297,7 +301,9 @@ def _checked_bounds(column, bounds):
                 f"bounds are durations, but the column's dtype is not: {HINTS['durations']}"
             )
     else:
-        text_hint = f"; {DATE_TEXT_HINT}" if column.kind == "date" else ""
+        text_hint = ""
+        if column.kind == "date":
+            text_hint = f"; {DATE_TEXT_HINT}"
         try:
             # NumPy would read a number as microseconds since 1970, far from any realistic date.
             if not all(_is_bound_of(column.kind, bound) for bound in bounds):
@@ -330,7 +336,9 @@ def _check_time_cells(values, kind):
     else:
         durations = (np.timedelta64, datetime.timedelta)
         dates = (np.datetime64, datetime.date, str)
-        types = durations if is_duration else dates
+        types = dates
+        if is_duration:
+            types = durations
         is_valid = all(isinstance(value, types) or is_missing(value) for value in values.tolist())
     if not is_valid:
         raise TypeError(f"values are not {kind}s")
@@ -510,7 +518,9 @@ def binary_edges(domain, n_cells):
         width = 2.0 ** np.ceil(np.log2((high - low) / n_cells))
         edges = low + width * np.arange(n_cells + 1.0)
         is_valid = np.isfinite(edges).all() and (np.diff(edges) == width).all()
-    return edges if is_valid and edges[-1] >= high else None
+    if is_valid and edges[-1] >= high:
+        return edges
+    return None
 
 
 def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
@@ -586,7 +596,9 @@ def with_atoms(edges, atoms, half_width):
         if cell < len(edges) - 2:
             new_edges[cell + 1] = atom + half_width
     # Atoms of neighboring cells may be too close to each other to be divided.
-    return new_edges if (np.diff(new_edges) > 0.0).all() else edges
+    if (np.diff(new_edges) > 0.0).all():
+        return new_edges
+    return edges
 
 
 def cells_of(table, terms):
@@ -614,7 +626,9 @@ def cell_reader(terms, *, checks=False):
     # Position in the table, kind, and edges or categories of each column of each term.
     columns = [*chain.from_iterable(zip(t.features, t.kinds, t.edges, strict=True) for t in terms)]
     numeric = [k for k, (_, kind, _) in enumerate(columns) if kind == "number"]
-    bins = Bins([columns[k][2] for k in numeric]) if numeric else None
+    bins = None
+    if numeric:
+        bins = Bins([columns[k][2] for k in numeric])
     return partial(_read_cells, terms, columns, numeric, bins, checks)
 
 
@@ -704,7 +718,8 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     sizes = [n_classes * n_cells(term.kinds[0], term.edges[0]) for term in terms]
     ends = np.cumsum(sizes)
     counts = zero_counts(sum(sizes), row_weights)
-    cells = cells_of(table, terms) if cells is None else cells
+    if cells is None:
+        cells = cells_of(table, terms)
     sum_over(cells, _add_counts, counts, ends, n_classes, row_args=(row_weights, codes))
     result = []
     for term, term_counts in zip(terms, np.split(counts, ends[:-1]), strict=True):

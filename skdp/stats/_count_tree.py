@@ -102,7 +102,10 @@ class CountTree(FrozenValue):
         variances = {}
         for level in range(self.n_levels, -1, -1):
             # The variance of the estimate from a node's subtree: its count and its children's sum.
-            precision = 0.0 if level < self.coarsest else 1.0 / self.noise_std**2
+            if level < self.coarsest:
+                precision = 0.0
+            else:
+                precision = 1.0 / self.noise_std**2
             if level < self.n_levels:
                 variances[level] = 2.0 * variance
                 precision += 1.0 / (2.0 * variance)
@@ -204,7 +207,10 @@ class CountTree(FrozenValue):
             return 0.5 * (starts[0] + ends[-1]), starts[0], ends[-1]
         cell = int(np.clip(np.searchsorted(below, target, side="left") - 1, 0, self.n_cells - 1))
         count = below[cell + 1] - below[cell]
-        inside = 0.5 if count <= 0.0 else np.clip((target - below[cell]) / count, 0.0, 1.0)
+        if count <= 0.0:
+            inside = 0.5
+        else:
+            inside = np.clip((target - below[cell]) / count, 0.0, 1.0)
         value = starts[cell] + inside * (ends[cell] - starts[cell])
         margin = z * self.rank_stds(fraction)
         # The ranks of the edges of a possible cell are not both below the target, nor both above,

@@ -167,7 +167,8 @@ def dp_describe(
         public = public_inputs(description, "bounds", "categories")
         fit.publish(plan, public=(*public, "the columns' types and names"))
     names = data.shape.names
-    names = range(data.shape.n_columns) if names is None else names
+    if names is None:
+        names = range(data.shape.n_columns)
     return TableProfile(list(names), released, data.shape.n_rows, description.privacy_)
 
 

@@ -295,7 +295,9 @@ class DescriptionFit(ColumnsFit):
     @cached_property
     def levels(self):
         """Levels of dyadic cells that are counted."""
-        min_stds = MIN_PURE_CELL_STDS if self.budget.is_pure else MIN_CELL_STDS
+        min_stds = MIN_CELL_STDS
+        if self.budget.is_pure:
+            min_stds = MIN_PURE_CELL_STDS
         return self._choose_levels(min_stds, MIN_LEVELS)
 
     @property
@@ -326,7 +328,9 @@ class DescriptionFit(ColumnsFit):
             exact.append(_count_rows_of_persons(persons)[np.newaxis])
         noisy = [counts[0] for counts in self._release_counts(exact, source)]
         noise_std = self._counts_mechanism.deviation(size=sum(map(len, noisy)))
-        rows_of_persons = noisy.pop() if self.is_by_person else None
+        rows_of_persons = None
+        if self.is_by_person:
+            rows_of_persons = noisy.pop()
         released = []
         for j, (term, counts) in enumerate(zip(terms, noisy, strict=True)):
             released.append(self._read_counts(columns[j], term, counts, noise_std))
@@ -356,7 +360,9 @@ class DescriptionFit(ColumnsFit):
     def _number_edges(self, column, is_integer):
         """Return the edges of the finest cells of a column of numbers."""
         n_cells = 1 << self.levels[-1]
-        edges = integer_edges(column.domain, n_cells) if is_integer else None
+        edges = None
+        if is_integer:
+            edges = integer_edges(column.domain, n_cells)
         if edges is not None and edges[1] - edges[0] == 1.0:
             return edges
         has_integers = edges is not None
@@ -368,10 +374,15 @@ class DescriptionFit(ColumnsFit):
             # Cells may be bins, whose widths must be equal.
             return edges
         low, high = column.domain
-        atoms = {low, 0.0, high} if low <= 0.0 <= high else {low, high}
+        if low <= 0.0 <= high:
+            atoms = {low, 0.0, high}
+        else:
+            atoms = {low, high}
         finer = with_finer_bin_at_zero(edges, 1 << MAX_BIN_LEVEL, is_integer=has_integers)
         # The cell of an integer is as wide as the distance between two of them.
-        half_width = 0.5 if has_integers else ATOM_WIDTH * float(np.diff(finer).min())
+        half_width = 0.5
+        if not has_integers:
+            half_width = ATOM_WIDTH * float(np.diff(finer).min())
         return with_atoms(finer, sorted(atoms), half_width)
 
     def _find_domains(self, table, source, persons=None):

@@ -737,7 +737,9 @@ def dp_quantile(
     True
     """
     plan = partial(plan_quantiles, quantiles=q)
-    index = ... if np.ndim(q) else 0
+    index = ...
+    if not np.ndim(q):
+        index = 0
     return _release_columns(
         "dp_quantile",
         a,

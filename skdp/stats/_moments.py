@@ -353,11 +353,15 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
         joint array, and the edges.
     """
     n_bins = [_n_bins(column_bins) for column_bins in bins]
-    size = math.prod(n_bins) if joint else sum(n_bins)
+    count = sum
+    described = "a histogram"
+    if joint:
+        count = math.prod
+        described = "a joint histogram"
+    size = count(n_bins)
     # Each column has two more bins, for values outside of its range.
     sizes = [n + 2 for n in n_bins]
-    if (math.prod(sizes) if joint else sum(sizes)) > MAX_CELLS:
-        described = "a joint histogram" if joint else "a histogram"
+    if count(sizes) > MAX_CELLS:
         raise ValueError(
             f"bins: {described} of {size} cells is too large to count, as there may be at most "
             f"{MAX_CELLS:,} cells; use fewer bins or fewer columns"

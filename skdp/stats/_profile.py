@@ -243,8 +243,11 @@ def _summary(column):
         "missing_std": column.missing_std,
     }
     if column.kind == "label":
-        top = column.categories[0] if column.categories else None
-        frequency = float(column.frequencies[0]) if column.categories else np.nan
+        top = None
+        frequency = np.nan
+        if column.categories:
+            top = column.categories[0]
+            frequency = float(column.frequencies[0])
         return row | {"categories": len(column.categories), "top": top, "top_frequency": frequency}
     row |= {"mean": column.mean, "mean_std": column.mean_std, "std": column.std}
     row["low"], row["high"] = column.bounds

@@ -241,7 +241,8 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     intervals = {}
     for fraction in QUANTILES:
         value, start, end = tree.quantile(fraction, z, starts, ends)
-        value = round(value) if released.is_integer else value
+        if released.is_integer:
+            value = round(value)
         quantiles[fraction] = _value(value, kind)
         intervals[fraction] = (_value(min(start, value), kind), _value(max(end, value), kind))
     return NumericProfile(
@@ -292,7 +293,9 @@ def _values(numbers, kind):
     """Return numbers in the type of a column of this kind."""
     if kind == "number":
         return np.asarray(numbers, dtype=np.float64)
-    unit = "M8[us]" if kind == "date" else "m8[us]"
+    unit = "m8[us]"
+    if kind == "date":
+        unit = "M8[us]"
     return np.rint(np.asarray(numbers) * DAY).astype(np.int64).astype(unit)
 
 
@@ -300,10 +303,14 @@ def _value(number, kind):
     """Return a number in the type of a column of this kind; whole numbers are integers."""
     if kind == "number":
         number = float(number)
-        return int(number) if number.is_integer() and abs(number) < 2.0**53 else number
+        if number.is_integer() and abs(number) < 2.0**53:
+            return int(number)
+        return number
     return _values([number], kind)[0]
 
 
 def _length(number, kind):
     """Return a difference of values: a number, or a duration for dates and durations."""
-    return float(number) if kind == "number" else _values([number], "duration")[0]
+    if kind == "number":
+        return float(number)
+    return _values([number], "duration")[0]

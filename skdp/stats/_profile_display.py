@@ -89,7 +89,10 @@ class ProfileDisplay(Display):
             If the number of axes is another one.
         """
         n_axes = len(self.columns) + self._has_matrix
-        axes = self._new_figure() if axes is None else list(np.ravel(axes))
+        if axes is None:
+            axes = self._new_figure()
+        else:
+            axes = list(np.ravel(axes))
         if len(axes) != n_axes:
             raise ValueError(f"axes must be {n_axes} axes, got {len(axes)}")
         for name, ax in zip(self.columns, axes, strict=False):
@@ -146,7 +149,9 @@ class ProfileDisplay(Display):
         if n <= MAX_WRITTEN:
             for (i, j), value in np.ndenumerate(values):
                 if np.isfinite(value):
-                    color = "white" if value > 0.55 else "black"
+                    color = "black"
+                    if value > 0.55:
+                        color = "white"
                     ax.text(j, i, f"{value:.2f}", ha="center", va="center", color=color, size=7)
         labels = [_short(name) for name in self.columns]
         ax.set_xticks(range(n), labels, rotation=45, ha="right", size=8)
@@ -214,4 +219,6 @@ def _draw_categories(ax, column):
 def _short(text, length=MAX_LABEL):
     """Return printable text of limited length, in which no mathematics is read."""
     text = escape_control(text).replace("$", r"\$")
-    return text if len(text) <= length else text[: length - 1] + "…"
+    if len(text) <= length:
+        return text
+    return text[: length - 1] + "…"

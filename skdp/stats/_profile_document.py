@@ -92,9 +92,15 @@ def _categorical_table(columns):
         for category, frequency in list(listed)[:MAX_LISTED_CATEGORIES]:
             if frequency > 2.0 * error:
                 frequent.append(f"{category} {_percent(frequency, error)} %")
-        error_text = f" (± {100.0 * error:.1g} %)" if frequent else ""
-        more = ", ..." if frequent and len(column.categories) > len(frequent) else ""
-        origin = "" if column.is_declared else " found"
+        error_text = ""
+        more = ""
+        if frequent:
+            error_text = f" (± {100.0 * error:.1g} %)"
+            if len(column.categories) > len(frequent):
+                more = ", ..."
+        origin = ""
+        if not column.is_declared:
+            origin = " found"
         rows.append(
             (
                 str(column.name),
@@ -174,7 +180,9 @@ def _right_aligned(rows, last_left=None):
 
 def _size(value):
     """Return a difference of values as a number; durations in days."""
-    return float(value / DAY) if isinstance(value, np.timedelta64) else float(value)
+    if isinstance(value, np.timedelta64):
+        return float(value / DAY)
+    return float(value)
 
 
 def _decimals(error):
@@ -189,7 +197,9 @@ def _rounded_error(error):
     if not error > 0.0:
         return "0"
     text = f"{error:.2g}"
-    return f"{float(text):,.0f}" if "e+" in text or error >= 10.0 else text
+    if "e+" in text or error >= 10.0:
+        return f"{float(text):,.0f}"
+    return text
 
 
 def _plain_number(value, decimals):
@@ -198,9 +208,13 @@ def _plain_number(value, decimals):
     value = round(float(value), decimals) + 0.0
     if abs(value) >= 1e12 or (value != 0.0 and abs(value) < 1e-4):
         return f"{value:.3g}"
-    separator = "," if abs(value) >= 1e4 else ""
+    separator = ""
+    if abs(value) >= 1e4:
+        separator = ","
     text = f"{value:{separator}.{max(decimals, 0)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." in text:
+        return text.rstrip("0").rstrip(".")
+    return text
 
 
 def _rounded(value, error, column):
@@ -224,8 +238,12 @@ def _error_text(error, column):
 def _length(value, column):
     """Return a standard deviation with three significant digits."""
     number = _size(value)
-    text = _plain_number(number, 2 - math.floor(math.log10(number))) if number > 0.0 else "0"
-    return text if column.kind == "number" else f"{text} d"
+    text = "0"
+    if number > 0.0:
+        text = _plain_number(number, 2 - math.floor(math.log10(number)))
+    if column.kind == "number":
+        return text
+    return f"{text} d"
 
 
 def _exact(value, column):
@@ -247,7 +265,9 @@ def _date(value, column):
 
 def _percent(fraction, error):
     """Return a fraction in percent, rounded to its error."""
-    decimals = min(max(_decimals(100.0 * error), 0), 3) if error > 0.0 else 1
+    decimals = 1
+    if error > 0.0:
+        decimals = min(max(_decimals(100.0 * error), 0), 3)
     return f"{100.0 * fraction:.{decimals}f}"
 
 
@@ -280,7 +300,10 @@ def _small_picture(column):
     if column.kind != "label":
         ends = " to ".join(_exact(end, column) for end in column.bounds)
     elif column.categories:
-        ends = f"{column.categories[0]}, ..." if len(counts) > 1 else str(column.categories[0])
+        if len(counts) > 1:
+            ends = f"{column.categories[0]}, ..."
+        else:
+            ends = str(column.categories[0])
     return (
         '<figure style="margin:0">'
         f'<svg width="{width}" height="{height}" role="img" '

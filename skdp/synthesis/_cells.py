@@ -122,7 +122,9 @@ class NumericCells(FrozenValue):
     @property
     def coarsest(self):
         """The coarsest level whose counts are released."""
-        return min(COARSEST_LEVEL, self.levels) if self.counts_all_levels else self.levels
+        if self.counts_all_levels:
+            return min(COARSEST_LEVEL, self.levels)
+        return self.levels
 
     @property
     def counts_per_row(self):
@@ -138,7 +140,9 @@ class NumericCells(FrozenValue):
     def width(self):
         """Width of an equal cell."""
         low, high = self.bounds
-        return self.step if self.has_value_cells else (high - low) / self.n_equal_cells
+        if self.has_value_cells:
+            return self.step
+        return (high - low) / self.n_equal_cells
 
     @cached_property
     def atoms(self):

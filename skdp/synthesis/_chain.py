@@ -215,7 +215,9 @@ def _excluded_factors(child, excluded, sizes, position):
             continue
         parent = pair[1 - pair.index(child)]
         if position[parent] < position[child]:
-            table = is_excluded if pair[0] == parent else is_excluded.T
+            table = is_excluded
+            if pair[0] != parent:
+                table = is_excluded.T
             theta = np.where(table, -np.inf, 0.0)
             factors.append(Factor(parents=(parent,), sizes=(sizes[parent],), theta=theta))
     return tuple(factors)

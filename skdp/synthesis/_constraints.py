@@ -72,7 +72,9 @@ class CopiedColumn(FrozenValue):
             return values
         mapped = objects([self.mapping.get(value) for value in values.tolist()])
         is_number = all(isinstance(v, int | float) or v is None for v in self.mapping.values())
-        return mapped.astype(np.float64) if is_number else mapped
+        if is_number:
+            return mapped.astype(np.float64)
+        return mapped
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,7 +107,9 @@ def check_columns(value, names, n_columns, parameter):
     """Return the positions of one column or of a list of distinct columns; () for None."""
     if value is None:
         return ()
-    keys = value if isinstance(value, list | tuple) else [value]
+    keys = value
+    if not isinstance(value, list | tuple):
+        keys = [value]
     positions = tuple(column_position(key, names, n_columns, parameter) for key in keys)
     if len(set(positions)) < len(positions):
         raise ValueError(f"{parameter} names a column twice: {value!r}")
@@ -198,11 +202,15 @@ def check_forbidden(forbidden, names, n_columns, copies):
 def matches(values, value):
     """Return for each value of a column whether it equals a value or is in a range."""
     if values.dtype.kind == "O":
-        options = value if isinstance(value, tuple) else (value,)
+        options = value
+        if not isinstance(value, tuple):
+            options = (value,)
         return np.array([any(v == option for option in options) for v in values.tolist()])
     low, high = value if isinstance(value, tuple) else (value, value)
     if values.dtype.kind in "mM":
-        convert = np.datetime64 if values.dtype.kind == "M" else np.timedelta64
+        convert = np.timedelta64
+        if values.dtype.kind == "M":
+            convert = np.datetime64
         low, high = convert(low, "us"), convert(high, "us")
     with np.errstate(invalid="ignore"):
         return (values >= low) & (values <= high)

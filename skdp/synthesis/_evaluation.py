@@ -75,10 +75,14 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
             ("of it expected from the noise", f"{self.noise_distance:.4f}"),
         ]
         for size, distance in self.distances.items():
-            name = "single columns" if size == 1 else "pairs of columns"
+            name = "pairs of columns"
+            if size == 1:
+                name = "single columns"
             rows.append((f"distance to test rows, {name}", f"{distance:.4f}"))
         if self.score is not None:
-            noise = ", with noise for the test rows" if self.is_private else ""
+            noise = ""
+            if self.is_private:
+                noise = ", with noise for the test rows"
             rows.append((f"trained on synthetic rows, {self.metric}", f"{self.score:.4f}{noise}"))
         notes = (
             "Distances are mean total variation distances. Distances to test rows contain the "
@@ -87,7 +91,9 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
         return Section("Evaluation of synthetic rows", tuple(rows), notes=notes)
 
     def __repr__(self):
-        score = "" if self.score is None else f", {self.metric}={self.score:.4f}"
+        score = ""
+        if self.score is not None:
+            score = f", {self.metric}={self.score:.4f}"
         return f"SyntheticEvaluation(released_distance={self.released_distance:.4f}{score})"
 
 
@@ -155,9 +161,13 @@ def evaluate_synthetic(
     score = None
     metric = ""
     names = synthesizer.model_.form.names
-    target = synthesizer.target if target is None else target
+    if target is None:
+        target = synthesizer.target
     if isinstance(target, list | tuple):
-        target = target[0] if len(target) == 1 else None
+        if len(target) == 1:
+            target = target[0]
+        else:
+            target = None
     if epsilon is not None and (X_test is None or target is None):
         raise ValueError("epsilon is for private test rows: pass X_test and target as well")
     if X_test is not None:
@@ -190,7 +200,9 @@ def _as_pandas(table, names):
 
     if hasattr(table, "to_pandas"):
         return table.to_pandas()
-    return table if isinstance(table, pd.DataFrame) else pd.DataFrame(table, columns=names)
+    if isinstance(table, pd.DataFrame):
+        return table
+    return pd.DataFrame(table, columns=names)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -252,15 +264,22 @@ def _train(synthetic, position, estimator, random_state):
     features = _features(synthetic.drop(columns=[target]))
     labels = [j for j, dtype in enumerate(features.dtypes) if dtype.kind == "O"]
     if estimator is None:
-        kind = HistGradientBoostingRegressor if is_regression else HistGradientBoostingClassifier
+        kind = HistGradientBoostingClassifier
+        if is_regression:
+            kind = HistGradientBoostingRegressor
         estimator = kind(random_state=random_state)
     encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
     columns = make_column_transformer((encoder, labels), remainder="passthrough")
     model = make_pipeline(columns, clone(estimator))
     is_present = y.notna().to_numpy()
-    y = y[is_present].astype(float) if is_regression else y[is_present].astype(str)
+    if is_regression:
+        y = y[is_present].astype(float)
+    else:
+        y = y[is_present].astype(str)
     model.fit(features[is_present], y.to_numpy())
-    bounds = (float(y.min()), float(y.max())) if is_regression else (0.0, 1.0)
+    bounds = (0.0, 1.0)
+    if is_regression:
+        bounds = (float(y.min()), float(y.max()))
     return _TrainedModel(model=model, target=target, bounds=bounds)
 
 
@@ -285,7 +304,9 @@ def _features(frame):
 
 def _label(value):
     """Return the text of a label; missing values are one label."""
-    return "missing" if value is None or value != value else str(value)
+    if value is None or value != value:
+        return "missing"
+    return str(value)
 
 
 def _mean_distance(synthetic, test, n_columns):

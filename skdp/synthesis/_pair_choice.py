@@ -59,7 +59,9 @@ def candidate_pairs(n_columns, targets, required):
 
 def table_weight(subset, targets):
     """Return the weight of a table's error."""
-    return TARGET_WEIGHT if set(subset) & set(targets) else 1.0
+    if set(subset) & set(targets):
+        return TARGET_WEIGHT
+    return 1.0
 
 
 def table_cost(subset, sizes, targets, exponent):

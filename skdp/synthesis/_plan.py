@@ -191,8 +191,12 @@ class SynthesisFit(ColumnsFit):
     @cached_property
     def budget_fractions(self):
         """Fraction of the budget of each stage."""
-        bounds = BOUNDS_FRACTION if self._undeclared(categorical=False) else 0.0
-        key_selection = KEY_SELECTION_FRACTION if self._undeclared(categorical=True) else 0.0
+        bounds = 0.0
+        if self._undeclared(categorical=False):
+            bounds = BOUNDS_FRACTION
+        key_selection = 0.0
+        if self._undeclared(categorical=True):
+            key_selection = KEY_SELECTION_FRACTION
         remaining = 1.0 - bounds - key_selection - FRACTION_MARGIN
         fractions = {"bounds": bounds, "key_selection": key_selection}
         if not self.pairs:
@@ -206,7 +210,9 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def name(self):
-        noise = "Laplace" if self.budget.is_pure else "Gaussian"
+        noise = "Gaussian"
+        if self.budget.is_pure:
+            noise = "Laplace"
         return f"{noise} noise on counts of columns, scores of pairs and tables of chosen pairs"
 
     @property
@@ -222,7 +228,9 @@ class SynthesisFit(ColumnsFit):
     @property
     def noise_multiplier(self):
         """Noise multiplier of all stages together, as one release; None with delta = 0."""
-        return None if self.budget.is_pure else self.budget.multiplier
+        if self.budget.is_pure:
+            return None
+        return self.budget.multiplier
 
     @property
     def _main_mechanism(self):
@@ -247,10 +255,11 @@ class SynthesisFit(ColumnsFit):
     def _stage(self, name, stage, mechanism):
         """Return several releases with a common budget as one stage."""
         fraction = self.budget_fractions[stage]
-        noise = "Laplace" if self.budget.is_pure else "Gaussian"
         if self.budget.is_pure:
+            noise = "Laplace"
             event = PureDP(fraction * self.guarantee.epsilon)
         else:
+            noise = "Gaussian"
             event = Gaussian(self.budget.multiplier / math.sqrt(fraction))
         return Stage(
             name=name,
@@ -391,7 +400,9 @@ class SynthesisFit(ColumnsFit):
         targets = self._local(self.targets)
         budget_fraction = self.budget_fractions["tables"]
         mean_error = self._table_mechanism(budget_fraction).mean_error(1)
-        exponent = PURE_COST_EXPONENT if self.budget.is_pure else COST_EXPONENT
+        exponent = COST_EXPONENT
+        if self.budget.is_pure:
+            exponent = PURE_COST_EXPONENT
         chosen = choose_pairs(
             scores,
             score_std,

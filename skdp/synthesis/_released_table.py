@@ -138,7 +138,9 @@ def _range_name(grid, members):
 
 def _number_text(grid, number):
     if grid.kind == "number":
-        return f"{number:.6g}" if abs(number) < 1e6 else f"{number:,.0f}"
+        if abs(number) < 1e6:
+            return f"{number:.6g}"
+        return f"{number:,.0f}"
     times = days_as_times(np.array([number]), "M8" if grid.kind == "date" else "m8")
     if grid.kind == "date":
         return str(times[0].astype("M8[s]")).removesuffix("T00:00:00")
@@ -146,7 +148,9 @@ def _number_text(grid, number):
 
 
 def _name_of(index, names):
-    return index if names is None else names[index]
+    if names is None:
+        return index
+    return names[index]
 
 
 def public_table(table, columns, names):

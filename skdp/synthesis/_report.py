@@ -80,7 +80,9 @@ class SynthesisReport(PrintedDocument, FrozenValue):
             "table.",
             ADVICE,
         )
-        tables = (lines,) if self.rows else ()
+        tables = ()
+        if self.rows:
+            tables = (lines,)
         return Section("Synthetic table", tuple(self.summary), tables, notes)
 
     def __repr__(self):

@@ -70,9 +70,14 @@ class TableForm(FrozenValue):
         meta = meta_of(X)
         if not is_frame(meta):
             has_dtype = hasattr(meta, "dtype")
-            dtype = _without_labels(meta.dtype) if has_dtype else None
-            kinds = container_kinds(X) if has_dtype else ["cells"] * n_columns
-            library = "array" if has_dtype else "list"
+            if has_dtype:
+                library = "array"
+                dtype = _without_labels(meta.dtype)
+                kinds = container_kinds(X)
+            else:
+                library = "list"
+                dtype = None
+                kinds = ["cells"] * n_columns
             return cls(library=library, names=None, types=[dtype] * n_columns, kinds=kinds)
         types = [_without_labels(dtype) for dtype in types_of(meta)]
         library = type(meta).__module__.partition(".")[0]
@@ -102,7 +107,9 @@ class TableForm(FrozenValue):
             return 0.0
         number_type = number_type_of(dtype)
         is_integer = number_type is not None and number_type.kind in INTEGER_KINDS
-        return 1.0 if is_integer or str(dtype).lower().startswith(("int", "uint")) else 0.0
+        if is_integer or str(dtype).lower().startswith(("int", "uint")):
+            return 1.0
+        return 0.0
 
     def build(self, columns):
         """Return a table of this form.
@@ -122,7 +129,9 @@ class TableForm(FrozenValue):
         dtype = self.types[0]
         if dtype is None or dtype.kind == "O":
             table = np.column_stack([_as_objects(values) for values in columns])
-            return table.tolist() if self.library == "list" else table
+            if self.library == "list":
+                return table.tolist()
+            return table
         return np.column_stack([_as_numpy(values, dtype) for values in columns])
 
     def _build_pandas(self, columns):
@@ -224,7 +233,9 @@ def _as_numpy(values, dtype):
         limits = np.iinfo(dtype)
         rounded = np.rint(np.nan_to_num(values))
         # The largest integers of 64 bits are no doubles: stay below them.
-        high = np.nextafter(float(limits.max), 0.0) if dtype.itemsize == 8 else limits.max
+        high = limits.max
+        if dtype.itemsize == 8:
+            high = np.nextafter(float(limits.max), 0.0)
         return np.clip(rounded, limits.min, high).astype(dtype)
     if dtype.kind == "O":
         return _as_objects(values)
