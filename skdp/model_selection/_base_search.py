@@ -92,7 +92,8 @@ def make_task(
     scoring,
     public_steps,
     make_score=default_score,
-    **fields,
+    selection="exponential",
+    refit=False,
 ):
     """Return the `SearchTask` of a search, after its candidates were checked against the rows.
 
@@ -108,8 +109,9 @@ def make_task(
         Parameters of the search, see `DPGridSearchCV`.
     make_score : callable, default=default_score
         Returns the score for `scoring` and the pipeline of the first candidate.
-    **fields
-        Further fields of `SearchTask`.
+    selection : str, default="exponential"
+    refit : bool, default=False
+        Fields of the `SearchTask`.
 
     Raises
     ------
@@ -133,7 +135,8 @@ def make_task(
         score=score,
         guarantee=guarantee.per_row,
         public_steps=public_steps,
-        **fields,
+        selection=selection,
+        refit=refit,
     )
 
 

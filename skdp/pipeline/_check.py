@@ -295,7 +295,10 @@ def check_pipeline(
         findings=tuple(dict.fromkeys(findings)),
         steps=tuple(_cost(step, prices.get(step.name)) for step in steps),
         accepted=not refused_steps,
-        **total | {"exact": has_known_charges and total["exact"]},
+        epsilon=total.epsilon,
+        delta=total.delta,
+        joint_epsilon=total.joint_epsilon,
+        exact=has_known_charges and total.exact,
     )
 
 
@@ -511,6 +514,15 @@ def _cost(step, price):
     else:
         name = type(estimator).__name__
     cost = price or Cost(fits=step.fits or 0, exact=step.fits is not None)
-    fields = {field: getattr(cost, field) for field in Cost.__dataclass_fields__}
-    fields |= {"kind": step.kind, "reason": REASONS[step.kind], "columns": step.columns}
-    return StepCost(step=step.title, estimator=name, **fields)
+    return StepCost(
+        step=step.title,
+        estimator=name,
+        kind=step.kind,
+        reason=REASONS[step.kind],
+        columns=step.columns,
+        epsilon=cost.epsilon,
+        delta=cost.delta,
+        event=cost.event,
+        fits=cost.fits,
+        exact=cost.exact,
+    )

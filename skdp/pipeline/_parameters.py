@@ -96,15 +96,11 @@ class PublicTable(FrozenValue):
             for step in steps:
                 check_lengths(n_rows, groups=step.groups)
         groups = check_fit_params(steps, n_rows=n_rows)
-        facts = {
-            "has_target": True,
-            "y": y,
-            "groups": groups,
-            "step_params": {step.name: step.params for step in steps},
-        }
+        step_params = {step.name: step.params for step in steps}
+        table = cls(has_target=True, y=y, groups=groups, step_params=step_params)
         shape = shape_of(X)
         if len(shape) != 2:
-            return cls(**facts)
+            return table
         terms = map(terms_of, fitted_params(pipe, "accountant").values())
         by_person = [config for config in terms if config.unit == "person"]
         if by_person:
@@ -113,7 +109,7 @@ class PublicTable(FrozenValue):
         if not hasattr(X, "shape"):
             form = replace(form, kinds=None, holds_numbers=False)
         form = replace(form, n_rows=n_rows, n_columns=shape[1] or None)
-        return cls(form=form, **facts)
+        return replace(table, form=form)
 
     def form_with_labels(self, pipe):
         """Return the form with the labels of the target, if a transformer encodes them."""

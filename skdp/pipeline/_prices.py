@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, QuantileTransformer
 
@@ -66,24 +66,55 @@ def price_steps(priced, n_samples):
     prices = {}
     for step, accountant in zip(priced, charged, strict=True):
         terms = terms_of(first if accountant is None else accountant)
-        config = {"terms": terms.per_row if hasattr(accountant, "planned") else terms}
+        terms_of_fit = terms
+        if hasattr(accountant, "planned"):
+            terms_of_fit = terms.per_row
         # Only steps outside of wrappers are fitted to all rows; others are fitted to some of them.
-        shape = n_samples if step.fits == 1 else None, step.n_features or None
-        planned = planned_charge(step.estimator, *shape, **config, name=step.title)
-        free = not leaves(planned.event)
-        if free:
-            price = {}
-        else:
-            price = {"epsilon": planned.epsilon, "delta": planned.delta}
-        exact = free or planned.exact or of_skdp(step.estimator)
-        price |= {"fits": step.fits or 0, "exact": exact and step.fits is not None}
-        account = {"accountant": accountant, "terms": terms}
-        prices[step.name] = Price(event=planned.event, **price, **account)
+        n_rows = None
+        if step.fits == 1:
+            n_rows = n_samples
+        planned = planned_charge(
+            step.estimator, n_rows, step.n_features or None, terms=terms_of_fit, name=step.title
+        )
+        is_exact = planned.exact or of_skdp(step.estimator)
+        price = Price(
+            epsilon=planned.epsilon,
+            delta=planned.delta,
+            event=planned.event,
+            fits=step.fits or 0,
+            exact=is_exact and step.fits is not None,
+            accountant=accountant,
+            terms=terms,
+        )
+        if not leaves(planned.event):
+            # Nothing is charged.
+            price = replace(price, epsilon=0.0, delta=0.0, exact=step.fits is not None)
+        prices[step.name] = price
     return prices
 
 
+@dataclass(frozen=True, kw_only=True)
+class TotalPrice(FrozenValue):
+    """The cost of one fit of a pipeline.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Sums of the costs of the steps.
+    joint_epsilon : float
+        Epsilon of all charges together, at `delta`.
+    exact : bool
+        True if all numbers of fits and costs are exact.
+    """
+
+    epsilon: float
+    delta: float
+    joint_epsilon: float
+    exact: bool
+
+
 def total_price(prices):
-    """Return the sums of the costs and the joint cost, as fields of `PipelineCheck`."""
+    """Return the `TotalPrice` of steps, from a dict of their `Price`."""
     # If some steps are charged, steps without an accountant do not count.
     fitted = [price for price in prices.values() if price.fits or not price.exact]
     charged = [price for price in fitted if price.accountant is not None] or fitted
@@ -99,7 +130,7 @@ def total_price(prices):
         relation, max_rows = units.pop()
         total_event = Composed(tuple(part.event * part.fits for part in parts))
         joint = min(joint, get_epsilon(total_event, delta, relation=relation, group_size=max_rows))
-    return {"epsilon": epsilon, "delta": delta, "joint_epsilon": joint, "exact": exact}
+    return TotalPrice(epsilon=epsilon, delta=delta, joint_epsilon=joint, exact=exact)
 
 
 def _with_rounds(prices):
@@ -116,9 +147,14 @@ def _with_rounds(prices):
             _, counts = runs.setdefault(whole.key, (whole, [0] * len(whole.planned)))
             counts[price.accountant.index] += price.fits
     for whole, counts in runs.values():
-        price = {"event": whole.event, "epsilon": whole.epsilon, "delta": whole.delta}
-        account = {"accountant": whole, "terms": terms_of(whole.accountant)}
-        yield Price(fits=whole.new_rounds(counts), **price, **account)
+        yield Price(
+            epsilon=whole.epsilon,
+            delta=whole.delta,
+            event=whole.event,
+            fits=whole.new_rounds(counts),
+            accountant=whole,
+            terms=terms_of(whole.accountant),
+        )
 
 
 def paid_twice(steps):

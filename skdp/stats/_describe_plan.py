@@ -400,19 +400,25 @@ class DescriptionFit(ColumnsFit):
         """Return the `ColumnCounts` of a column from its noisy counts, which is post-processing."""
         (edges,) = term.edges
         (j,) = term.features
-        params = {
-            "column": column,
-            "is_declared": self.columns[j].domain is not None,
-            "noise_std": noise_std,
-        }
+        is_declared = self.columns[j].domain is not None
         if column.is_categorical:
             # The counts of all cells add up to the public number of rows.
             excess = (noisy.sum() - self.n_rows) / len(noisy)
-            return ColumnCounts(counts=np.clip(noisy - excess, 0.0, self.n_rows), **params)
+            counts = np.clip(noisy - excess, 0.0, self.n_rows)
+            return ColumnCounts(
+                column=column, is_declared=is_declared, noise_std=noise_std, counts=counts
+            )
         coarsest = min(self.levels[0], (len(edges) - 1).bit_length() - 1)
         tree = CountTree(noisy, noise_std, self.n_rows, coarsest)
         is_integer = bool(self.is_integer[j] and edges[0] % 1.0 == 0.5)
-        return ColumnCounts(tree=tree, edges=edges, is_integer=is_integer, **params)
+        return ColumnCounts(
+            column=column,
+            is_declared=is_declared,
+            noise_std=noise_std,
+            tree=tree,
+            edges=edges,
+            is_integer=is_integer,
+        )
 
     def _release_scores(self, columns, cells, row_weights, source):
         """Return the `PairScores`: scores with noise, relative to the largest ones."""
