@@ -737,9 +737,7 @@ def dp_quantile(
     True
     """
     plan = partial(plan_quantiles, quantiles=q)
-    index = ...
-    if not np.ndim(q):
-        index = 0
+    index = ... if np.ndim(q) else 0
     return _release_columns(
         "dp_quantile",
         a,
