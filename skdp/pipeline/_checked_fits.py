@@ -215,9 +215,7 @@ class SplitPipeline(CheckedFitsMixin, Pipeline):
 
     def __getitem__(self, ind):
         item = super().__getitem__(ind)
-        if isinstance(ind, slice):
-            return self._copy_settings_to(item)
-        return item
+        return self._copy_settings_to(item) if isinstance(ind, slice) else item
 
     def fit_predict(self, X, y=None, **params):
         return self._fit_checked(super().fit_predict, X, y, params)
