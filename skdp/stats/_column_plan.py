@@ -341,13 +341,14 @@ class ColumnsFit(FrozenValue):
     @property
     def column_fractions(self):
         """Budget fractions of the stages of the columns, if a model follows."""
-        finds_bounds = bool(self._undeclared(categorical=False))
-        finds_categories = bool(self._undeclared(categorical=True))
-        return {
-            "bounds": BOUNDS_FRACTION if finds_bounds else 0.0,
-            "key_selection": KEY_SELECTION_FRACTION if finds_categories else 0.0,
-            "counts": PURE_COUNTS_FRACTION if self.budget.is_pure else COUNTS_FRACTION,
-        }
+        fractions = {"bounds": 0.0, "key_selection": 0.0, "counts": COUNTS_FRACTION}
+        if self._undeclared(categorical=False):
+            fractions["bounds"] = BOUNDS_FRACTION
+        if self._undeclared(categorical=True):
+            fractions["key_selection"] = KEY_SELECTION_FRACTION
+        if self.budget.is_pure:
+            fractions["counts"] = PURE_COUNTS_FRACTION
+        return fractions
 
     @property
     def _column_stages(self):
@@ -412,11 +413,14 @@ class ColumnsFit(FrozenValue):
         min_levels : int, default=1
             Minimum of the finest level.
         """
-        is_pure = self.budget.is_pure
-        noise_std = self._mechanism_for_levels(1 if is_pure else LEVELS).deviation(size=1)
-        min_count = min_stds * noise_std
+        n_levels = LEVELS
+        if self.budget.is_pure:
+            n_levels = 1
+        min_count = min_stds * self._mechanism_for_levels(n_levels).deviation(size=1)
         finest = int(np.clip(round(math.log2(self.n_rows / min_count)), min_levels, LEVELS))
-        return range(finest if is_pure else 1, finest + 1)
+        if self.budget.is_pure:
+            return range(finest, finest + 1)
+        return range(1, finest + 1)
 
     def _mechanism_for_levels(self, n_levels):
         """Return the mechanism of the counts if numeric columns are counted at `n_levels`."""
