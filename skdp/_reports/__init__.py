@@ -1,1 +1,1 @@
-"""Reports on privacy: guarantees of models, budgets of data sets, and what is not covered."""
+"""Reports on privacy: guarantees of models, budgets of data sets, and steps without a guarantee."""
