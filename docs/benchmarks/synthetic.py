@@ -39,6 +39,7 @@ DELTA = 1e-5
 INTEGERS = {
     "adult": ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"],
     "bank_marketing": ["age", "campaign", "pdays", "previous"],
+    "credit_default": list(SCHEMAS["credit_default"][0]),
 }
 HELD_OUT = 0.3
 N_BINS = 16
@@ -66,7 +67,8 @@ class Table:
         columns = {}
         for name in table.columns:
             if name in self.bounds:
-                numbers = pd.to_numeric(table[name]).clip(*self.bounds[name])
+                low, high = self.bounds[name]
+                numbers = pd.to_numeric(table[name]).fillna(low).clip(low, high)
                 columns[name] = numbers.astype(int if name in integers else float)
             elif name in self.categories:
                 columns[name] = table[name].astype(str)

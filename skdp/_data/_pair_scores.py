@@ -17,6 +17,7 @@ The proof of the sensitivity is in ``docs/theory/describe.md``.
 """
 
 import math
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -57,12 +58,42 @@ def pair_tables(cells, groups, sizes, pairs, row_weights=None):
     list of ndarray of shape (sizes[j], sizes[k])
         Counts of int64; with row weights multiples of 2**-26, of float64. They are private.
     """
+    counts = _sum_pair_counts(cells, groups, sizes, pairs, row_weights)
+    return _split_tables(counts, sizes, pairs)
+
+
+def pair_scores_of_rows(cells, groups, sizes, pairs, expected_counts, n_units, row_weights=None):
+    """Return the exact score of each pair, from one pass over the rows.
+
+    The scores are those of `pair_scores`, to the last bit. They are computed where the tables are
+    summed up, so that workers send one number per pair.
+
+    Parameters
+    ----------
+    cells, groups, sizes, pairs, row_weights
+        As in `pair_tables`.
+    expected_counts : list of ndarray of shape (n_groups,)
+        Released counts of the groups of each column, as in `independent_tables`.
+    n_units : int
+        Public number of rows, or of persons.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs,)
+        Private scores.
+    """
+    finalize = partial(_scores_of_sum, sizes, pairs, expected_counts, n_units)
+    return _sum_pair_counts(cells, groups, sizes, pairs, row_weights, finalize)
+
+
+def _sum_pair_counts(cells, groups, sizes, pairs, row_weights, finalize=None):
+    """Return the counts of all tables, one after another, or the value of `finalize` of them."""
     lengths = [sizes[j] * sizes[k] for j, k in pairs]
     ends = np.cumsum(lengths, dtype=np.int64)
     total = zero_counts(sum(lengths), row_weights)
     # A sum of a few blocks is as long as all tables, so that blocks of few rows would be slow.
     n_rows = max(block_size(cells.shape[1]) // 8, len(total) // max(cells.shape[1], 1))
-    counts = sum_over(
+    return sum_over(
         cells.with_block_size(n_rows),
         _add_pair_counts,
         total,
@@ -71,9 +102,20 @@ def pair_tables(cells, groups, sizes, pairs, row_weights=None):
         pairs,
         ends,
         row_args=(row_weights,),
+        finalize=finalize,
     )
+
+
+def _split_tables(counts, sizes, pairs):
+    """Return the table of each pair from the counts of all of them."""
+    ends = np.cumsum([sizes[j] * sizes[k] for j, k in pairs], dtype=np.int64)
     tables = np.split(counts, ends[:-1])
     return [table.reshape(sizes[j], sizes[k]) for table, (j, k) in zip(tables, pairs, strict=True)]
+
+
+def _scores_of_sum(sizes, pairs, expected_counts, n_units, counts):
+    tables = _split_tables(counts, sizes, pairs)
+    return pair_scores(tables, independent_tables(expected_counts, pairs, n_units), n_units)
 
 
 def _add_pair_counts(counts, cells, row_weights, groups, sizes, pairs, ends):

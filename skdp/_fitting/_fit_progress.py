@@ -1,7 +1,7 @@
 """Progress of a fit, for scikit-learn's callbacks and for `verbose`."""
 
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 from skdp._fitting._callbacks import callback_context
@@ -55,11 +55,22 @@ class FitProgress:
             print(f"{type(self._estimator).__name__}: {plan.name}; {amounts}", flush=True)
 
     @contextmanager
-    def stage(self, name):
-        """Context of a stage: report its begin, and its end unless it fails."""
+    def stage(self, name, spent=None):
+        """Context of a stage: report its begin, and its end unless it fails.
+
+        `spent` is a function that returns the epsilon spent after the stage; without it the whole
+        price is spent, and the stage is not printed.
+        """
+        price = self._price
+
+        def spent_after_stage():
+            return spent() if spent is not None and self._has_step_prices else price.epsilon
+
         stage = self._begin_subtask(self._task, name)
         yield
-        self._end(stage)
+        self._end(stage, spent_after_stage)
+        if spent is not None and getattr(self._estimator, "verbose", 0):
+            print(f"{name}: {self._amounts(spent_after_stage())}", flush=True)
 
     def steps(self, n_steps, n_epochs, spent_after):
         """Begin a run, and return a function of the number of steps taken that reports progress."""
@@ -92,11 +103,14 @@ class FitProgress:
                 epoch = self._begin_subtask(run, "epoch")
             if verbose and (n_done - n_shown >= epochs_per_line or n_done == n_epochs):
                 n_shown = n_done
-                epsilon = format_rounded_up(spent(), digits=4)
-                amounts = f"epsilon {epsilon} of {price.epsilon:.4g} at delta {price.delta:g}"
-                print(f"epoch {n_done} of {n_epochs}: {amounts}", flush=True)
+                print(f"epoch {n_done} of {n_epochs}: {self._amounts(spent())}", flush=True)
 
         return after_step
+
+    def _amounts(self, spent):
+        """Return the text of the epsilon spent so far."""
+        epsilon = format_rounded_up(spent, digits=4)
+        return f"epsilon {epsilon} of {self._price.epsilon:.4g} at delta {self._price.delta:g}"
 
     def _begin_subtask(self, task, name, n_tasks=0):
         """Begin a subtask of a task; return None without callbacks."""
@@ -135,3 +149,18 @@ def progress_callback(n_steps, n_epochs, spent_after):
     if fit is None:
         return None
     return fit.steps(n_steps, n_epochs, spent_after)
+
+
+def fit_stage(name, spent):
+    """Return the context of a stage of the current fit, which is reported; see `FitProgress`.
+
+    Parameters
+    ----------
+    name : str
+    spent : callable
+        Function that returns the epsilon spent after the stage.
+    """
+    fit = _fit.get()
+    if fit is None:
+        return nullcontext()
+    return fit.stage(name, spent)

@@ -40,6 +40,8 @@ class TableModel(FrozenValue):
     tables : list of NoisyTable
         Released tables.
     chain : Chain
+    simulated_shares : list of ndarray of shape (n_groups,)
+        Fraction of the simulated rows in each group of each column.
     distances : list of float
         Total variation distance between each released table and the simulated rows.
     expected_distances : list of float
@@ -51,6 +53,7 @@ class TableModel(FrozenValue):
     columns: list
     tables: list
     chain: Chain
+    simulated_shares: list
     distances: list
     expected_distances: list
     n_units: int
@@ -112,6 +115,10 @@ def fit_model(released, targets, excluded=()):
         columns=released.columns,
         tables=released.tables,
         chain=chain,
+        simulated_shares=[
+            joint_fractions(rows, (j,), (column.n_groups,))
+            for j, column in enumerate(released.columns)
+        ],
         distances=distances,
         expected_distances=expected_distances,
         n_units=n_units,

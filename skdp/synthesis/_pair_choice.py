@@ -14,9 +14,7 @@ TARGET_WEIGHT = 6.0
 # 1, 4, 8, 16 choose 69, 41, 26, 21 pairs, with an AUC of .896, .900, .901, .891; at epsilon = .1,
 # 4, 8, 16 have .876, .881, .879 (bank: .751, .759, .783) and 2-way distances of .102, .105, .118.
 # The multiple is the least one at the signal-to-noise ratio (n mu) TYPICAL_SIGNAL and above.
-MIN_GAINS = (4.0, 8.0)
-TYPICAL_SIGNAL = 8000.0
-GAIN_EXPONENT = 0.07
+MIN_GAIN = 4.0
 ERROR_FRACTION = 0.25
 # A score below this many standard deviations of its noise is not chosen.
 MIN_SCORE_STDS = 1.5
@@ -70,13 +68,7 @@ def table_cost(subset, sizes, targets, exponent):
     return (table_weight(subset, targets) * n_cells) ** exponent
 
 
-def min_gain(signal_to_noise):
-    """Return the minimum gain of a chosen table, which is larger where noise is."""
-    least, most = MIN_GAINS
-    return min(max(least * (TYPICAL_SIGNAL / signal_to_noise) ** GAIN_EXPONENT, least), most)
-
-
-def choose_pairs(scores, score_std, sizes, targets, required, mean_error, exponent, gain_threshold):
+def choose_pairs(scores, score_std, sizes, targets, required, mean_error, exponent):
     """Return the pairs that are measured: the required ones, then others by score per cost.
 
     Parameters
@@ -94,8 +86,6 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
         Mean magnitude of the noise of a count, if one table had the budget of all tables.
     exponent : float
         Exponent of the costs.
-    gain_threshold : float
-        Result of `min_gain`.
 
     Returns
     -------
@@ -114,10 +104,8 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
         new_cost = total_cost + costs[pair]
         power = 1.0 / exponent
         added_error = mean_error * (new_cost**power - total_cost**power)
-        if (
-            gain_threshold * ERROR_FRACTION * added_error
-            < table_weight(pair, targets) * scores[pair]
-        ):
+        weighted_score = table_weight(pair, targets) * scores[pair]
+        if weighted_score > MIN_GAIN * ERROR_FRACTION * added_error:
             chosen.append(pair)
             total_cost = new_cost
     return chosen

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -10,12 +10,14 @@ from skdp._data._pair_scores import (
     chance_scores,
     independent_tables,
     pair_scores,
+    pair_scores_of_rows,
     pair_tables,
     score_sensitivity,
 )
 from skdp._data._persons import row_weights_of
 from skdp._fitting._findings import report_unmatched
-from skdp.accounting import Gaussian, PureDP
+from skdp._fitting._fit_progress import fit_stage
+from skdp.accounting import Gaussian, PureDP, get_epsilon
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._categories import CATEGORIES
 from skdp.stats._column_plan import BOUNDS_FRACTION, KEY_SELECTION_FRACTION, ColumnsFit
@@ -34,7 +36,6 @@ from skdp.synthesis._pair_choice import (
     PURE_COST_EXPONENT,
     candidate_pairs,
     choose_pairs,
-    min_gain,
     table_fractions,
 )
 from skdp.utils._values import FrozenValue
@@ -45,6 +46,8 @@ from skdp.utils._values import FrozenValue
 COUNTS_FRACTIONS = (0.1, 0.3)
 TYPICAL_COUNTS_FRACTION = 0.12
 TYPICAL_SIGNAL = 8000.0
+# Exponent of the cost of a column with k counts that a row changes r of, see `_count_fractions`.
+COUNT_COST_EXPONENT = 0.0
 # Budget fraction of the scores of pairs.
 SCORES_FRACTION = 0.08
 # Number of halvings of a numeric range, at least and at most, and the mean count of a finest cell
@@ -58,6 +61,8 @@ BINS_FACTOR = 0.8
 # The typical number of measured tables, in units of the number of columns, for the noise that a
 # group of cells has to stand out from.
 TYPICAL_TABLES_PER_COLUMN = 2.0
+# Number of cells of all pairs, of 8 bytes each, above which their tables stay on workers.
+MAX_SENT_CELLS = 1_000_000
 # Margin for rounding when fractions are added.
 FRACTION_MARGIN = 2.0**-40
 # Public bound on the number of groups of a numeric column: bins of single cells, bins of the runs
@@ -319,6 +324,17 @@ class SynthesisFit(ColumnsFit):
             grids.append(grid)
         return grids
 
+    def spent_after(self, stage):
+        """Return the epsilon that a fit has spent after a stage, a key of `budget_fractions`."""
+        spent = 0.0
+        for name, fraction in self.budget_fractions.items():
+            spent += fraction
+            if name == stage:
+                break
+        if self.budget.is_pure:
+            return spent * self.guarantee.epsilon
+        return get_epsilon(self.budget.partial_event(spent), self.guarantee.delta)
+
     def run(self, table, source, persons=None):
         """Return the `ReleasedStatistics`.
 
@@ -332,9 +348,10 @@ class SynthesisFit(ColumnsFit):
         # Each stream of the source is independent of the others, so the seed reveals no noise.
         seed = int(source.stream().words(1)[0] >> 32)
         row_weights = row_weights_of(persons)
-        columns = self._find_domains(table, source, persons)
-        grids = self._grids(columns)
-        grouped = self._release_columns(grids, table, source, row_weights)
+        with fit_stage("counts of columns", partial(self.spent_after, "counts")):
+            columns = self._find_domains(table, source, persons)
+            grids = self._grids(columns)
+            grouped = self._release_columns(grids, table, source, row_weights)
         scores = {}
         score_std = 0.0
         tables = []
@@ -353,11 +370,12 @@ class SynthesisFit(ColumnsFit):
     def _release_columns(self, grids, table, source, row_weights):
         """Release the counts of all columns, and return the columns with groups of cells."""
         exact = count_cells(grids, table, row_weights)
-        budget_fraction = self.budget_fractions["counts"] / len(grids)
+        budget_fraction = self.budget_fractions["counts"]
+        fractions = count_fractions(grids)
         columns = []
-        for grid, counts in zip(grids, exact, strict=True):
+        for grid, fraction, counts in zip(grids, fractions, exact, strict=True):
             queries = grid.queries(np.asarray(counts, dtype=np.float64))
-            mechanism = self._column_mechanism(grid.counts_per_row, budget_fraction)
+            mechanism = self._column_mechanism(grid.counts_per_row, budget_fraction * fraction)
             noisy = mechanism.release(queries, random_state=source)
             columns.append(estimate_masses(grid, noisy, mechanism, float(self.n_rows)))
         self._report_unmatched(columns)
@@ -390,10 +408,21 @@ class SynthesisFit(ColumnsFit):
         lookups = [column.groups[column.grid.cell_of_raw] for column in columns]
         cells = read_cells([column.grid for column in columns], table)
         group_counts = [column.group_masses for column in columns]
-        exact = pair_tables(cells, lookups, sizes, self.pairs, row_weights)
-        expected = independent_tables(group_counts, self.pairs, self.n_rows)
-        exact_scores = pair_scores(exact, expected, self.n_rows)
-        noisy_scores = self._scores_mechanism.release(exact_scores, random_state=source)
+        # Tables that are too large to be sent from workers are counted in a second pass, after the
+        # choice. The sizes follow from released counts.
+        n_cells = sum(sizes[j] * sizes[k] for j, k in self.pairs)
+        tables = {}
+        with fit_stage("scores of pairs of columns", partial(self.spent_after, "scores")):
+            if n_cells > MAX_SENT_CELLS:
+                exact_scores = pair_scores_of_rows(
+                    cells, lookups, sizes, self.pairs, group_counts, self.n_rows, row_weights
+                )
+            else:
+                exact = pair_tables(cells, lookups, sizes, self.pairs, row_weights)
+                tables = dict(zip(self.pairs, exact, strict=True))
+                expected = independent_tables(group_counts, self.pairs, self.n_rows)
+                exact_scores = pair_scores(exact, expected, self.n_rows)
+            noisy_scores = self._scores_mechanism.release(exact_scores, random_state=source)
         score_std = self._scores_mechanism.deviation(size=len(self.pairs))
         excess = noisy_scores - chance_scores(group_counts, self.pairs, self.n_rows)
         scores = dict(zip(self.pairs, excess.tolist(), strict=True))
@@ -411,21 +440,31 @@ class SynthesisFit(ColumnsFit):
             self.required,
             mean_error,
             exponent,
-            min_gain(self.signal_to_noise),
         )
-        tables = dict(zip(self.pairs, exact, strict=True))
         others = [subset for subset in chosen if subset not in tables]
         joint = joint_tables(cells, lookups, sizes, others, row_weights)
         tables |= zip(others, joint, strict=True)
         noisy_tables = []
         fractions = table_fractions(chosen, sizes, targets, exponent)
-        for subset, fraction in zip(chosen, fractions, strict=True):
-            mechanism = self._table_mechanism(budget_fraction * fraction)
-            counts = np.asarray(tables[subset], dtype=np.float64)
-            noisy = mechanism.release(counts, random_state=source)
-            noise_std = mechanism.deviation(size=counts.size)
-            noisy_tables.append(NoisyTable(columns=subset, counts=noisy, noise_std=noise_std))
+        with fit_stage("tables of chosen columns", partial(self.spent_after, "tables")):
+            for subset, fraction in zip(chosen, fractions, strict=True):
+                mechanism = self._table_mechanism(budget_fraction * fraction)
+                counts = np.asarray(tables[subset], dtype=np.float64)
+                noisy = mechanism.release(counts, random_state=source)
+                noise_std = mechanism.deviation(size=counts.size)
+                noisy_tables.append(NoisyTable(columns=subset, counts=noisy, noise_std=noise_std))
         return scores, score_std, noisy_tables
+
+
+def count_fractions(grids):
+    """Return the fraction of the counts' budget of each column; they add up to at most 1."""
+    costs = []
+    for grid in grids:
+        n_cells = min(grid.n_cells, BINS[1])
+        costs.append((n_cells * math.sqrt(grid.counts_per_row)) ** COUNT_COST_EXPONENT)
+    total = math.fsum(costs)
+    # The factor is a margin for rounding.
+    return [cost / total * (1.0 - 2.0**-44) for cost in costs]
 
 
 def bounds_on_grid(bounds, step):

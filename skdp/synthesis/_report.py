@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from skdp.utils._documents import PrintedDocument, Section, with_bar
+from skdp.synthesis._report_picture import report_pictures
+from skdp.utils._documents import PrintedDocument, Section, html_fragment, with_bar
 from skdp.utils._values import FrozenValue
 
 ADVICE = (
@@ -29,6 +30,12 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         the noise). Rows that reproduce the exact table have a distance of about ``noise``.
     summary : list of (str, str)
         Facts about the fit.
+    columns : list of dict
+        One dict per modeled column: ``name``, ``is_categorical``, ``groups`` (their names),
+        ``released`` and ``standard_error`` (released fractions of the rows) and ``simulated``.
+    pairs : list of dict
+        One dict per scored pair: ``columns``, ``dependence`` (the released score: the total
+        variation distance from independent columns, with noise) and ``is_measured``.
 
     Examples
     --------
@@ -42,6 +49,8 @@ class SynthesisReport(PrintedDocument, FrozenValue):
 
     rows: list
     summary: list
+    columns: list
+    pairs: list
 
     def to_pandas(self):
         """Return the rows as a pandas frame.
@@ -84,6 +93,14 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         if self.rows:
             tables = (lines,)
         return Section("Synthetic table", tuple(self.summary), tables, notes)
+
+    def _repr_html_(self):
+        section = self.section()
+        return html_fragment(
+            Section(section.heading, section.rows).to_html(),
+            report_pictures(self.columns, self.pairs),
+            Section("Measured tables", (), section.tables, section.notes).to_html(),
+        )
 
     def __repr__(self):
         return f"SynthesisReport({len(self.rows)} measured tables)"

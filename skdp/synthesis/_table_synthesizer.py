@@ -1,6 +1,7 @@
 """Synthetic tables with differential privacy."""
 
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -35,7 +36,7 @@ from skdp.synthesis._released_table import public_column, public_table
 from skdp.synthesis._report import SynthesisReport
 from skdp.synthesis._sampling import RowDrawer
 from skdp.synthesis._table_form import FormedShape, TableForm
-from skdp.utils._validation import check_integer
+from skdp.utils._validation import check_integer, check_verbose
 
 
 class DPTableSynthesizer(TableEstimator):
@@ -85,6 +86,10 @@ class DPTableSynthesizer(TableEstimator):
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
+    verbose : int, default=0
+        0 is silent, 1 or more prints the charge and a line after each stage: the counts, the
+        scores, the tables and the model. scikit-learn's callbacks (1.9 and later,
+        ``set_callbacks``) receive the same progress.
 
     Attributes
     ----------
@@ -175,6 +180,7 @@ class DPTableSynthesizer(TableEstimator):
         same_as: dict | None = None,
         accountant: PrivacyAccountant | None = None,
         random_state: int | None = None,
+        verbose: int = 0,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -187,6 +193,7 @@ class DPTableSynthesizer(TableEstimator):
         self.same_as = same_as
         self.accountant = accountant
         self.random_state = random_state
+        self.verbose = verbose
 
     @private_fit_method
     def fit(self, X, y=None, *, groups=None):
@@ -222,7 +229,8 @@ class DPTableSynthesizer(TableEstimator):
             released = fit.run(plan, table)
             constraints = self._constraints(table.shape)
             stages = plan.mechanism
-            drawer = self._fit_drawer(stages, released, constraints, table.shape.form)
+            with fit.progress.stage("model", partial(stages.spent_after, "tables")):
+                drawer = self._fit_drawer(stages, released, constraints, table.shape.form)
             names = drawer.form.names
             fit.publish(
                 plan,
@@ -260,6 +268,7 @@ class DPTableSynthesizer(TableEstimator):
         ValueError
             If a parameter is invalid, as in `fit`.
         """
+        check_verbose(self.verbose)
         n_columns = shape.n_columns
         names = shape.names
         kinds = shape.kinds or [None] * n_columns
@@ -456,7 +465,43 @@ class DPTableSynthesizer(TableEstimator):
             ("columns", f"{self.n_features_in_}, of which {len(model.columns)} are modeled"),
             ("pairs of columns", f"{len(self.pairs_)} scored; {len(rows)} tables measured"),
         ]
-        return SynthesisReport(rows=rows, summary=summary)
+        return SynthesisReport(
+            rows=rows, summary=summary, columns=self._column_facts(), pairs=self._pair_facts()
+        )
+
+    def _column_facts(self):
+        """Return what a report tells of each modeled column."""
+        model = self.model_.model
+        facts = []
+        for column, simulated in zip(model.columns, model.simulated_shares, strict=True):
+            table = public_column(column, self.model_.form.names, self.n_units_)
+            facts.append(
+                {
+                    "name": table.columns[0],
+                    "is_categorical": column.grid.is_categorical,
+                    "groups": table.groups[0],
+                    "released": table.counts / self.n_units_,
+                    "standard_error": table.standard_error / self.n_units_,
+                    "simulated": simulated,
+                }
+            )
+        return facts
+
+    def _pair_facts(self):
+        """Return what a report tells of each scored pair of columns."""
+        names = self.model_.form.names
+        measured = [set(table.columns) for table in self.tables_]
+        facts = []
+        for pair, score in zip(self.pairs_, self.scores_, strict=True):
+            columns = pair if names is None else tuple(names[j] for j in pair)
+            facts.append(
+                {
+                    "columns": columns,
+                    "dependence": 0.5 * float(score) / self.n_units_,
+                    "is_measured": set(columns) in measured,
+                }
+            )
+        return facts
 
     def _check_rows(self, rows, plan):
         plan.mechanism.check(rows)

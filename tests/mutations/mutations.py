@@ -7,6 +7,9 @@ CONTRACT = "test_contract.py::test_dp_contract"
 SYNTHESIS_SENSITIVITY = (
     "synthesis/test_sensitivity.py::test_no_stage_moves_by_more_than_its_sensitivity"
 )
+SYNTHESIS_GRID = (
+    "synthesis/test_sensitivity.py::test_exact_values_lie_on_the_grid_of_counts"
+)
 SYNTHESIS_RELEASES = "synthesis/test_releases.py::test_a_model_follows_from_its_releases"
 
 
@@ -475,12 +478,21 @@ MUTATIONS = [
         "a row changes the scores of all pairs, and the noise hides one",
     ),
     Mutation(
+        "scores-in-floats",
+        "_data._pair_scores",
+        "pair_scores",
+        rules.put_for(
+            "int(np.abs(table - independent).sum())",
+            "float(np.abs(table - independent * (1.0 - 2.0**-30)).sum())",
+        ),
+        (SYNTHESIS_GRID,),
+        "a score moves by 1 and its rounding, and the noise hides 1",
+    ),
+    Mutation(
         "budget-of-all-columns-for-each",
         "synthesis._plan",
         "SynthesisFit._release_columns",
-        rules.put_for(
-            'self.budget_fractions["counts"] / len(grids)', "self.budget_fractions['counts']"
-        ),
+        rules.put_for("budget_fraction * fraction", "budget_fraction"),
         (SYNTHESIS_SENSITIVITY,),
         "the counts of ten columns cost ten times the charge",
     ),

@@ -83,6 +83,27 @@ def test_the_report_names_the_measured_tables(fitted):
     assert "standard error" in fitted.marginal("age")._repr_html_()
 
 
+def test_the_report_has_a_picture_of_each_column_and_of_the_pairs(fitted):
+    report = fitted.report()
+    html = report._repr_html_()
+    assert html.count("<svg") == len(report.columns) + 1 == TRAIN.shape[1] + 1
+    assert html.count("<circle") == len(fitted.tables_)
+    for column in report.columns:
+        assert abs(column["simulated"].sum() - 1.0) < 1e-9
+        errors = np.abs(column["simulated"] - column["released"])
+        assert (errors < 5.0 * column["standard_error"] + 0.02).all()
+    # A name cannot add elements to the page.
+    frame = TRAIN[["sex", "is_ill"]].rename(columns={"sex": "<script>"})
+    synth = DPTableSynthesizer(1.0, categories={"<script>": ["f", "<b>"]}).fit(frame)
+    html = synth.report()._repr_html_()
+    assert "<script>" not in html and "<b>&lt;script&gt;</b>" in html and html.count("<b>") == 2
+
+
+def test_the_report_of_one_column_has_no_map(fitted):
+    report = DPTableSynthesizer(1.0, bounds=(18, 90)).fit(TRAIN[["age"]]).report()
+    assert report._repr_html_().count("<svg") == 1 and report.pairs == []
+
+
 def test_standard_errors_are_those_of_the_noise(fitted):
     """Of groups that do not follow from the noise: those of categories and of pairs of them."""
     errors = []

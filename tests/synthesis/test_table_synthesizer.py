@@ -169,6 +169,84 @@ def test_partitions_release_the_same(tmp_path):
             assert drawn[name].dropna().tolist() == rows[name].dropna().tolist()
 
 
+def test_workers_send_little_of_forty_columns(monkeypatch):
+    """Tables of all pairs would be 22 MB; the release is that of a table in memory."""
+    dask = pytest.importorskip("dask")
+    dd = pytest.importorskip("dask.dataframe")
+    compute = dask.compute
+    sent = []
+
+    def recorded(*values, **options):
+        results = compute(*values, **options)
+        sent.extend(len(pickle.dumps(result)) for result in results)
+        return results
+
+    labels = [str(i) for i in range(60)]
+    rng = np.random.default_rng(0)
+    columns = {f"x{j}": rng.choice(labels, 6000) for j in range(39)}
+    frame = pd.DataFrame(columns | {"x39": columns["x0"]})
+    params = {"categories": dict.fromkeys(frame, labels), "random_state": 0}
+    whole = DPTableSynthesizer(1000.0, **params).fit(frame)
+    assert min(len(counts) for counts in whole.marginal("x0", "x39").groups) >= 60
+    monkeypatch.setattr(dask, "compute", recorded)
+    parts = DPTableSynthesizer(1000.0, **params).fit(dd.from_pandas(frame, npartitions=2))
+    assert 0 < sum(sent) < 10_000_000
+    assert np.array_equal(parts.scores_, whole.scores_)
+    for one, two in zip(parts.tables_, whole.tables_, strict=True):
+        assert np.array_equal(one.counts, two.counts)
+
+
+def test_progress_follows_from_the_plan(capsys):
+    printed = []
+    for frame in (FRAME, FRAME.iloc[::-1].assign(age=0)):
+        synthesizer(verbose=1).fit(frame)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    first, *stages = printed[0].splitlines()
+    assert first.startswith("DPTableSynthesizer: ") and "; epsilon 5, delta" in first
+    names = [line.partition(":")[0] for line in stages]
+    assert names == [
+        "counts of columns",
+        "scores of pairs of columns",
+        "tables of chosen columns",
+        "model",
+    ]
+    spent = [float(line.split()[-6]) for line in stages]
+    assert 0.0 < spent[0] < spent[1] < spent[2] == spent[3] == 5.0
+    synthesizer().fit(FRAME)
+    assert not capsys.readouterr().out
+    with pytest.raises(ValueError, match="verbose must be"):
+        synthesizer(verbose=-1).fit(FRAME)
+
+
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_callbacks_receive_the_epsilon_of_each_stage(delta):
+    pytest.importorskip("sklearn.callback")
+
+    class Recorder:
+        def __init__(self):
+            self.ends = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context, *, X, y, metadata, fitted_estimator):
+            assert X is y is metadata is fitted_estimator is None
+
+        def on_fit_task_end(self, estimator, context, *, X, y, metadata, fitted_estimator):
+            assert X is y is fitted_estimator is None
+            self.ends.append((context.task_name, metadata["epsilon"]))
+
+    recorder = Recorder()
+    synthesizer(delta=delta).set_callbacks(recorder).fit(FRAME)
+    names, spent = zip(*recorder.ends, strict=True)
+    assert len(names) == 5 and names[-2] == "model"
+    assert list(spent) == sorted(spent) and spent[-1] == 5.0
+
+
 def test_chunks_of_arrays():
     X = FRAME[["age", "income"]].to_numpy()
     chunked = ChunkedArray([X[:1000], X[1000:]])
