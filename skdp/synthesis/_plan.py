@@ -46,8 +46,13 @@ from skdp.utils._values import FrozenValue
 COUNTS_FRACTIONS = (0.1, 0.3)
 TYPICAL_COUNTS_FRACTION = 0.12
 TYPICAL_SIGNAL = 8000.0
-# Exponent of the cost of a column with k counts that a row changes r of, see `_count_fractions`.
-COUNT_COST_EXPONENT = 0.0
+# Exponent of the cost of a column with k cells, of which a row changes r counts: the expected total
+# error of all columns is minimal if their fractions of the counts' budget are proportional to
+# (k sqrt(r))**exponent, with Gaussian and with Laplace noise. On training rows (see
+# docs/benchmarks/synthetic_constants.py), exponents of 0, 1/3, 2/3 have a mean utility of .677,
+# .682, .683.
+COUNT_COST_EXPONENT = 2.0 / 3.0
+PURE_COUNT_COST_EXPONENT = 0.5
 # Budget fraction of the scores of pairs.
 SCORES_FRACTION = 0.08
 # Number of halvings of a numeric range, at least and at most, and the mean count of a finest cell
@@ -371,7 +376,8 @@ class SynthesisFit(ColumnsFit):
         """Release the counts of all columns, and return the columns with groups of cells."""
         exact = count_cells(grids, table, row_weights)
         budget_fraction = self.budget_fractions["counts"]
-        fractions = count_fractions(grids)
+        exponent = PURE_COUNT_COST_EXPONENT if self.budget.is_pure else COUNT_COST_EXPONENT
+        fractions = count_fractions(grids, exponent)
         columns = []
         for grid, fraction, counts in zip(grids, fractions, exact, strict=True):
             queries = grid.queries(np.asarray(counts, dtype=np.float64))
@@ -456,12 +462,22 @@ class SynthesisFit(ColumnsFit):
         return scores, score_std, noisy_tables
 
 
-def count_fractions(grids):
-    """Return the fraction of the counts' budget of each column; they add up to at most 1."""
+def count_fractions(grids, exponent):
+    """Return the fraction of the counts' budget of each column; they add up to at most 1.
+
+    They follow from the columns' domains, which are declared, or were released before.
+
+    Parameters
+    ----------
+    grids : list of CategoryCells or NumericCells
+    exponent : float
+        Exponent of the costs.
+    """
     costs = []
     for grid in grids:
+        # Neighboring cells of numbers, and rare categories, are merged into groups.
         n_cells = min(grid.n_cells, BINS[1])
-        costs.append((n_cells * math.sqrt(grid.counts_per_row)) ** COUNT_COST_EXPONENT)
+        costs.append((n_cells * math.sqrt(grid.counts_per_row)) ** exponent)
     total = math.fsum(costs)
     # The factor is a margin for rounding.
     return [cost / total * (1.0 - 2.0**-44) for cost in costs]
