@@ -42,8 +42,8 @@ print("epsilon spent:", accountant.epsilon_spent)
 
 # %%
 # **Result:** single columns and pairs of columns look alike, and the fraction of renewals by age
-# has its peak at the same age. The report compares drawn rows with what was released, which is free;
-# in a notebook it has a picture of every column and of all pairs.
+# has its peak at the same age. ``synthesizer.report()`` compares drawn rows with what was released,
+# which is free; in a notebook it has a picture of every column and of all pairs.
 
 edges = np.linspace(18, 90, 25)
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")

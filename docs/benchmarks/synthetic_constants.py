@@ -40,13 +40,7 @@ CASES = [
 WEIGHT = (_pair_choice, "TARGET_WEIGHT")
 GAIN = (_pair_choice, "MIN_GAIN")
 COMPARISONS = {
-    "choice": [
-        {WEIGHT: 8.0},
-        {WEIGHT: 12.0},
-        {WEIGHT: 4.0},
-        {GAIN: 8.0},
-        {WEIGHT: 8.0, GAIN: 8.0},
-    ],
+    "choice": [{WEIGHT: 8.0}, {WEIGHT: 12.0}, {WEIGHT: 4.0}, {GAIN: 8.0}, {WEIGHT: 8.0, GAIN: 8.0}],
     "counts": [{(_plan, "COUNT_COST_EXPONENT"): e} for e in (0.0, 1.0 / 3.0, 2.0 / 3.0)],
     "prior": [{(_model, "PRIOR_FACTORS"): (low, 4.0)} for low in (1.0, 1.5, 2.5)],
     "sweeps": [{(_chain, "SWEEPS"): n} for n in (3, 6, 12)],

@@ -439,13 +439,7 @@ class SynthesisFit(ColumnsFit):
         if self.budget.is_pure:
             exponent = PURE_COST_EXPONENT
         chosen = choose_pairs(
-            scores,
-            score_std,
-            sizes,
-            targets,
-            self.required,
-            mean_error,
-            exponent,
+            scores, score_std, sizes, targets, self.required, mean_error, exponent
         )
         others = [subset for subset in chosen if subset not in tables]
         joint = joint_tables(cells, lookups, sizes, others, row_weights)

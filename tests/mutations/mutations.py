@@ -7,9 +7,7 @@ CONTRACT = "test_contract.py::test_dp_contract"
 SYNTHESIS_SENSITIVITY = (
     "synthesis/test_sensitivity.py::test_no_stage_moves_by_more_than_its_sensitivity"
 )
-SYNTHESIS_GRID = (
-    "synthesis/test_sensitivity.py::test_exact_values_lie_on_the_grid_of_counts"
-)
+SYNTHESIS_GRID = "synthesis/test_sensitivity.py::test_exact_values_lie_on_the_grid_of_counts"
 SYNTHESIS_RELEASES = "synthesis/test_releases.py::test_a_model_follows_from_its_releases"
 
 
