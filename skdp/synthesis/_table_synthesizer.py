@@ -470,7 +470,7 @@ class DPTableSynthesizer(TableEstimator):
         )
 
     def _column_facts(self):
-        """Return what a report tells of each modeled column."""
+        """Return the facts that a report lists for each modeled column."""
         model = self.model_.model
         facts = []
         for column, simulated in zip(model.columns, model.simulated_shares, strict=True):
@@ -488,7 +488,7 @@ class DPTableSynthesizer(TableEstimator):
         return facts
 
     def _pair_facts(self):
-        """Return what a report tells of each scored pair of columns."""
+        """Return the facts that a report lists for each scored pair of columns."""
         names = self.model_.form.names
         measured = [set(table.columns) for table in self.tables_]
         facts = []
