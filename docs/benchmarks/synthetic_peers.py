@@ -34,11 +34,6 @@ def processor_seconds():
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
-def peak_memory():
-    """Return the largest resident memory of this process in MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def export(name, folder):
     """Write the training rows and the declared schema."""
     from synthetic import Table
@@ -60,12 +55,11 @@ def fit(tool, name, epsilon, seed, folder):
     # What a tool imports is loaded before the clock starts.
     load = {"skdp": "skdp.synthesis", "dpmm-mst": "dpmm.pipelines", "dpmm-aim": "dpmm.pipelines"}
     __import__(load[tool])
-    memory = peak_memory()
     start = processor_seconds()
     rows = draw(tool, train, schema, epsilon, seed)
     seconds = processor_seconds() - start
     rows[list(train.columns)].to_csv(folder / f"{tool}_{name}_{epsilon}_{seed}.csv", index=False)
-    print(f"{seconds:.1f} s of processor, {peak_memory() - memory:.0f} MiB above", flush=True)
+    print(f"{seconds:.1f} s of processor", flush=True)
 
 
 def draw_skdp(_, train, schema, epsilon, seed):
