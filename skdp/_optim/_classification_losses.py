@@ -286,6 +286,9 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
     def residual(self, scores, y):
         return self._row_weights(y, scores) * self.loss.residual(scores, y)
 
+    def relative_weights(self, y):
+        return np.asarray(self.weights)[y] / self.max_weight
+
     def curvature(self, scores, y):
         curvature = self.loss.curvature(scores, y)
         weights = self._row_weights(y, scores)

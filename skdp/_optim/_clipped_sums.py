@@ -205,6 +205,7 @@ def _max_residuals(tile, clip):
         else:
             norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
+    caps = caps * loss.relative_weights(tile.y)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 
 

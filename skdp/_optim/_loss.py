@@ -67,6 +67,15 @@ class ClippableLoss(FrozenValue, ABC):
     def residual(self, scores, y):
         """Return the derivative of each row's loss with respect to its scores, as a new array."""
 
+    def relative_weights(self, y):
+        """Return the weight of each row relative to the largest weight, a number of at most 1.
+
+        A gradient is clipped at this fraction of the clip, as if it was clipped first and weighted
+        afterwards. With the same clip for all classes only the class of the largest weight would
+        be clipped, which moves scores to the other classes.
+        """
+        return 1.0
+
 
 @dataclass(frozen=True)
 class LossOfLabels(ClippableLoss):

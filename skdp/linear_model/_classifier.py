@@ -256,7 +256,7 @@ def logistic_loss_spec(class_weight):
         weights_norm=WEIGHTS_NORM,
         signal=SIGNAL * math.prod(loss.weights_shape),
         min_clip_fraction=min_clip_fraction,
-        clip_noise_threshold=CLIP_NOISE_THRESHOLD,
+        clip_noise_threshold=CLIP_NOISE_THRESHOLD * typical_weight / max_class_weight(class_weight),
         shrinkage_residual=typical_residual * max_class_weight(class_weight),
         typical_curvature=TYPICAL_CURVATURE * typical_weight,
         null_decrease_factor=NULL_DECREASE_FACTOR,

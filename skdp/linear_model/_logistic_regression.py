@@ -287,7 +287,14 @@ class DPLogisticRegression(
             rows = reserve_for_shrinkage(rows, shape)
         loss_spec = _classifier.logistic_loss_spec(class_weight)
         candidate = choose_mechanism(
-            self.mechanism, C, rows, shape, loss_spec, with_hessian, planned=planned
+            self.mechanism,
+            C,
+            rows,
+            shape,
+            loss_spec,
+            with_hessian,
+            planned=planned,
+            class_weight=class_weight,
         )
         hessian = None
         if with_hessian:

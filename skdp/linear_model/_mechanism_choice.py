@@ -7,6 +7,11 @@ from functools import partial
 
 from skdp._optim._default_settings import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
+from skdp.linear_model._balanced import (
+    MAX_BALANCED_WEIGHT,
+    TYPICAL_MAX_WEIGHT,
+    BalancedWeights,
+)
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._row_center import reserve_for_center
 from skdp.linear_model._standard_errors import split_guarantee
@@ -19,6 +24,10 @@ MECHANISMS = ("output", "objective", "gradient")
 # perturbation of the objective or the output. Gradients are slower, and their advantage grows with
 # the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
+# The same margin relative to the one above for balanced weights, which are planned for a typical
+# largest weight. The expected losses of noise are proportional to the weight at least, so that an
+# improvement at the typical weight is larger by this ratio at the largest one that is possible.
+BALANCED_MARGIN_FACTOR = TYPICAL_MAX_WEIGHT / MAX_BALANCED_WEIGHT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +62,15 @@ class MechanismCandidate:
 
 
 def choose_mechanism(
-    mechanism, C, rows, shape, loss_spec, with_hessian=False, alternative="objective", planned=None
+    mechanism,
+    C,
+    rows,
+    shape,
+    loss_spec,
+    with_hessian=False,
+    alternative="objective",
+    planned=None,
+    class_weight=None,
 ):
     """Return the candidate that is requested or has the smallest expected loss.
 
@@ -76,6 +93,8 @@ def choose_mechanism(
     planned : WeightsFit, default=None
         Plan of the same fit for typical class weights. The result has its mechanism, its
         number of steps and its releases, so that both have the same privacy event.
+    class_weight : list of float or BalancedWeights, default=None
+        Weight of each class.
 
     Returns
     -------
@@ -88,6 +107,8 @@ def choose_mechanism(
     perturbation = _candidate(alternative, C, rows, shape, loss_spec, with_hessian)
     gradient = _candidate("gradient", C, rows, shape, loss_spec, with_hessian)
     margin = MIN_IMPROVEMENT[alternative] * shape.n_rows
+    if isinstance(class_weight, BalancedWeights):
+        margin *= BALANCED_MARGIN_FACTOR
     if alternative == "objective":
         is_better = gradient.total_excess_loss + margin < perturbation.total_excess_loss
     else:

@@ -32,7 +32,7 @@ BISECTIONS = 60
 CALIBRATION_BINS = 8
 
 
-def number_of_cells(n_units, guarantee):
+def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
     """Return the number of cells of the grid, an even number, from public numbers only.
 
     Parameters
@@ -40,10 +40,12 @@ def number_of_cells(n_units, guarantee):
     n_units : int
         Number of rows, or of persons.
     guarantee : Guarantee
+    factor : float, default=0.9
+        Factor of the number of cells.
     """
     # Under replace-one, the noise is that of half the epsilon.
     signal = n_units * guarantee.epsilon / guarantee.neighbors.sensitivity_factor
-    size = CELLS_FACTOR * min(signal, 1e12) ** CELLS_EXPONENT
+    size = factor * min(signal, 1e12) ** CELLS_EXPONENT
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)
 
 

@@ -202,7 +202,10 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             )
 
     def _public_edges(self, score_bounds):
-        """Return the inner edges of the cells, as probabilities; None for those of the grid."""
+        """Return declared inner edges of the cells, as probabilities; None if there are none."""
+
+    def _grid_edges(self, n_units, guarantee):
+        """Return the inner edges for public numbers; None for those of the grid of metrics."""
 
     def _binary_task(self, classes, method):
         return BinaryTask(classes=np.asarray(classes), metrics=BINARY_METRICS, method=method)
@@ -227,11 +230,11 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             bounds = None
             if method == "predict_proba":
                 bounds = (0.0, 1.0)
+            edges = self._public_edges(bounds)
+            if edges is None:
+                edges = self._grid_edges(sum(splits.test_sizes), unit_guarantee)
             return PooledCells(
-                self._binary_task(classes, method),
-                unit_guarantee,
-                splits.test_sizes,
-                self._public_edges(bounds),
+                self._binary_task(classes, method), unit_guarantee, splits.test_sizes, edges
             )
 
         task = make_task(
@@ -294,7 +297,10 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         edges = self._public_edges((0.0, 1.0) if method == "predict_proba" else None)
 
         def plan_for_unit(guarantee):
-            counts = cell_counts(task, n_units, guarantee, edges)
+            grid = edges
+            if grid is None:
+                grid = self._grid_edges(n_units, guarantee)
+            counts = cell_counts(task, n_units, guarantee, grid)
             return replace(counts.plan(), run=counts.release_counts, mechanism=counts)
 
         plan = plan_for(plan_for_unit, fit.guarantee)

@@ -259,6 +259,13 @@ class DPLinearSVC(PrivateLinearClassifier):
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
         # Objective perturbation is not proved for the Huberized hinge.
         candidate = choose_mechanism(
-            mechanism, C, rows, shape, loss_spec, alternative="output", planned=planned
+            mechanism,
+            C,
+            rows,
+            shape,
+            loss_spec,
+            alternative="output",
+            planned=planned,
+            class_weight=class_weight,
         )
         return WeightsFit.from_candidate(candidate).plan()
