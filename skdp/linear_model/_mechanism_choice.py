@@ -7,11 +7,7 @@ from functools import partial
 
 from skdp._optim._default_settings import Settings, automatic_settings, release_noise
 from skdp.linear_model import _objective_perturbation, _output_perturbation, _planning
-from skdp.linear_model._balanced import (
-    MAX_BALANCED_WEIGHT,
-    TYPICAL_MAX_WEIGHT,
-    BalancedWeights,
-)
+from skdp.linear_model._balanced import MAX_BALANCED_WEIGHT, TYPICAL_MAX_WEIGHT, BalancedWeights
 from skdp.linear_model._clipped_descent import plan_clipped_descent
 from skdp.linear_model._row_center import reserve_for_center
 from skdp.linear_model._standard_errors import split_guarantee

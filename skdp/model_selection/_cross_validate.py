@@ -15,16 +15,13 @@ from skdp.accounting import gaussian_noise_multiplier
 from skdp.base import PrivateFit
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics._bootstrap import N_DRAWS, draw_noise
-from skdp.model_selection._base_search import make_task as make_search_task
-from skdp.model_selection._candidates import Rows, labels_of_candidate
+from skdp.model_selection._candidates import labels_of_candidate
 from skdp.model_selection._evaluation import publish_evaluation
 from skdp.model_selection._evaluation_report import EvaluationReport
 from skdp.model_selection._evaluation_task import check_row_wise, make_task
-from skdp.model_selection._plans import ONLY_SCORES_FRACTION, plan_runs
+from skdp.model_selection._fold_release import release_folds
+from skdp.model_selection._plans import ONLY_SCORES_FRACTION
 from skdp.model_selection._pooled import PooledStatistics
-from skdp.model_selection._runs import SearchRun
-from skdp.model_selection._splits import Layout, make_splits
-from skdp.pipeline._selectable import check_selectable
 from skdp.utils._types import TableLike
 
 # Quantile of the spread that noise alone has; a larger spread of folds is reported.
@@ -115,56 +112,53 @@ def dp_cross_validate(
     """
     report = EvaluationReport(accountant, random_state, "dp_cross_validate")
     with PrivateFit(report) as fit:
-        check_selectable(estimator, X)
-        rows = Rows.read(report, fit, X, y, groups)
-        guarantee = fit.make_guarantee(epsilon, delta)
-        splits = make_splits(cv, rows.n_units, rows.ids)
-        tests = np.concatenate(splits.test)
-        if len(np.unique(tests)) < len(tests):
-            raise ValueError(
-                f"cv={cv!r} has a row in several test sets, so that pooled metrics would count it "
-                "repeatedly: use folds, such as cv=5"
-            )
 
-        def make_score(metrics, pipe):
-            if fit.terms.unit == "person":
-                check_row_wise(pipe)
-            return PooledStatistics(
-                make_task(pipe, metrics, target_bounds, labels_of_candidate(pipe, rows.y)),
-                grid_guarantee(guarantee.per_row),
-                splits.test_sizes,
-            )
+        def make_score_of_folds(rows, splits, guarantee):
+            tests = np.concatenate(splits.test)
+            if len(np.unique(tests)) < len(tests):
+                raise ValueError(
+                    f"cv={cv!r} has a row in several test sets, so that pooled metrics would count "
+                    "it repeatedly: use folds, such as cv=5"
+                )
 
-        task = make_search_task(
+            def make_score(metrics, pipe):
+                if fit.terms.unit == "person":
+                    check_row_wise(pipe)
+                return PooledStatistics(
+                    make_task(pipe, metrics, target_bounds, labels_of_candidate(pipe, rows.y)),
+                    grid_guarantee(guarantee.per_row),
+                    splits.test_sizes,
+                )
+
+            return make_score
+
+        release = release_folds(
+            report,
+            fit,
             estimator,
-            ({},),
-            rows,
-            guarantee,
-            accountant=accountant,
+            X,
+            y,
+            epsilon=epsilon,
+            delta=delta,
+            cv=cv,
             scoring=metrics,
+            groups=groups,
             public_steps=public_steps,
-            make_score=make_score,
+            n_jobs=n_jobs,
+            make_score_of_folds=make_score_of_folds,
         )
-        score = task.score
-        search = plan_runs(task, "scores", Layout.all_on_all(splits))
-        run = SearchRun.charge_search(search, rows, n_jobs, fit)
-        search = run.search
-        statistics = [values for values, _ in run.fit(list(search.runs))]
-        noisy = search.noisy.release(score.vector(statistics), random_state=run.source)
-        pooled, coarse = score.split(noisy)
-        plan = search.plan()
-        evaluation = score.task.evaluate(score.statistics.metrics(pooled, search.noisy, run.source))
-        fold_scores, fold_spread = _scores_of_folds(score, coarse, search.noisy, run.source)
+        score = release.score
+        mechanism = release.search.noisy
+        pooled, coarse = score.split(release.noisy)
+        evaluation = score.task.evaluate(score.statistics.metrics(pooled, mechanism, release.source))
+        fold_scores, fold_spread = _scores_of_folds(score, coarse, mechanism, release.source)
         publish_evaluation(
             fit,
-            plan,
+            release.search.plan(),
             evaluation,
             fold_scores=fold_scores,
             fold_spread=fold_spread,
-            public=task.public("the parameters"),
-            # The metrics depend on the unpublished fits, so their stages are part of the release.
-            stages=(*search.training_stages, *plan.stages),
-            sampler=splits.describe(),
+            **release.statement,
         )
     return report
 

@@ -10,13 +10,8 @@ from sklearn.model_selection import BaseCrossValidator
 
 from skdp.base import PrivateFit
 from skdp.ledger import PrivacyAccountant
-from skdp.model_selection._base_search import make_task
-from skdp.model_selection._candidates import Rows
-from skdp.model_selection._plans import plan_runs
-from skdp.model_selection._runs import SearchRun
+from skdp.model_selection._fold_release import release_folds
 from skdp.model_selection._scores import BoundedScore
-from skdp.model_selection._splits import Layout, Splits, make_splits, take_fraction
-from skdp.pipeline._selectable import check_selectable
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._types import TableLike
 
@@ -292,38 +287,30 @@ def _release_scores(estimator, X, y, *, grid=({},), sizes=(1.0,), is_curve=True,
     options = bound.arguments
     result = DPScores(options["accountant"], options["random_state"])
     with PrivateFit(result) as fit:
-        check_selectable(estimator, X)
-        rows = Rows.read(result, fit, X, y, options["groups"])
-        task = make_task(
+        release = release_folds(
+            result,
+            fit,
             estimator,
-            grid,
-            rows,
-            fit.make_guarantee(options["epsilon"], options["delta"]),
-            accountant=options["accountant"],
+            X,
+            y,
+            epsilon=options["epsilon"],
+            delta=options["delta"],
+            cv=options["cv"],
             scoring=options["scoring"],
+            groups=options["groups"],
             public_steps=options["public_steps"],
+            n_jobs=options["n_jobs"],
+            grid=grid,
+            sizes=sizes,
         )
-        splits = make_splits(options["cv"], rows.n_units, rows.ids)
-        train = []
-        for fraction in sizes:
-            for indices in splits.train:
-                train.append(take_fraction(indices, fraction, rows.ids))
-        nested = Splits(tuple(train), splits.test * len(sizes), rows.n_units)
-        search = plan_runs(task, "scores", Layout.all_on_all(nested, len(grid)))
-        run = SearchRun.charge_search(search, rows, options["n_jobs"], fit)
-        search = run.search
-        plan = search.plan()
-        raw = [value for value, _ in run.fit(list(search.runs))]
-        noisy = search.noisy.release(raw, random_state=run.source)
+        search = release.search
+        noisy = release.noisy
         if is_curve:
-            noisy = noisy.reshape(-1, len(splits.test))
+            noisy = noisy.reshape(-1, release.n_folds)
         noise_std = search.noisy.deviation(search.released_together)
         fit.publish(
-            plan,
-            public=task.public("the parameters"),
-            # The scores depend on the unpublished fits, so their stages are part of the release.
-            stages=(*search.training_stages, *plan.stages),
-            sampler=nested.describe(n_candidates=len(grid)),
+            search.plan(),
+            **release.statement,
             scores_=noisy,
             noise_=float(noise_std),
             mean_=noisy.mean(axis=-1) if is_curve else float(noisy.mean()),

@@ -19,7 +19,7 @@ from skdp.model_selection._scored_tables import (
     check_scored_table,
     is_read_before_charge,
 )
-from skdp.model_selection._scores import AveragePrecision, BoundedScore, bounded_score
+from skdp.model_selection._scores import RELEASED_BY_COUNTS, BoundedScore, bounded_score
 from skdp.model_selection._validation_checks import check_searches, check_validation
 from skdp.utils._validation import check_privacy_parameters
 
@@ -217,7 +217,7 @@ def make_dp_scorer(
     Parameters
     ----------
     name : str or BoundedScore
-        As in `bounded_score`: "accuracy", "roc_auc", ...; also "average_precision".
+        As in `bounded_score`: "accuracy", "roc_auc", ...; also "average_precision" and "precision".
     epsilon : float, default=1.0
         Budget of each call, positive.
     delta : float, default=0.0
@@ -265,8 +265,8 @@ def make_dp_scorer(
     >>> accountant.epsilon_spent
     6.0
     """
-    if isinstance(name, str) and name == "average_precision" and not parameters:
-        score: BoundedScore = AveragePrecision()
+    if isinstance(name, str) and name in RELEASED_BY_COUNTS and not parameters:
+        score = RELEASED_BY_COUNTS[name]()
     else:
         score = bounded_score(name, **parameters)
     return DPScorer(score, epsilon, delta, accountant, random_state)

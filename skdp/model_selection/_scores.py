@@ -34,11 +34,28 @@ ROUNDING = 2.0**-50
 
 # Name of released denominators in privacy statements.
 DENOMINATORS = "denominators of the score"
-NO_AVERAGE_PRECISION = (
-    "scoring='average_precision' has no bounded sensitivity, even if the class counts are known: "
-    "one row can change the precision at every threshold. Search with 'roc_auc', and release the "
-    "average precision of the chosen model by skdp.dp_evaluate"
-)
+# Reason and remedy for metrics of `dp_evaluate` whose sensitivity is not bounded by denominators
+# that are the same for all candidates.
+UNBOUNDED = {
+    "average_precision": (
+        "scoring='average_precision' has no bounded sensitivity, even if the class counts are "
+        "known: one row can change the precision at every threshold. Search with 'roc_auc', and "
+        "release the average precision of the chosen model by skdp.dp_evaluate"
+    ),
+    "precision": (
+        "scoring='precision' has no bounded sensitivity: its denominator is the number of rows "
+        "that a candidate predicts as positive, which may be 0. Search with 'f1', and release the "
+        "precision of the chosen model by skdp.dp_evaluate"
+    ),
+    "root_mean_squared_error": (
+        "scoring='root_mean_squared_error' has no bounded sensitivity, because the root is steep "
+        "near 0. Search with 'neg_mean_squared_error', which orders candidates equally, and "
+        "release the root of the chosen model by skdp.dp_evaluate"
+    ),
+}
+UNBOUNDED["neg_root_mean_squared_error"] = UNBOUNDED["root_mean_squared_error"]
+# Names of losses in `dp_evaluate`: a score is minus the loss, as in scikit-learn.
+LOSS_NAMES = ("log_loss", "brier_score", "mean_squared_error", "mean_absolute_error")
 
 
 def _check_counts(class_counts, name):
@@ -398,6 +415,116 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return gains * _is_correct(estimator, X, y)
 
 
+def _sorted_pair(class_counts, name):
+    """Return class counts of two classes, the negative class first."""
+    if class_counts is None:
+        return None
+    if (n_classes := len(class_counts)) != 2:
+        raise ValueError(f"class_counts of {name} must have two classes, got {n_classes}")
+    return tuple(sorted(class_counts))
+
+
+def _check_two_classes(classes, name):
+    if len(classes) != 2:
+        raise ValueError(f"the score {name!r} needs two classes, got {len(classes)}")
+
+
+@dataclass(frozen=True)
+class Recall(_ClassCounts, Accuracy):
+    """Number of correct rows of the positive class divided by the number of its rows.
+
+    Parameters
+    ----------
+    class_counts : dict of two labels to positive numbers, default=None
+        Public; only their ratio is used. None lets a search release them. The second of the sorted
+        labels is the positive one.
+    """
+
+    class_counts: dict | None = checked(_check_counts, default=None)
+
+    name = "recall"
+    monotonic = _MeanOverRows.monotonic
+
+    def __post_init__(self):
+        super().__post_init__()
+        vars(self).update(class_counts=_sorted_pair(self.class_counts, self.name))
+
+    def check(self, estimator, classes, persons=None):
+        super().check(estimator, classes, persons)
+        _check_two_classes(classes, self.name)
+
+    def value(self, estimator, X, y, persons=None):
+        if not self.needs_denominators:
+            return super().value(estimator, X, y, persons)
+        n_true, _, n_positive = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        return n_true / max(n_positive, 1e-300)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        self._check_known()
+        return super().sensitivity(n_samples, relation)
+
+    @property
+    def _bound(self):
+        return 1.0 / self.class_counts[1][1]
+
+    def _row_values(self, estimator, X, y):
+        is_positive = _class_codes(self.class_counts, y) == 1
+        return self._bound * (is_positive & _is_correct(estimator, X, y))
+
+
+@dataclass(frozen=True)
+class F1(_ClassCounts, BoundedScore):
+    """Harmonic mean of precision and recall of the positive class.
+
+    It is twice the number of true positives over the number of positives, which is known, plus
+    the number of rows that are predicted as positive. No more true positives than positives count.
+
+    Parameters
+    ----------
+    class_counts : dict of two labels to positive numbers, default=None
+        As in `Recall`.
+    """
+
+    class_counts: dict | None = checked(_check_counts, default=None)
+
+    name = "f1"
+
+    def __post_init__(self):
+        super().__post_init__()
+        vars(self).update(class_counts=_sorted_pair(self.class_counts, self.name))
+
+    def check(self, estimator, classes, persons=None):
+        super().check(estimator, classes, persons)
+        _check_two_classes(classes, self.name)
+
+    def value(self, estimator, X, y, persons=None):
+        if self.needs_denominators:
+            classes = estimator.classes_
+        else:
+            classes = categories_array([label for label, _ in self.class_counts])
+        n_true, n_predicted, n_positive = _positive_counts(estimator, X, y, persons, classes)
+        if not self.needs_denominators:
+            n_positive = self._n_positive(n_units(column_or_1d(target_array(y)), persons))
+        return 2.0 * min(n_true, n_positive) / max(n_positive + n_predicted, 1e-300)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        self._check_known()
+        checks.check_relation(relation)
+        n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
+        # A row adds at most one true positive, which is also predicted: the score rises by at most
+        # 2 / (n_positive + 1), if there was none. A false positive lowers it by at most
+        # 1 / (2 n_positive). The first is larger, since n_positive is at least 1.
+        increase = 2.0 / (n_positive + 1.0)
+        decrease = 1.0 / (2.0 * n_positive)
+        if relation == "add_remove":
+            return increase + ROUNDING
+        return increase + decrease + ROUNDING
+
+    def _n_positive(self, n_samples):
+        """Return the known number of scored positives, at least 1."""
+        return max(1.0, self.class_counts[1][1] * n_samples)
+
+
 @dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
     """Minus the mean log-loss, where the loss of each row is clipped to `bound`.
@@ -460,11 +587,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.class_counts is None:
-            return
-        if (n_classes := len(self.class_counts)) != 2:
-            raise ValueError(f"class_counts of roc_auc must have two classes, got {n_classes}")
-        vars(self).update(class_counts=tuple(sorted(self.class_counts)))
+        vars(self).update(class_counts=_sorted_pair(self.class_counts, self.name))
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
@@ -491,8 +614,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
 
     def check(self, estimator, classes, persons=None):
         super().check(estimator, classes, persons)
-        if len(classes) != 2:
-            raise ValueError(f"the score 'roc_auc' needs two classes, got {len(classes)}")
+        _check_two_classes(classes, self.name)
 
     def sensitivity(self, n_samples, relation="add_remove"):
         self._check_known()
@@ -507,20 +629,24 @@ class ROCAUC(_ClassCounts, BoundedScore):
         return [max(1, round(fraction * n_samples)) for _, fraction in self.class_counts]
 
 
-@dataclass(frozen=True)
-class AveragePrecision(BoundedScore):
-    """Average precision, which `make_dp_scorer` releases by the counts of `dp_evaluate`.
+class _ReleasedByCounts(BoundedScore):
+    """Base class of metrics of two classes of unbounded sensitivity, which searches refuse.
 
-    It has no bounded sensitivity, even with known class counts, so that searches refuse it.
+    `make_dp_scorer` releases them by the counts of `dp_evaluate`.
     """
-
-    name = "average_precision"
-    methods = ("predict_proba", "decision_function")
 
     @property
     def needs_denominators(self):
         """True: `make_dp_scorer` releases all counts."""
         return True
+
+
+@dataclass(frozen=True)
+class AveragePrecision(_ReleasedByCounts):
+    """Average precision."""
+
+    name = "average_precision"
+    methods = ("predict_proba", "decision_function")
 
     def value(self, estimator, X, y, persons=None):
         y = column_or_1d(target_array(y))
@@ -531,7 +657,21 @@ class AveragePrecision(BoundedScore):
         )
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        raise ValueError(NO_AVERAGE_PRECISION)
+        raise ValueError(UNBOUNDED[self.name])
+
+
+@dataclass(frozen=True)
+class Precision(_ReleasedByCounts):
+    """Fraction of positives among the rows that are predicted as positive."""
+
+    name = "precision"
+
+    def value(self, estimator, X, y, persons=None):
+        n_true, n_predicted, _ = _positive_counts(estimator, X, y, persons, estimator.classes_)
+        return n_true / max(n_predicted, 1e-300)
+
+    def sensitivity(self, n_samples, relation="add_remove"):
+        raise ValueError(UNBOUNDED[self.name])
 
 
 @dataclass(frozen=True)
@@ -555,12 +695,33 @@ class MeanSquaredError(_MeanOverRows):
         return (high - low) ** 2 * (1.0 + 2.0**-50)
 
     def _row_values(self, estimator, X, y):
-        with np.errstate(all="ignore"):
-            predicted = np.asarray(column_or_1d(estimator.predict(X)), dtype=np.float64)
-            y = np.asarray(y, dtype=np.float64)
-            predicted = np.clip(predicted, *self.target_bounds)
-            y = np.clip(y, *self.target_bounds)
+        predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
         return np.square(predicted - y)
+
+
+@dataclass(frozen=True)
+class MeanAbsoluteError(_MeanOverRows):
+    """Minus the mean absolute error, with targets and predictions clipped to bounds.
+
+    Parameters
+    ----------
+    target_bounds : tuple of (low, high)
+        Public.
+    """
+
+    target_bounds: tuple = checked(lambda bounds, name: checks.check_target_bounds(bounds))
+
+    name = "neg_mean_absolute_error"
+    of_labels = False
+
+    @property
+    def _bound(self):
+        low, high = self.target_bounds
+        return (high - low) * (1.0 + 2.0**-50)
+
+    def _row_values(self, estimator, X, y):
+        predicted, y = _clipped_numbers(estimator, X, y, self.target_bounds)
+        return np.abs(predicted - y)
 
 
 @dataclass(frozen=True)
@@ -663,9 +824,23 @@ def _release_variance(moments, target_bounds, y, source, persons=None):
     return float(variances[0])
 
 
-CLASSIFIER_SCORES = (Accuracy, ErrorCount, BalancedAccuracy, LogLoss, BrierScore, ROCAUC)
+CLASSIFIER_SCORES = (
+    Accuracy,
+    ErrorCount,
+    BalancedAccuracy,
+    Recall,
+    F1,
+    LogLoss,
+    BrierScore,
+    ROCAUC,
+)
+# Scores of unbounded sensitivity, which only `make_dp_scorer` releases.
+RELEASED_BY_COUNTS: dict[str, type[BoundedScore]] = {
+    score.name: score for score in (AveragePrecision, Precision)
+}
+REGRESSION_SCORES = (MeanSquaredError, MeanAbsoluteError, R2)
 SCORES: dict[str, type[BoundedScore]] = {
-    score.name: score for score in (*CLASSIFIER_SCORES, MeanSquaredError, R2)
+    score.name: score for score in (*CLASSIFIER_SCORES, *REGRESSION_SCORES)
 }
 
 
@@ -675,13 +850,16 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
     Parameters
     ----------
     name : str
-        "accuracy", "neg_error_count", "balanced_accuracy", "neg_log_loss", "neg_brier_score",
-        "roc_auc", "neg_mean_squared_error" or "r2". As in scikit-learn, larger is better.
+        "accuracy", "neg_error_count", "balanced_accuracy", "recall", "f1", "neg_log_loss",
+        "neg_brier_score", "roc_auc", "neg_mean_squared_error", "neg_mean_absolute_error" or "r2".
+        As in scikit-learn, larger is better. The names of losses in `dp_evaluate`, such as
+        "log_loss", are accepted, too: the score is minus the loss.
     **parameters
         Public parameters of the score: `class_counts` (dict from label to number of rows, of
-        which only the ratios are used) for "balanced_accuracy" and "roc_auc", `bound` (default
-        5.0 nats) for "neg_log_loss", `target_bounds` for "neg_mean_squared_error" and "r2", and
-        `target_variance` for "r2". Class counts and the variance are the denominators of their
+        which only the ratios are used) for "balanced_accuracy", "recall", "f1" and "roc_auc",
+        `bound` (default 5.0 nats) for "neg_log_loss", `target_bounds` for
+        "neg_mean_squared_error", "neg_mean_absolute_error" and "r2", and `target_variance` for
+        "r2". Class counts and the variance are the denominators of their
         scores. If they are not declared, a search releases them once, from a small part of its
         budget.
 
@@ -703,8 +881,10 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
     """
     if isinstance(name, BoundedScore) and not parameters:
         return name
-    if name == "average_precision":
-        raise ValueError(NO_AVERAGE_PRECISION)
+    if isinstance(name, str) and name in UNBOUNDED:
+        raise ValueError(UNBOUNDED[name])
+    if isinstance(name, str) and name in LOSS_NAMES:
+        name = f"neg_{name}"
     if not isinstance(name, str) or name not in SCORES:
         available = ", ".join(map(repr, SCORES))
         raise ValueError(
@@ -747,13 +927,16 @@ def default_score(scoring, estimator):
         If the score has no known sensitivity, or `scoring` is None for a regressor without
         `target_bounds`.
     """
-    if scoring is not None:
-        return bounded_score(scoring)
-    if is_classifier(estimator):
+    if scoring is None and is_classifier(estimator):
         return bounded_score("accuracy")
     bounds = [
         value for name, value in estimator.get_params().items() if name.endswith("target_bounds")
     ]
+    if scoring is not None:
+        names = [name for score in REGRESSION_SCORES for name in (score.name, score.name[4:])]
+        if isinstance(scoring, str) and scoring in (*names, "r2") and bounds:
+            return bounded_score(scoring, target_bounds=bounds[-1])
+        return bounded_score(scoring)
     if not bounds:
         raise ValueError(
             "scoring=None needs an estimator with target_bounds: give scoring, for example "
@@ -781,6 +964,32 @@ def _indicators(estimator, y):
     """Return the boolean matrix (rows, classes) of the labels, one-hot encoded."""
     codes = category_codes(y, np.asarray(estimator.classes_))
     return codes[:, None] == np.arange(len(estimator.classes_))
+
+
+def _positive_counts(estimator, X, y, persons, classes):
+    """Return the numbers of true positives, of predicted positives and of positives.
+
+    Rows whose label is not one of the classes do not count.
+    """
+    y = column_or_1d(target_array(y))
+    classes = np.asarray(classes)
+    codes = category_codes(y, classes)
+    predicted = category_codes(column_or_1d(estimator.predict(X)), classes)
+    if predicted.shape != codes.shape:
+        raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
+    weights = times_row_weights(np.ones(len(y)), row_weights_of(persons))
+    is_predicted = (predicted == 1) & (codes >= 0)
+    is_positive = codes == 1
+    masks = (is_predicted & is_positive, is_predicted, is_positive)
+    return [math.fsum(weights[mask]) for mask in masks]
+
+
+def _clipped_numbers(estimator, X, y, target_bounds):
+    """Return the predictions and the targets, clipped to the bounds."""
+    with np.errstate(all="ignore"):
+        predicted = np.asarray(column_or_1d(estimator.predict(X)), dtype=np.float64)
+        y = np.asarray(y, dtype=np.float64)
+        return np.clip(predicted, *target_bounds), np.clip(y, *target_bounds)
 
 
 def _within_limit(weights, limit):

@@ -356,7 +356,9 @@ def logistic_fractions(bins):
     # The last term is for bins without rows.
     weights = (totals + 1e-9) / (totals + 1e-9).sum()
     centered = logits - weights @ logits
-    design = np.stack([centered / max(math.sqrt(weights @ centered**2), 1e-9), np.ones(len(logits))])
+    design = np.stack(
+        [centered / max(math.sqrt(weights @ centered**2), 1e-9), np.ones(len(logits))]
+    )
     n_negative, n_positive = counts.sum(axis=1)
     coefficients = np.array([1.0, math.log((n_positive + 0.5) / (n_negative + 0.5))])
     for _ in range(LOGISTIC_STEPS):

@@ -37,9 +37,16 @@ from skdp import (
 )
 from skdp.accounting import DiscreteLaplace, Guarantee, Neighbors, get_epsilon
 from skdp.model_selection import bounded_score, dp_cross_val_score, make_dp_scorer
-from skdp.model_selection._evaluation_task import BinaryTask, ClassesTask, NumbersTask
+from skdp.model_selection._evaluation_task import (
+    BINARY_METRICS,
+    REGRESSION_METRICS,
+    BinaryTask,
+    ClassesTask,
+    NumbersTask,
+)
 from skdp.model_selection._plans import plan_runs
 from skdp.model_selection._pooled import PooledStatistics
+from skdp.model_selection._scores import LOSS_NAMES, UNBOUNDED
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::skdp.SeededNoiseWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
@@ -489,7 +496,7 @@ def test_sensitivity_of_pooled_folds_by_brute_force(kind, relation, delta):
 
 
 @pytest.mark.parametrize("strategy", ["disjoint", "holdout", "cv", "random_stopping"])
-@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy"])
+@pytest.mark.parametrize("scoring", ["roc_auc", "balanced_accuracy", "recall", "f1"])
 def test_a_search_releases_the_class_counts_once(scoring, strategy, table):
     X, y = table
     accountant = PrivacyAccountant(4.0, 1e-6)
@@ -518,7 +525,7 @@ def test_every_record_path_pays_for_the_denominators(delta, table, monkeypatch):
         plans.append(plan_runs(*args))
         return plans[-1]
 
-    monkeypatch.setattr("skdp.model_selection._curves.plan_runs", plan_and_store)
+    monkeypatch.setattr("skdp.model_selection._fold_release.plan_runs", plan_and_store)
     model = DPLogisticRegression(mechanism="output")
     dp_cross_val_score(model, *table, scoring="roc_auc", epsilon=4.0, delta=delta, cv=3)
     (plan,) = plans
@@ -529,23 +536,41 @@ def test_every_record_path_pays_for_the_denominators(delta, table, monkeypatch):
         assert get_epsilon(path, delta) <= 4.0
 
 
-def test_average_precision_has_no_sensitivity_in_a_search(table, model):
+def test_metrics_of_unbounded_sensitivity_are_refused_in_a_search(table, model):
     X, y = table
     accountant = PrivacyAccountant(4.0, 1e-6)
-    with pytest.raises(ValueError, match="skdp.dp_evaluate"):
-        dp_cross_val_score(
-            DPLogisticRegression(), X, y, scoring="average_precision", accountant=accountant
-        )
+    for name in ("average_precision", "precision", "root_mean_squared_error"):
+        with pytest.raises(ValueError, match=r"skdp\.dp_evaluate"):
+            dp_cross_val_score(DPLogisticRegression(), X, y, scoring=name, accountant=accountant)
     assert accountant.epsilon_spent == 0.0
-    scorer = make_dp_scorer("average_precision", epsilon=1.0, accountant=accountant)
-    expected = sk.average_precision_score(y, model.predict_proba(X)[:, 1])
-    assert scorer(model, X, y) == pytest.approx(expected, abs=0.05)
+    expected = {
+        "average_precision": sk.average_precision_score(y, model.predict_proba(X)[:, 1]),
+        "precision": sk.precision_score(y, model.predict(X)),
+    }
+    for name, value in expected.items():
+        scorer = make_dp_scorer(name, epsilon=1.0, accountant=accountant)
+        assert scorer(model, X, y) == pytest.approx(value, abs=0.05)
+
+
+def test_scoring_accepts_every_metric_of_dp_evaluate_or_names_the_remedy(table):
+    """Losses are negated; regressions take the target bounds of the model."""
+    X, y = table
+    classifiers = (DPLogisticRegression(), BINARY_METRICS, y)
+    regressor = DPRidge(target_bounds=(0.0, 1.0), data_norm=5.0)
+    for model, names, target in (classifiers, (regressor, REGRESSION_METRICS, y.astype(float))):
+        for name in names:
+            if name in UNBOUNDED:
+                continue
+            scores = dp_cross_val_score(model, X, target, scoring=name, epsilon=1e4, cv=2)
+            assert (scores.mean_ < 0.0) == (name in LOSS_NAMES)
 
 
 def test_undeclared_denominators_have_no_sensitivity():
     for name, options in (
         ("roc_auc", {}),
         ("balanced_accuracy", {}),
+        ("recall", {}),
+        ("f1", {}),
         ("r2", {"target_bounds": (0, 1)}),
     ):
         with pytest.raises(ValueError, match="no known sensitivity"):

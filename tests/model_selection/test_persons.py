@@ -175,6 +175,8 @@ SCORES = {
     "accuracy": (bounded_score("accuracy"), Voter()),
     "errors": (bounded_score("neg_error_count"), Voter()),
     "balanced": (bounded_score("balanced_accuracy", class_counts={0: 1, 1: 2}), Voter()),
+    "recall": (bounded_score("recall", class_counts={0: 1, 1: 2}), Voter()),
+    "F1": (bounded_score("f1", class_counts={0: 1, 1: 9}), Voter()),
     "log loss": (bounded_score("neg_log_loss", bound=3.0), Voter()),
     "Brier": (bounded_score("neg_brier_score"), Voter()),
     "AUC": (bounded_score("roc_auc", class_counts={0: 1, 1: 1}), Voter()),

@@ -11,8 +11,11 @@ from sklearn.metrics import (
     accuracy_score,
     balanced_accuracy_score,
     brier_score_loss,
+    f1_score,
     log_loss,
+    mean_absolute_error,
     mean_squared_error,
+    recall_score,
     roc_auc_score,
 )
 
@@ -27,10 +30,13 @@ SCORES = [
     bounded_score("accuracy"),
     bounded_score("neg_error_count"),
     bounded_score("balanced_accuracy", class_counts=COUNTS),
+    bounded_score("recall", class_counts=COUNTS),
+    bounded_score("f1", class_counts=COUNTS),
     bounded_score("neg_log_loss", bound=3.0),
     bounded_score("neg_brier_score"),
     bounded_score("roc_auc", class_counts=COUNTS),
     bounded_score("neg_mean_squared_error", target_bounds=(0, 1)),
+    bounded_score("neg_mean_absolute_error", target_bounds=(0, 1)),
     bounded_score("r2", target_bounds=(0, 1), target_variance=0.5),
 ]
 NULL = -99  # A label of no class: such a row is right nowhere and in no pair.
@@ -61,7 +67,7 @@ def make_rows(rng, n):
 def without(score, X, y, row):
     """The score when a row is null: the number of rows stays, the row counts nowhere."""
     n, kept = len(y), np.arange(len(y)) != row
-    if score.name == "roc_auc":
+    if score.name in ("roc_auc", "f1"):
         return score.value(Oracle(), X, np.where(kept, y, NULL))
     rest = score.value(Oracle(), X[kept], y[kept])
     if score.name == "neg_error_count":
@@ -152,7 +158,13 @@ def test_values_are_those_of_sklearn():
     assert balanced.value(oracle, X, y) == pytest.approx(balanced_accuracy_score(y, X[:, 0]))
     auc = bounded_score("roc_auc", class_counts=counts)
     assert auc.value(oracle, X, y) == pytest.approx(roc_auc_score(y, X[:, 2]))
+    for name, metric in (("recall", recall_score), ("f1", f1_score)):
+        for params in ({}, {"class_counts": counts}):
+            value = bounded_score(name, **params).value(oracle, X, y)
+            assert value == pytest.approx(metric(y, X[:, 0]))
     bounds = {"target_bounds": (0, 1)}
+    mae = bounded_score("mean_absolute_error", **bounds)
+    assert mae.value(oracle, X, y) == pytest.approx(-mean_absolute_error(y, X[:, 0]))
     mse = bounded_score("neg_mean_squared_error", **bounds)
     assert mse.value(oracle, X, y) == pytest.approx(-mean_squared_error(y, X[:, 0]))
     r2 = bounded_score("r2", target_variance=0.25, **bounds)
@@ -169,8 +181,11 @@ def test_losses_that_are_no_numbers_stay_within_the_bound():
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        ("f1", {}),
+        ("f1", {"class_counts": {0: 1, 1: 2, 2: 3}}),
+        ("recall", {"class_counts": {0: 1, 1: 2, 2: 3}}),
         ("average_precision", {}),
+        ("precision", {}),
+        ("root_mean_squared_error", {}),
         (accuracy_score, {}),
         (None, {}),
         ("roc_auc", {"class_counts": {0: 1, 1: 2, 2: 3}}),
@@ -273,7 +288,7 @@ def test_the_brute_force_catches_half_a_sensitivity():
     [
         score
         for score in SCORES
-        if score.name in ("accuracy", "neg_error_count", "balanced_accuracy")
+        if score.name in ("accuracy", "neg_error_count", "balanced_accuracy", "recall", "f1")
     ],
 )
 def test_a_column_of_predictions_is_one_entry_a_row(score):

@@ -686,6 +686,17 @@ MUTATIONS = [
         "scores need twice the noise",
     ),
     Mutation(
+        "half-the-sensitivity-of-f1",
+        "model_selection._scores",
+        "F1.sensitivity",
+        rules.result_times(0.5),
+        (
+            "model_selection/test_scores.py"
+            "::test_no_neighbor_moves_a_score_by_more_than_its_sensitivity",
+        ),
+        "scores need twice the noise",
+    ),
+    Mutation(
         "noise-of-one-score-for-all",
         "model_selection._plans",
         "selection_sensitivities",
