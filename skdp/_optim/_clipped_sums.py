@@ -205,7 +205,8 @@ def _max_residuals(tile, clip):
         else:
             norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
-    caps = caps * loss.relative_weights(tile.y)
+    # The bound must hold for every loss.
+    caps = caps * np.minimum(loss.relative_weights(tile.y), 1.0)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 
 

@@ -95,8 +95,9 @@ class DPSGDClassifier(
         noise.
     max_grad_norm : float or "auto", default="auto"
         Norm to which the gradient of a row is clipped, of all classes and the intercept together:
-        L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm` whose residual exceeds that
-        of zero weights.
+        L2, or L1 with delta = 0. Rows of a class with a smaller weight are clipped at this norm
+        times their weight over the largest one. "auto" clips rows of norm `data_norm` whose
+        residual exceeds that of zero weights.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
         "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
         independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial

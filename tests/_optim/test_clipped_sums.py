@@ -63,8 +63,23 @@ def clipped_rows(X, y, loss, constant, clip, norm, weights):
     gradients = np.einsum("n...,nd->n...d", residual, rows)
     flat = gradients.reshape(len(X), -1)
     norms = np.abs(flat).sum(axis=1) if norm == "l1" else np.sqrt((flat**2).sum(axis=1))
-    factors = np.minimum(1.0, clip / np.maximum(norms, 1e-300))
+    clips = clip * np.broadcast_to(loss.relative_weights(y), len(X))
+    factors = np.minimum(1.0, clips / np.maximum(norms, 1e-300))
     return gradients * factors.reshape(-1, *[1] * (gradients.ndim - 1))
+
+
+def test_each_class_is_clipped_before_it_is_weighted():
+    """Balanced classes that are all clipped have gradients of the same length by class."""
+    weights = (0.5, 50.0)
+    loss = ClassWeightedLoss(BinaryLogisticLoss(), weights)
+    y = np.repeat([0, 1], [1000, 10])
+    X = np.where(y[:, np.newaxis] == 1, 1.0, -1.0)
+    sums = ClippedSums(X, y, loss, constant=1.0, clip=5.0)
+    # The residual at the score 0 is a half, and a clip of 5 is a tenth of the largest weight.
+    intercept = sums.sums(np.zeros(2), None)[1]
+    assert abs(intercept) < 1e-9
+    by_class = [sums.sums(np.zeros(2), np.flatnonzero(y == c))[1] for c in (0, 1)]
+    np.testing.assert_allclose(np.abs(by_class), 10 * 5.0 / np.sqrt(2.0))
 
 
 def length(vector, norm):
@@ -312,6 +327,9 @@ class GivenResiduals:
 
     def __init__(self, n_outputs=1):
         self.weights_shape = () if n_outputs == 1 else (n_outputs,)
+
+    def relative_weights(self, y):
+        return 1.0
 
     def residual(self, scores, y):
         signs = (-1.0) ** np.arange(math.prod(self.weights_shape))
