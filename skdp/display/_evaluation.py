@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdp.utils._display import Display
+from skdp.utils._display import Display, text_color
 
 
 class EvaluationDisplay(Display):
@@ -95,7 +95,7 @@ class EvaluationDisplay(Display):
             label = f"AUC {score}"
         _bands(ax, curve)
         ax.plot(curve.x, curve.y, color="C0", label=label)
-        ax.plot([0.0, 1.0], [0.0, 1.0], "k:", label="guessing")
+        ax.plot([0.0, 1.0], [0.0, 1.0], ":", color=text_color(ax), label="guessing")
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.02))
         ax.set(xlabel="false positive rate", ylabel="true positive rate", title="ROC curve")
         ax.legend(loc="lower right")
@@ -108,7 +108,7 @@ class EvaluationDisplay(Display):
         ):
             ax.vlines(curve.x, low, high, color="C0", linewidth=width, alpha=alpha)
         ax.plot(curve.x, center, "o", color="C0", label="noisy fractions")
-        ax.plot([0.0, 1.0], [0.0, 1.0], "k:", label="calibrated")
+        ax.plot([0.0, 1.0], [0.0, 1.0], ":", color=text_color(ax), label="calibrated")
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.02))
         ax.set(xlabel="predicted probability", ylabel="fraction of positives", title="Calibration")
         if self.report.roc_curve_ is None:
@@ -150,7 +150,7 @@ class EvaluationDisplay(Display):
             ax.annotate(
                 str(score), (score / unit, place), (0, 8), textcoords="offset points", ha="center"
             )
-        ax.axvline(1.0, color="k", linestyle=":")
+        ax.axvline(1.0, color=text_color(ax), linestyle=":")
         ax.set_yticks(range(len(scores)), [name.replace("_", " ") for name in scores])
         ax.margins(x=0.2)
         ax.set(ylim=(-0.6, len(scores) - 0.2), title="Metrics")

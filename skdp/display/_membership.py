@@ -15,7 +15,7 @@ from skdp.audit import (
     success_bound,
 )
 from skdp.audit._outputs import relation_in
-from skdp.utils._display import Display
+from skdp.utils._display import Display, text_color
 from skdp.utils._types import Relation
 
 
@@ -135,7 +135,7 @@ class MembershipInferenceDisplay(Display):
             # A logarithmic axis has no 0: it is drawn at the axis' lower end.
             curve = np.maximum(result.fpr, min_rate), np.maximum(result.tpr, min_rate)
             self.lines_ += ax.step(*curve, where="post", label=label)
-        ax.loglog(rates, rates, "k:", label="guessing")
+        ax.loglog(rates, rates, ":", color=text_color(ax), label="guessing")
         ax.set(xlim=(min_rate, 1.0), ylim=(min_rate, 1.0))
         ax.set_xlabel("others taken for members (false-positive rate)")
         ax.set_ylabel("members found (true-positive rate)")
@@ -219,7 +219,7 @@ class EpsilonAuditDisplay(Display):
         points = np.array([(audit.epsilon, audit.lower_bound) for audit in audits])
         top = 1.1 * points.max()
         ends = np.array([0.0, top])
-        ax.plot(ends, ends, "k--", label="the claim")
+        ax.plot(ends, ends, "--", color=text_color(ax), label="the claim")
         ax.fill_between(ends, ends, top, color="C3", alpha=0.15, label="violation")
         label = f"lower bound ({audits[0].confidence:.0%} confidence)"
         (self.line_,) = ax.plot(*points.T, "o-", label=label)

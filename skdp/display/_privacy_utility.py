@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from skdp.utils._display import Display
+from skdp.utils._display import Display, text_color
 
 
 class PrivacyUtilityDisplay(Display):
@@ -132,7 +132,8 @@ class PrivacyUtilityDisplay(Display):
         band = mean - std, mean + std
         ax.fill_between(self.epsilons, *band, alpha=0.2, label="± standard deviation")
         if self.reference is not None:
-            ax.axhline(self.reference, color="k", linestyle="--", label="without privacy")
+            color = text_color(ax)
+            ax.axhline(self.reference, color=color, linestyle="--", label="without privacy")
         title = f"{self.scores.size} fits: drawing this spent ε = {self.cost:g} by addition"
         ax.set(xlabel="ε", ylabel=self.score_name, title=title)
         ax.legend(loc="lower right")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from skdp.stats._profile import TableProfile
-from skdp.utils._display import Display
+from skdp.utils._display import Display, text_color
 from skdp.utils._documents import escape_control
 
 # Number of panels side by side, and of columns that are drawn by default.
@@ -22,7 +22,6 @@ MIN_MATRIX_HEIGHT = 2.4
 # Associations are written into the cells of a table with at most this number of columns.
 MAX_WRITTEN = 16
 COLOR = "C0"
-BAND_COLOR = "0.15"
 
 
 class ProfileDisplay(Display):
@@ -189,7 +188,7 @@ def _draw_histogram(ax, histogram):
         ax.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
     ax.stairs(histogram.counts, edges, fill=True, color=COLOR, alpha=0.75)
     centers = 0.5 * (edges[1:] + edges[:-1])
-    ax.vlines(centers, *histogram.band, color=BAND_COLOR, linewidth=0.9)
+    ax.vlines(centers, *histogram.band, color=text_color(ax), linewidth=0.9)
     ax.set_ylim(bottom=0.0)
     ax.set_xlim(edges[0], edges[-1])
     ax.locator_params(axis="y", nbins=4)
@@ -206,7 +205,7 @@ def _draw_categories(ax, column):
     counts = column.counts[:MAX_BARS]
     positions = np.arange(len(labels))
     ax.barh(positions, counts, color=COLOR, alpha=0.75)
-    ax.hlines(positions, *column.band[:, :MAX_BARS], color=BAND_COLOR, linewidth=0.9)
+    ax.hlines(positions, *column.band[:, :MAX_BARS], color=text_color(ax), linewidth=0.9)
     ax.set_yticks(positions, labels, size=7)
     ax.invert_yaxis()
     ax.set_xlim(left=0.0)

@@ -41,3 +41,13 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax):
         """Draw on axes, and set the artists as attributes."""
+
+
+def text_color(ax):
+    """Return the color of the texts of axes: black lines would be invisible in a dark style.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    """
+    return ax.xaxis.label.get_color()
