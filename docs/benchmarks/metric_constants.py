@@ -1,9 +1,12 @@
 """Constants of private metrics, compared on training rows.
 
-Usage: SKDP_DATA=folder nice python docs/benchmarks/metric_constants.py [grid | factors] [draws]
+Usage: SKDP_DATA=folder nice python docs/benchmarks/metric_constants.py [subject] [draws]
+The subject is grid (the default), factors or thresholds.
 
 `grid` compares the weight of probabilities and the factor of the number of cells in
 `skdp.metrics._grid`, and `factors` those of the sums of a regression in `skdp.metrics._statistics`.
+`thresholds` compares grids and weights of the logistic fit for `DPTunedThresholdClassifierCV`, by
+the balanced accuracy that is lost against the best threshold on other rows, in thousandths.
 
 A logistic or linear regression is fitted to one half of a table's training rows, and its metrics
 are released for random subsamples of the other half: no row on which the documentation reports an
@@ -20,14 +23,20 @@ from itertools import product
 import numpy as np
 from _tables import load, read_rows
 from metrics import N_BINS, TARGET_BOUNDS, raw_calibration, simulated_scores
+from scipy.special import expit
 from sklearn import metrics as sk
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skdp import DPLinearSVC, DPLogisticRegression, DPSGDClassifier
 from skdp.accounting import Guarantee, Neighbors
+from skdp.mechanisms import LaplaceMechanism
 from skdp.metrics import _grid
 from skdp.metrics._binary import average_precision, brier_score, roc_auc
+from skdp.metrics._counts import balanced_accuracy
 from skdp.metrics._releases import BinaryCounts, ErrorSums
 from skdp.metrics._statistics import REGRESSION_FACTORS
+from skdp.model_selection import _tuned_threshold
+from skdp.model_selection._score_cells import ScoreCells
 from skdp.noise import RandomSource
 
 N_ROWS = (2_000, 5_000, 15_000)
@@ -40,6 +49,9 @@ ABSOLUTE = (0.3, 0.45, 0.6)
 FIRST = (0.1, 0.15, 0.25)
 SECOND = (0.15, 0.25, 0.4)
 FOURTH = (1.0,)
+# Factors of the number of cells for thresholds, and largest weights of the logistic fit.
+THRESHOLD_FACTORS = (0.9, 1.75, 3.0, 5.0)
+LOGISTIC_WEIGHTS = (0.0, 0.5, 1.0)
 
 
 def scored_tables():
@@ -168,6 +180,73 @@ def errors_of_sums(actual, predicted, guarantee, factors, source):
     }
 
 
+def scored_private_models():
+    """Yield the label and the scores of held-out rows and of other rows, for private models.
+
+    All are training rows. Fractions of positives are 1, 10 and 30 %, of fewer rows the more.
+    """
+    rng = np.random.default_rng(3)
+    tables = {name: load(name)[:2] for name in ("adult", "bank_marketing", "credit_default")}
+    X = np.clip(rng.normal(size=(300_000, 8)), -4.0, 4.0) / np.sqrt(32.0)
+    scores = X @ np.array([8.0, -6.0, 6.0, 3.0, 3.0, 0.0, 0.0, 0.0])
+    tables["simulated"] = X, (rng.random(len(X)) < expit(scores - 4.0)).astype(int)
+    for name, (X, y) in tables.items():
+        for rate, n_rows in ((0.01, 50_000), (0.1, 10_000), (0.3, 4_000)):
+            parts = []
+            thirds = np.array_split(rng.permutation(len(y)), 3)
+            for third, size in zip(thirds, (3 * n_rows // 4, n_rows // 4, 40_000), strict=True):
+                n_positive = int(rate * size)
+                positives = rng.choice(third[y[third] == 1], n_positive)
+                negatives = rng.choice(third[y[third] == 0], size - n_positive)
+                parts.append(np.concatenate([positives, negatives]))
+            for model in (DPLogisticRegression(), DPSGDClassifier(), DPLinearSVC()):
+                model.set_params(epsilon=1.0, delta=1e-6).fit(X[parts[0]], y[parts[0]])
+                bounds = None if isinstance(model, DPLinearSVC) else (0.0, 1.0)
+                tested = []
+                for rows in parts[1:]:
+                    scores = model.decision_function(X[rows])
+                    tested += [y[rows], scores if bounds is None else expit(scores)]
+                yield f"{name} {rate}", bounds, tested
+
+
+def compare_thresholds(n_draws):
+    """Print the lost balanced accuracy of each factor of the cells and weight of the fit."""
+    settings = list(product(THRESHOLD_FACTORS, LOGISTIC_WEIGHTS))
+    guarantee = Guarantee(epsilon=1.0, neighbors=Neighbors(relation="add_remove"))
+    losses = defaultdict(list)
+    for name, bounds, (labels, scores, test_labels, test_scores) in scored_private_models():
+        false_rates, true_rates, cuts = sk.roc_curve(
+            test_labels, test_scores, drop_intermediate=False
+        )
+        gains = (true_rates - false_rates) / 2.0
+        for setting in settings:
+            factor, _tuned_threshold.MAX_LOGISTIC_WEIGHT = setting
+            edges = _grid.probability_edges(_grid.number_of_cells(len(labels), guarantee, factor))
+            cells = _grid.score_cells(scores, edges, bounds) + labels * (len(edges) + 1)
+            counts = np.bincount(cells, minlength=2 * (len(edges) + 1))
+            mechanism = LaplaceMechanism(1.0, 1.0)
+            for draw in range(n_draws):
+                noisy = mechanism.release(counts, random_state=RandomSource(draw))
+                bins = ScoreCells(
+                    counts=noisy.astype(float).reshape(2, -1),
+                    count_std=mechanism.deviation(len(counts)),
+                    edges=edges,
+                    score_bounds=bounds,
+                ).bins()
+                values, stds = _tuned_threshold.threshold_scores(bins, balanced_accuracy)
+                threshold = 0.0 if bounds is None else 0.5
+                if bins.n_bins > 1:
+                    threshold = bins.thresholds[np.argmax(values - stds)]
+                reached = gains[np.sum(cuts >= threshold) - 1]
+                losses[name, setting].append(1000.0 * (gains.max() - reached))
+    names = list(dict.fromkeys(name for name, _ in losses))
+    for setting in settings:
+        means = [np.mean(losses[name, setting]) for name in names]
+        figures = " | ".join(f"{value:.1f}" for value in (*means, np.mean(means)))
+        print(f"| {setting} | {figures} |")
+    print("tables:", ", ".join(names), "and their mean")
+
+
 def print_scores(errors, settings):
     """Print the mean error of each setting relative to the smallest, by metric and over all."""
     cells = sorted({cell for cell, _ in errors}, key=str)
@@ -189,5 +268,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     subject = sys.argv[1] if len(sys.argv) > 1 else "grid"
     draws = int(sys.argv[2]) if len(sys.argv) > 2 else 60
-    compare = {"grid": compare_grids, "factors": compare_factors}[subject]
-    compare(draws)
+    subjects = {"grid": compare_grids, "factors": compare_factors, "thresholds": compare_thresholds}
+    subjects[subject](draws)
