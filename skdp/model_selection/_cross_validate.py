@@ -150,7 +150,9 @@ def dp_cross_validate(
         score = release.score
         mechanism = release.search.noisy
         pooled, coarse = score.split(release.noisy)
-        evaluation = score.task.evaluate(score.statistics.metrics(pooled, mechanism, release.source))
+        evaluation = score.task.evaluate(
+            score.statistics.metrics(pooled, mechanism, release.source)
+        )
         fold_scores, fold_spread = _scores_of_folds(score, coarse, mechanism, release.source)
         publish_evaluation(
             fit,
