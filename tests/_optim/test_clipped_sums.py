@@ -82,6 +82,14 @@ def test_each_class_is_clipped_before_it_is_weighted():
     np.testing.assert_allclose(np.abs(by_class), 10 * 5.0 / np.sqrt(2.0))
 
 
+def test_no_loss_lengthens_the_clip(monkeypatch):
+    """The bound on a row's gradient does not rely on the weights that a loss states."""
+    loss = BinaryLogisticLoss()
+    monkeypatch.setattr(BinaryLogisticLoss, "relative_weights", lambda self, y: 2.0)
+    sums = ClippedSums(np.ones((1, 1)), np.ones(1), loss, constant=0.0, clip=0.1)
+    assert np.abs(sums.sums(np.zeros(1), None)[0]) <= 0.1
+
+
 def length(vector, norm):
     return np.abs(vector).sum() if norm == "l1" else np.linalg.norm(vector)
 

@@ -24,8 +24,20 @@ from skdp import (
 )
 from skdp.accounting import Composed, Guarantee, Neighbors, get_epsilon
 from skdp.export import to_sklearn
+from skdp.metrics._counts import balanced_accuracy
+from skdp.metrics._grid import number_of_cells, probability_edges, score_cells
 from skdp.model_selection._evaluation_task import BINARY_METRICS, BinaryTask
-from skdp.model_selection._score_cells import PooledCells, cell_counts, plan_counted_fits
+from skdp.model_selection._score_cells import (
+    PooledCells,
+    ScoreCells,
+    cell_counts,
+    plan_counted_fits,
+)
+from skdp.model_selection._tuned_threshold import (
+    logistic_fractions,
+    logistic_weight,
+    threshold_scores,
+)
 from skdp.noise import RandomSource
 
 RELATIONS = ("add_remove", "replace_one")
@@ -285,3 +297,30 @@ def test_evaluation_and_export_use_the_threshold(table, estimator):
     assert float(report["balanced_accuracy"]) == pytest.approx(expected, abs=1e-6)
     exported = to_sklearn(tuned)
     assert np.array_equal(exported.predict(X), tuned.predict(X))
+
+
+def test_the_logistic_fit_counts_where_noise_hides_the_rest_and_vanishes_without_it():
+    """The weight of the logistic fractions is a half at most, and falls with the noise."""
+    rng = np.random.default_rng(0)
+    table = make_classification(20_000, 4, n_redundant=0, weights=[0.97], random_state=0)
+    X, y = table
+    scores = LogisticRegression().fit(X[:5000], y[:5000]).predict_proba(X)[:, 1]
+    guarantee = Guarantee(epsilon=1.0, neighbors=Neighbors(relation="add_remove"))
+    edges = probability_edges(number_of_cells(len(y), guarantee, 3.0))
+    cells = score_cells(scores, edges) + y * (len(edges) + 1)
+    counts = np.bincount(cells, minlength=2 * (len(edges) + 1)).reshape(2, -1).astype(float)
+    stds = []
+    for count_std in (1e-9, 3.0, 30.0):
+        noisy = counts + count_std * rng.normal(size=counts.shape)
+        bins = ScoreCells(
+            counts=noisy, count_std=count_std, edges=edges, score_bounds=(0.0, 1.0)
+        ).bins()
+        values, noise_stds = threshold_scores(bins, balanced_accuracy)
+        reached = balanced_accuracy_score(y, scores >= bins.thresholds[np.argmax(values)])
+        assert reached > 0.7
+        fractions = logistic_fractions(bins)
+        assert (np.diff(fractions) >= 0.0).all() and 0.0 < fractions[0] < fractions[-1] < 1.0
+        stds.append(noise_stds.max())
+    assert stds[0] < 1e-6
+    assert logistic_weight(np.full(5, 0.1), np.full(5, 1e-6)) < 1e-9
+    assert logistic_weight(np.full(5, 0.1), np.full(5, 1.0)) == 0.5

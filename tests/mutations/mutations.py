@@ -323,6 +323,16 @@ MUTATIONS = [
         "rounding lets a gradient exceed the clip",
     ),
     Mutation(
+        "clip-by-stated-weights",
+        "_optim._clipped_sums",
+        "_max_residuals",
+        rules.put_for(
+            "np.minimum(loss.relative_weights(tile.y), 1.0)", "loss.relative_weights(tile.y)"
+        ),
+        ("_optim/test_clipped_sums.py::test_no_loss_lengthens_the_clip",),
+        "a loss that states a weight above 1 exceeds the clip",
+    ),
+    Mutation(
         "replaced-row-counts-once",
         "_optim._sgd_plan",
         "_plan_full",
