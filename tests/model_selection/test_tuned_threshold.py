@@ -24,8 +24,6 @@ from skdp import (
 )
 from skdp.accounting import Composed, Guarantee, Neighbors, get_epsilon
 from skdp.export import to_sklearn
-from skdp.metrics._counts import balanced_accuracy
-from skdp.metrics._grid import number_of_cells, probability_edges, score_cells
 from skdp.model_selection._evaluation_task import BINARY_METRICS, BinaryTask
 from skdp.model_selection._score_cells import (
     PooledCells,
@@ -34,6 +32,7 @@ from skdp.model_selection._score_cells import (
     plan_counted_fits,
 )
 from skdp.model_selection._tuned_threshold import (
+    METRICS,
     logistic_fractions,
     logistic_weight,
     threshold_scores,
@@ -305,9 +304,8 @@ def test_the_logistic_fit_counts_where_noise_hides_the_rest_and_vanishes_without
     table = make_classification(20_000, 4, n_redundant=0, weights=[0.97], random_state=0)
     X, y = table
     scores = LogisticRegression().fit(X[:5000], y[:5000]).predict_proba(X)[:, 1]
-    guarantee = Guarantee(epsilon=1.0, neighbors=Neighbors(relation="add_remove"))
-    edges = probability_edges(number_of_cells(len(y), guarantee, 3.0))
-    cells = score_cells(scores, edges) + y * (len(edges) + 1)
+    edges = np.concatenate([np.geomspace(1e-4, 0.1, 40), np.linspace(0.1, 0.99, 40)[1:]])
+    cells = np.searchsorted(edges, scores) + y * (len(edges) + 1)
     counts = np.bincount(cells, minlength=2 * (len(edges) + 1)).reshape(2, -1).astype(float)
     stds = []
     for count_std in (1e-9, 3.0, 30.0):
@@ -315,7 +313,7 @@ def test_the_logistic_fit_counts_where_noise_hides_the_rest_and_vanishes_without
         bins = ScoreCells(
             counts=noisy, count_std=count_std, edges=edges, score_bounds=(0.0, 1.0)
         ).bins()
-        values, noise_stds = threshold_scores(bins, balanced_accuracy)
+        values, noise_stds = threshold_scores(bins, METRICS["balanced_accuracy"])
         reached = balanced_accuracy_score(y, scores >= bins.thresholds[np.argmax(values)])
         assert reached > 0.7
         fractions = logistic_fractions(bins)
