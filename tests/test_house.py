@@ -51,6 +51,7 @@ ORDER = [
     "ledger",
     "accounting",
     "noise",
+    "_loops",
     "utils",
     "exceptions",
     "_version",

@@ -1,0 +1,19 @@
+"""Inner loops over rows, each as a function of NumPy and as one that numba compiles.
+
+`numpy_loops` and `numba_loops` define the same functions with the same parameters. A fit chooses
+one of them once, by public numbers (`choose_loops`), and sends the choice with its tasks, so that
+all rows, blocks and workers of a fit use the same version. `get_loops` returns the module.
+
+A loop is either *exact* or *rounded*. An exact loop gathers values, adds them in a fixed order, or
+adds multiples of a grid whose sums are exact: both versions return the same bits. A rounded loop
+adds products of floats, and its versions differ within the rounding bound for which the noise of a
+release is charged. The docstring of each loop says which one it is.
+
+Loops contain additions, multiplications, divisions, comparisons and truncations only. Elementary
+functions (`exp`, `log`, `expit`) are computed by NumPy and SciPy outside the loops, because the
+last bits of a compiled function may differ from theirs.
+"""
+
+from skdp._loops.choice import NUMBA, NUMPY, choose_loops, get_loops
+
+__all__ = ["NUMBA", "NUMPY", "choose_loops", "get_loops"]

@@ -1,0 +1,85 @@
+"""The choice between the loops of NumPy and those that numba compiles."""
+
+import os
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+NUMPY = "numpy"
+NUMBA = "numba"
+# Environment variable that forces one version for all fits, for comparisons and tests.
+VARIABLE = "SKDP_LOOPS"
+# Number of cells of a table (public units times columns) from which compiled loops are used.
+# Importing numba and loading loops from its cache takes about a second of processor time, once per
+# process (docs/benchmarks/fast.py).
+MIN_CELLS = 1 << 18
+MODULES = {NUMPY: "skdp._loops.numpy_loops", NUMBA: "skdp._loops.numba_loops"}
+
+
+def choose_loops(n_units, n_columns):
+    """Return the version of the loops that a fit uses.
+
+    Parameters
+    ----------
+    n_units : int
+        Public number of rows, or of persons.
+    n_columns : int
+        Number of columns that the loops read.
+
+    Returns
+    -------
+    str
+        "numba" if numba is installed and the table is large, otherwise "numpy". The environment
+        variable ``SKDP_LOOPS`` forces one of them.
+
+    Raises
+    ------
+    ValueError
+        If the environment variable has another value.
+    ImportError
+        If it is "numba" and numba is not installed.
+    """
+    forced = os.environ.get(VARIABLE, "auto")
+    if forced not in ("auto", NUMPY, NUMBA):
+        raise ValueError(
+            f"The environment variable {VARIABLE} must be 'auto', 'numpy' or 'numba', got "
+            f"{forced!r}."
+        )
+    if forced == NUMBA and not has_numba():
+        raise ImportError(
+            f"The environment variable {VARIABLE} is 'numba', but numba is not installed: install "
+            "skdp[fast]."
+        )
+    if forced != "auto":
+        return forced
+    if n_units * n_columns >= MIN_CELLS and has_numba():
+        return NUMBA
+    return NUMPY
+
+
+@cache
+def has_numba():
+    """Return True if numba is installed; it is not imported."""
+    return find_spec("numba") is not None
+
+
+def get_loops(version):
+    """Return the module of a version of the loops.
+
+    Parameters
+    ----------
+    version : {"numpy", "numba"}
+        Value of `choose_loops` in the process of the fit.
+
+    Raises
+    ------
+    RuntimeError
+        If the version is "numba" and this process, a worker's, does not have numba.
+    """
+    try:
+        return import_module(MODULES[version])
+    except ImportError as error:
+        raise RuntimeError(
+            "The fit uses compiled loops, but a worker has no numba: install skdp[fast] on all "
+            f"workers, or set {VARIABLE}=numpy where the fit is called."
+        ) from error

@@ -1,0 +1,21 @@
+"""How numba compiles the loops."""
+
+import numba
+
+# Without `fastmath` no sum is reordered and no product is fused with an addition; the loops release
+# Python's interpreter lock, so that threads run them at the same time. Divisions by zero are those
+# of NumPy.
+OPTIONS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
+
+
+def compiled(function):
+    """Return a function that numba compiles when it is first called.
+
+    Machine code is cached in the first folder that can be written: next to the file, or in the
+    user's cache. Without such a folder each process compiles.
+    """
+    try:
+        return numba.njit(cache=True, **OPTIONS)(function)
+    except RuntimeError:
+        # Numba's error if it has no folder for its cache.
+        return numba.njit(**OPTIONS)(function)
