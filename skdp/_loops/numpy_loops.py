@@ -6,45 +6,52 @@ import numpy as np
 from scipy.sparse import csr_array
 
 
-def add_code_sums(totals, codes, ends, values):
-    """Add to each code's total the sum of the values of its rows. Exact.
+# Rows that are processed at a time; None for all rows of a block.
+CHUNK_ROWS = None
 
-    The values must be multiples of a grid on which their sums are exact, or the blocks of a sum
-    must be short: the rows of a block are added one after another, starting with zero.
+
+def encode_codes(codes, ends):
+    """Return the form of codes that `code_scores` and `add_code_sums` read.
 
     Parameters
     ----------
-    totals : ndarray of shape (n_codes, n_outputs)
-        Changed in place.
     codes : ndarray of shape (n_rows, n_groups)
-        Codes of each group of columns, of unsigned integers.
+        Codes of groups of columns, unsigned integers.
     ends : ndarray of shape (n_groups,)
         Index after the last code of each group, if codes are numbered one group after another.
-    values : ndarray of shape (n_rows, n_outputs)
     """
-    totals += one_hot_csr(codes, ends).T.dot(values)
+    return one_hot_csr(codes, ends)
 
 
-def code_scores(codes, ends, code_values, constants):
-    """Return the sum of the values of each row's codes, then each of the constants. Exact.
+def code_scores(encoded, code_values, constant):
+    """Return the sum of the values of each row's codes, and the constant. Exact.
 
-    Values are added in the order of the groups.
+    Values are added to zero in the order of the groups, the constant last.
 
     Parameters
     ----------
-    codes, ends
-        As in `add_code_sums`.
+    encoded : value of `encode_codes`
     code_values : ndarray of shape (n_codes, n_outputs)
-    constants : tuple of ndarray of shape (n_outputs,)
+    constant : ndarray of shape (1, n_outputs)
 
     Returns
     -------
     ndarray of shape (n_rows, n_outputs)
     """
-    scores = one_hot_csr(codes, ends) @ code_values
-    for constant in constants:
-        scores += constant
-    return scores
+    return encoded @ code_values + constant
+
+
+def add_code_sums(sums, encoded, values):
+    """Add to each code's sum the values of its rows, in the order of rows. Exact.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_codes, n_outputs)
+        Changed in place.
+    encoded : value of `encode_codes`
+    values : ndarray of shape (n_rows, n_outputs)
+    """
+    sums += encoded.T.dot(values)
 
 
 def one_hot_csr(cells, ends):

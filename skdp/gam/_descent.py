@@ -17,6 +17,7 @@ import numpy as np
 
 from skdp._data._parts import max_additions, sum_over
 from skdp._data._sums import sum_grid
+from skdp._loops import get_loops
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
 from skdp.gam._joint_codes import max_joint_codes
@@ -79,7 +80,8 @@ class Scores(FrozenValue):
         return self.cells.code_values(self.bin_values)
 
     def __call__(self, block):
-        return block.one_hot @ self._code_values + self.bin_values[-1]
+        loops = get_loops(block.loops)
+        return loops.code_scores(block.encoded, self._code_values, self.bin_values[-1])
 
 
 def residual_sums(cells, design, residuals, weights, step):
@@ -110,8 +112,11 @@ def residual_sums(cells, design, residuals, weights, step):
 
 
 def _add_residuals(totals, block, scores, residuals, step):
-    steps = block.round_to_grid(residuals(scores(block), block.targets), step)
-    totals += block.one_hot.T.dot(steps)
+    sums = np.zeros_like(totals)
+    for chunk in block.chunks():
+        steps = chunk.round_to_grid(residuals(scores(chunk), chunk.targets), step)
+        get_loops(block.loops).add_code_sums(sums, chunk.encoded, steps)
+    totals += sums
 
 
 def residual_grid(clip, n_rows):

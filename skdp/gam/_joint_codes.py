@@ -1,14 +1,14 @@
 """Joint codes of the cells of several columns, and their one-hot encoding."""
 
 import math
-from functools import lru_cache, reduce
+from functools import reduce
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from skdp._data._chunked import ChunkedArray
 from skdp._data._parts import Rows, map_over, slice_row_args
 from skdp._data._persons import times_row_weights
+from skdp._loops import get_loops
 from skdp.stats._column_cells import BLOCK_ROWS
 
 # Number of rows of a block in a step of an exact gradient, and number of blocks per task.
@@ -40,6 +40,8 @@ class JointCodes(Rows):
         Public number of rows, or of persons. It determines how columns are grouped, which affects
         the rounding of all scores, so it must be public.
     targets : ndarray of shape (n_rows,)
+    loops : str
+        Version of the loops over rows, see `skdp._loops`.
     row_weights : ndarray of shape (n_rows,), default=None
         Row weights of persons; None for ones.
 
@@ -47,16 +49,17 @@ class JointCodes(Rows):
     ----------
     codes : ndarray of shape (n_rows, n_groups)
         Joint codes of the groups of columns.
-    one_hot : csr_array of shape (n_rows, n_joint_codes)
-        For a block: one-hot encoding of the codes, one group after another.
+    encoded : object
+        For a block: the codes in the form that its loops read.
     ends : ndarray of shape (n_groups,)
         Index after the last code of each group, if codes are numbered one group after another.
     """
 
     reads_chunks = False
 
-    def __init__(self, rows, cells, *args, sizes, n_units, targets, row_weights=None):
+    def __init__(self, rows, cells, *args, sizes, n_units, targets, loops, row_weights=None):
         super().__init__(rows.X)
+        self.loops = loops
         self.n_units = n_units
         max_codes = max_joint_codes(n_units)
         groups = [[]]
@@ -100,8 +103,18 @@ class JointCodes(Rows):
 
     def __getitem__(self, rows):
         block = self.attach(None, slice_row_args(self.row_args, rows))
-        block.one_hot = one_hot_csr(block.codes, self.ends)
+        block.encoded = get_loops(self.loops).encode_codes(block.codes, self.ends)
         return block
+
+    def chunks(self):
+        """Yield a block in the parts that its loops process at a time."""
+        size = get_loops(self.loops).CHUNK_ROWS
+        n_rows = len(self.codes)
+        if size is None or n_rows <= size:
+            yield self
+            return
+        for start in range(0, n_rows, size):
+            yield self[start : start + size]
 
     def attach(self, X, row_args):
         """Return the codes of a partition or a block, from its arrays with one entry per row."""
@@ -172,39 +185,6 @@ def max_joint_codes(n_units):
     """Return the maximum number of codes of a group, so that sums over codes are cheap."""
     code_limit = max(MAX_JOINT_CODES, min(n_units // ROWS_PER_CODE, MAX_TWO_BYTE_CODES))
     return min(max(n_units // 4, 64), code_limit)
-
-
-def one_hot_csr(cells, ends):
-    """Return the one-hot encoding of cells; its products with vectors are sums over cells.
-
-    Threads can compute these products in parallel, which is not true of `numpy.bincount`.
-
-    Parameters
-    ----------
-    cells : ndarray of shape (n_rows, n_tables)
-    ends : ndarray of shape (n_tables,)
-        Index after the last cell of each table, if cells are numbered one table after another.
-
-    Returns
-    -------
-    csr_array of shape (n_rows, n_cells)
-    """
-    n, k = cells.shape
-    ones, offsets, indptr = _one_hot_arrays(1 << (n - 1).bit_length(), (0, *ends[:-1]))
-    indices = np.add(cells.ravel(), offsets[: n * k], dtype=np.int32, casting="same_kind")
-    return csr_array((ones[: n * k], indices, indptr[: n + 1]), shape=(n, ends[-1]))
-
-
-@lru_cache(maxsize=2)
-def _one_hot_arrays(n_rows, starts):
-    """Return the arrays that all one-hot matrices of at most `n_rows` rows have in common."""
-    size = n_rows * len(starts)
-    ones = np.ones(size)
-    offsets = np.tile(np.array(starts, dtype=np.int32), n_rows)
-    indptr = np.arange(0, size + 1, len(starts), dtype=np.int32)
-    for array in (ones, offsets, indptr):
-        array.setflags(write=False)
-    return ones, offsets, indptr
 
 
 def _joint_codes(block, groups, shapes, cells, *args):

@@ -11,6 +11,7 @@ from skdp._data._dyadic import LEVELS
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
 from skdp._fitting._fit_progress import progress_callback
+from skdp._loops import choose_loops
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
 from skdp._optim._default_settings import MAX_NULL_FRACTION
 from skdp._optim._noisy_gradients import ShrinkageRule
@@ -146,6 +147,11 @@ class AdditiveFit(ColumnsFit):
         With delta = 0 the noise grows with the L1 norm of a row's features.
         """
         return self.has_trends and not self.budget.is_pure
+
+    @cached_property
+    def loops(self):
+        """Version of the loops over rows, by public numbers; see `skdp._loops`."""
+        return choose_loops(self.n_rows, len(self.columns))
 
     @property
     def finds_variance(self):
@@ -623,6 +629,7 @@ class AdditiveFit(ColumnsFit):
             row_weights=row_weights,
             sizes=[term.counts.size for term in terms],
             n_units=self.n_rows,
+            loops=self.loops,
         )
 
     def _joint_terms(self, state, source):

@@ -20,8 +20,9 @@ import numpy as np
 
 from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
+from skdp._loops import get_loops
 from skdp.gam._blocks import Block
-from skdp.gam._joint_codes import JointCodes, one_hot_csr
+from skdp.gam._joint_codes import JointCodes
 from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
 from skdp.stats._column_cells import Term
 from skdp.utils._values import FrozenValue
@@ -292,6 +293,7 @@ def append_joint_terms(cells, joint_terms):
         sizes=sizes,
         n_units=cells.n_units,
         targets=cells.targets,
+        loops=cells.loops,
         row_weights=cells.row_weights,
     )
 
@@ -327,11 +329,13 @@ def table_sums(cells, tables, scores, residuals, step):
 
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
-    steps = block.round_to_grid(residuals(scores(block), block.targets), step)
-    column_cells = block.column_cells()
-    for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
-        table_cells = table.cells(column_cells)[:, np.newaxis]
-        total += one_hot_csr(table_cells, [len(total)]).T.dot(steps)
+    loops = get_loops(block.loops)
+    for chunk in block.chunks():
+        steps = chunk.round_to_grid(residuals(scores(chunk), chunk.targets), step)
+        column_cells = chunk.column_cells()
+        for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
+            codes = table.cells(column_cells)[:, np.newaxis]
+            loops.add_code_sums(total, loops.encode_codes(codes, [len(total)]), steps)
 
 
 @dataclass(frozen=True, eq=False)
