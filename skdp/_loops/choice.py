@@ -63,6 +63,7 @@ def has_numba():
     return find_spec("numba") is not None
 
 
+@cache
 def get_loops(version):
     """Return the module of a version of the loops.
 

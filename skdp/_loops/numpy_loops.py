@@ -6,12 +6,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 
-# Rows that are processed at a time; None for all rows of a block.
-CHUNK_ROWS = None
+def code_scores(codes, ends, code_values, constant):
+    """Return the sum of the values of each row's codes, and the constant. Exact.
 
-
-def encode_codes(codes, ends):
-    """Return the form of codes that `code_scores` and `add_code_sums` read.
+    Values are added to zero in the order of the groups, the constant last.
 
     Parameters
     ----------
@@ -19,18 +17,6 @@ def encode_codes(codes, ends):
         Codes of groups of columns, unsigned integers.
     ends : ndarray of shape (n_groups,)
         Index after the last code of each group, if codes are numbered one group after another.
-    """
-    return one_hot_csr(codes, ends)
-
-
-def code_scores(encoded, code_values, constant):
-    """Return the sum of the values of each row's codes, and the constant. Exact.
-
-    Values are added to zero in the order of the groups, the constant last.
-
-    Parameters
-    ----------
-    encoded : value of `encode_codes`
     code_values : ndarray of shape (n_codes, n_outputs)
     constant : ndarray of shape (1, n_outputs)
 
@@ -38,20 +24,44 @@ def code_scores(encoded, code_values, constant):
     -------
     ndarray of shape (n_rows, n_outputs)
     """
-    return encoded @ code_values + constant
+    return one_hot_csr(codes, ends) @ code_values + constant
 
 
-def add_code_sums(sums, encoded, values):
-    """Add to each code's sum the values of its rows, in the order of rows. Exact.
+def add_code_sums(sums, codes, ends, values):
+    """Add to each code's sum the values of its rows. Exact.
 
     Parameters
     ----------
     sums : ndarray of shape (n_codes, n_outputs)
         Changed in place.
-    encoded : value of `encode_codes`
+    codes, ends
+        As in `code_scores`.
     values : ndarray of shape (n_rows, n_outputs)
+        Multiples of a grid on which their sums are exact.
     """
-    sums += encoded.T.dot(values)
+    sums += one_hot_csr(codes, ends).T.dot(values)
+
+
+def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_args):
+    """Add to each code's sum the residuals of its rows, which are computed from their scores. Exact.
+
+    The rows of the block are added one after another, starting with zero, in both versions. So
+    they return the same bits even if the residuals are not rounded to a grid.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_codes, n_outputs)
+        Changed in place.
+    codes, ends, code_values, constant
+        As in `code_scores`.
+    residuals : callable
+        Function of scores of shape (n_rows, n_outputs) and of `row_args` that returns an array of
+        the shape of the scores; each row is computed independently.
+    row_args : tuple of (ndarray of shape (n_rows, ...) or None)
+    """
+    one_hot = one_hot_csr(codes, ends)
+    scores = one_hot @ code_values + constant
+    sums += one_hot.T.dot(residuals(scores, *row_args))
 
 
 def one_hot_csr(cells, ends):

@@ -11,7 +11,7 @@ values of b have a density proportional to :math:`e^{-|b_j| / s}`. The proof is 
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from skdp._data._sums import sum_grid
 from skdp._loops import get_loops
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._joint_codes import max_joint_codes
+from skdp.gam._joint_codes import max_joint_codes, round_to_grid
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
@@ -75,13 +75,14 @@ class Scores(FrozenValue):
         return cls(cells.detach(0), design.bin_values(weights))
 
     @cached_property
-    def _code_values(self):
+    def code_values(self):
+        """Value of each joint code."""
         # Computed where the rows are, because `bin_values` is much smaller to send.
         return self.cells.code_values(self.bin_values)
 
     def __call__(self, block):
         loops = get_loops(block.loops)
-        return loops.code_scores(block.encoded, self._code_values, self.bin_values[-1])
+        return loops.code_scores(block.codes, block.ends, self.code_values, self.bin_values[-1])
 
 
 def residual_sums(cells, design, residuals, weights, step):
@@ -112,11 +113,20 @@ def residual_sums(cells, design, residuals, weights, step):
 
 
 def _add_residuals(totals, block, scores, residuals, step):
-    sums = np.zeros_like(totals)
-    for chunk in block.chunks():
-        steps = chunk.round_to_grid(residuals(scores(chunk), chunk.targets), step)
-        get_loops(block.loops).add_code_sums(sums, chunk.encoded, steps)
-    totals += sums
+    get_loops(block.loops).add_residual_sums(
+        totals,
+        block.codes,
+        block.ends,
+        scores.code_values,
+        scores.bin_values[-1],
+        partial(rounded_residuals, residuals, step),
+        (block.targets, block.row_weights),
+    )
+
+
+def rounded_residuals(residuals, step, scores, targets, row_weights):
+    """Return the residuals of rows in multiples of `step`, of shape (n_rows, n_outputs)."""
+    return round_to_grid(residuals(scores, targets), step, row_weights)
 
 
 def residual_grid(clip, n_rows):

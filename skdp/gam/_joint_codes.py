@@ -8,7 +8,6 @@ import numpy as np
 from skdp._data._chunked import ChunkedArray
 from skdp._data._parts import Rows, map_over, slice_row_args
 from skdp._data._persons import times_row_weights
-from skdp._loops import get_loops
 from skdp.stats._column_cells import BLOCK_ROWS
 
 # Number of rows of a block in a step of an exact gradient, and number of blocks per task.
@@ -49,8 +48,6 @@ class JointCodes(Rows):
     ----------
     codes : ndarray of shape (n_rows, n_groups)
         Joint codes of the groups of columns.
-    encoded : object
-        For a block: the codes in the form that its loops read.
     ends : ndarray of shape (n_groups,)
         Index after the last code of each group, if codes are numbered one group after another.
     """
@@ -102,19 +99,7 @@ class JointCodes(Rows):
         return self.row_args[0]
 
     def __getitem__(self, rows):
-        block = self.attach(None, slice_row_args(self.row_args, rows))
-        block.encoded = get_loops(self.loops).encode_codes(block.codes, self.ends)
-        return block
-
-    def chunks(self):
-        """Yield a block in the parts that its loops process at a time."""
-        size = get_loops(self.loops).CHUNK_ROWS
-        n_rows = len(self.codes)
-        if size is None or n_rows <= size:
-            yield self
-            return
-        for start in range(0, n_rows, size):
-            yield self[start : start + size]
+        return self.attach(None, slice_row_args(self.row_args, rows))
 
     def attach(self, X, row_args):
         """Return the codes of a partition or a block, from its arrays with one entry per row."""
@@ -154,17 +139,6 @@ class JointCodes(Rows):
             result.append(np.stack(output_sums, axis=1))
         return np.concatenate(result)
 
-    def round_to_grid(self, residuals, step):
-        """Return residuals in multiples of `step`, rounded towards zero.
-
-        Rounding towards zero does not increase the norm of a row. It does not increase that of a
-        person either: row weights leave room for the rounding error of each product.
-        """
-        steps = np.trunc(residuals / step)
-        if self.row_weights is None:
-            return steps
-        return np.trunc(times_row_weights(steps, self.row_weights))
-
     def column_sums(self, totals):
         """Return the sums of each column's cells, concatenated, from the sums of joint codes."""
         sums = []
@@ -174,6 +148,25 @@ class JointCodes(Rows):
             for axis in range(len(shape)):
                 sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
         return np.concatenate(sums)
+
+
+def round_to_grid(residuals, step, row_weights=None):
+    """Return residuals in multiples of `step`, rounded towards zero.
+
+    Rounding towards zero does not increase the norm of a row. It does not increase that of a person
+    either: row weights leave room for the rounding error of each product.
+
+    Parameters
+    ----------
+    residuals : ndarray of shape (n_rows, n_outputs)
+    step : float
+    row_weights : ndarray of shape (n_rows,), default=None
+        Row weights of persons; None for ones.
+    """
+    steps = np.trunc(residuals / step)
+    if row_weights is None:
+        return steps
+    return np.trunc(times_row_weights(steps, row_weights))
 
 
 def _block_rows(n_groups, max_rows):
