@@ -2,11 +2,18 @@
 
 import numpy as np
 
+from skdp._loops import numpy_loops
 from skdp._loops.compiling import compiled
 
 # Number of rows that are processed at a time, so that their codes and scores stay in a processor's
 # cache.
 CHUNK_ROWS = 1 << 14
+# Bound on the difference between the logistic function of SciPy and one over one plus NumPy's
+# exponential. Both exponentials have relative errors of at most 2**-51, so that each probability
+# p has an error of at most 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
+EXPIT_ERROR = 2.0**-49
+# Largest margin, in steps of the grid, with which few rows are computed twice.
+MAX_MARGIN = 2.0**-8
 
 
 def code_scores(codes, ends, code_values, constant):
@@ -22,7 +29,7 @@ def add_code_sums(sums, codes, ends, values):
 
 
 def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_args):
-    """Add to each code's sum the residuals of its rows, which are computed from their scores. Exact.
+    """Add to each code's sum the residuals of its rows, computed from their scores. Exact.
 
     The rows of the block are added one after another, starting with zero.
     """
@@ -61,18 +68,83 @@ def _scatter(codes, starts, values, sums):
         _scatter_all(codes, starts, values, sums)
 
 
+def class_residual_steps(scores, targets, weights, clip, step):
+    """Return the clipped residuals of two classes, weighted, in multiples of `step`. Exact.
+
+    SciPy's `expit` takes longer than all of the other loops. Here the probability is computed from
+    NumPy's exponential. The two differ by less than `EXPIT_ERROR`, and so do the residuals before
+    rounding, in units of the largest weight. A row is rounded towards zero to the same multiple
+    unless a multiple is that close to it: about one row of millions, which is computed again as in
+    the version of NumPy.
+    """
+    margin = EXPIT_ERROR * max(weights) / step
+    steps = np.empty((len(scores), 1))
+    if margin > MAX_MARGIN:
+        return numpy_loops.class_residual_steps(scores, targets, weights, clip, step)
+    with np.errstate(over="ignore"):
+        exponentials = np.exp(-scores[:, 0])
+    first, second = weights
+    n_doubtful = _round_residuals(
+        exponentials, targets, first, second, clip, 1.0 / step, margin, steps[:, 0]
+    )
+    if n_doubtful:
+        doubtful = np.isnan(steps[:, 0])
+        steps[doubtful] = numpy_loops.class_residual_steps(
+            scores[doubtful], targets[doubtful], weights, clip, step
+        )
+    return steps
+
+
+@compiled
+def _round_residuals(exponentials, targets, first, second, clip, scale, margin, steps):
+    """Write the residuals of rows in multiples of 1 / `scale`; NaN for a row that is doubtful.
+
+    The scale is a power of two, so that the product with it is exact.
+    """
+    n_doubtful = 0
+    for i in range(len(steps)):
+        is_second = targets[i] != 0
+        residual = 1.0 / (1.0 + exponentials[i]) - (1.0 if is_second else 0.0)
+        clipped = min(max(residual, -clip), clip)
+        scaled = clipped * (second if is_second else first) * scale
+        rounded = np.trunc(scaled)
+        fraction = abs(scaled - rounded)
+        # Also False for NaN. Rounding towards zero does not change at 0, and not where the residual
+        # is beyond its clip.
+        is_decided = (fraction < 1.0 - margin) and (fraction > margin or rounded == 0.0)
+        is_decided = is_decided or abs(residual) > clip + 2.0 * EXPIT_ERROR
+        steps[i] = rounded if is_decided else np.nan
+        n_doubtful += not is_decided
+    return n_doubtful
+
+
 @compiled
 def _gather_one(codes, starts, code_values, constant, scores):
-    for i in range(len(codes)):
-        total = 0.0
-        for g in range(len(starts)):
-            total += code_values[starts[g] + np.uint64(codes[i, g])]
-        scores[i] = total + constant
+    n_rows = len(scores)
+    n_groups = len(starts)
+    n_tiled = n_groups - n_groups % 4
+    for i in range(n_rows):
+        scores[i] = 0.0
+    # Four groups at a time, whose first codes stay in registers.
+    for g in range(0, n_tiled, 4):
+        start_0, start_1, start_2, start_3 = starts[g], starts[g + 1], starts[g + 2], starts[g + 3]
+        for i in range(n_rows):
+            score = scores[i] + code_values[start_0 + np.uint64(codes[i, g])]
+            score += code_values[start_1 + np.uint64(codes[i, g + 1])]
+            score += code_values[start_2 + np.uint64(codes[i, g + 2])]
+            score += code_values[start_3 + np.uint64(codes[i, g + 3])]
+            scores[i] = score
+    for g in range(n_tiled, n_groups):
+        start = starts[g]
+        for i in range(n_rows):
+            scores[i] += code_values[start + np.uint64(codes[i, g])]
+    for i in range(n_rows):
+        scores[i] += constant
 
 
 @compiled
 def _gather_all(codes, starts, code_values, constant, scores):
-    for i in range(len(codes)):
+    for i in range(len(scores)):
         scores[i] = 0.0
         for g in range(len(starts)):
             code = starts[g] + np.uint64(codes[i, g])
@@ -84,9 +156,21 @@ def _gather_all(codes, starts, code_values, constant, scores):
 
 @compiled
 def _scatter_one(codes, starts, values, sums):
-    for i in range(len(codes)):
-        for g in range(len(starts)):
-            sums[starts[g] + np.uint64(codes[i, g])] += values[i]
+    n_rows = len(codes)
+    n_groups = len(starts)
+    n_tiled = n_groups - n_groups % 4
+    for g in range(0, n_tiled, 4):
+        start_0, start_1, start_2, start_3 = starts[g], starts[g + 1], starts[g + 2], starts[g + 3]
+        for i in range(n_rows):
+            value = values[i]
+            sums[start_0 + np.uint64(codes[i, g])] += value
+            sums[start_1 + np.uint64(codes[i, g + 1])] += value
+            sums[start_2 + np.uint64(codes[i, g + 2])] += value
+            sums[start_3 + np.uint64(codes[i, g + 3])] += value
+    for g in range(n_tiled, n_groups):
+        start = starts[g]
+        for i in range(n_rows):
+            sums[start + np.uint64(codes[i, g])] += values[i]
 
 
 @compiled

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import expit
 
 
 def code_scores(codes, ends, code_values, constant):
@@ -43,7 +44,7 @@ def add_code_sums(sums, codes, ends, values):
 
 
 def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_args):
-    """Add to each code's sum the residuals of its rows, which are computed from their scores. Exact.
+    """Add to each code's sum the residuals of its rows, computed from their scores. Exact.
 
     The rows of the block are added one after another, starting with zero, in both versions. So
     they return the same bits even if the residuals are not rounded to a grid.
@@ -62,6 +63,30 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
     one_hot = one_hot_csr(codes, ends)
     scores = one_hot @ code_values + constant
     sums += one_hot.T.dot(residuals(scores, *row_args))
+
+
+def class_residual_steps(scores, targets, weights, clip, step):
+    """Return the clipped residuals of two classes, weighted, in multiples of `step`. Exact.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, 1)
+    targets : ndarray of shape (n_rows,)
+        0 or 1.
+    weights : tuple of (float, float)
+        Weights of the classes.
+    clip : float
+        Largest magnitude of a residual before it is weighted.
+    step : float
+        Grid of the residuals, a power of two. They are rounded towards zero.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 1)
+    """
+    residuals = expit(scores[:, 0]) - targets
+    np.clip(residuals, -clip, clip, out=residuals)
+    return np.trunc(residuals * np.take(weights, targets) / step)[:, np.newaxis]
 
 
 def one_hot_csr(cells, ends):

@@ -20,7 +20,7 @@ from skdp._data._sums import sum_grid
 from skdp._loops import get_loops
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._joint_codes import max_joint_codes, round_to_grid
+from skdp.gam._joint_codes import max_joint_codes
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
@@ -92,9 +92,7 @@ def residual_sums(cells, design, residuals, weights, step):
     ----------
     cells : JointCodes
     design : BlockDesign
-    residuals : callable
-        Function of (scores, targets) that returns clipped residuals of shape (n_rows, n_outputs).
-        It must be picklable.
+    residuals : Residuals
     weights : ndarray of shape (design.size, n_outputs)
     step : float
         Grid to which residuals are rounded.
@@ -119,14 +117,9 @@ def _add_residuals(totals, block, scores, residuals, step):
         block.ends,
         scores.code_values,
         scores.bin_values[-1],
-        partial(rounded_residuals, residuals, step),
+        partial(residuals.in_steps, step, block.loops),
         (block.targets, block.row_weights),
     )
-
-
-def rounded_residuals(residuals, step, scores, targets, row_weights):
-    """Return the residuals of rows in multiples of `step`, of shape (n_rows, n_outputs)."""
-    return round_to_grid(residuals(scores, targets), step, row_weights)
 
 
 def residual_grid(clip, n_rows):

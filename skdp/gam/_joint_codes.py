@@ -7,7 +7,6 @@ import numpy as np
 
 from skdp._data._chunked import ChunkedArray
 from skdp._data._parts import Rows, map_over, slice_row_args
-from skdp._data._persons import times_row_weights
 from skdp.stats._column_cells import BLOCK_ROWS
 
 # Number of rows of a block in a step of an exact gradient, and number of blocks per task.
@@ -148,25 +147,6 @@ class JointCodes(Rows):
             for axis in range(len(shape)):
                 sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
         return np.concatenate(sums)
-
-
-def round_to_grid(residuals, step, row_weights=None):
-    """Return residuals in multiples of `step`, rounded towards zero.
-
-    Rounding towards zero does not increase the norm of a row. It does not increase that of a person
-    either: row weights leave room for the rounding error of each product.
-
-    Parameters
-    ----------
-    residuals : ndarray of shape (n_rows, n_outputs)
-    step : float
-    row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
-    """
-    steps = np.trunc(residuals / step)
-    if row_weights is None:
-        return steps
-    return np.trunc(times_row_weights(steps, row_weights))
 
 
 def _block_rows(n_groups, max_rows):

@@ -21,7 +21,7 @@ from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_ev
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._standard_errors import IterateDrift, standard_errors
 from skdp.gam._tables import TABLE_CELLS, append_joint_terms, make_table
-from skdp.gam._tasks import NumberTask
+from skdp.gam._tasks import NumberTask, Residuals
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._column_cells import Term, cells_of
 from skdp.stats._column_plan import ColumnsFit, plan_columns
@@ -917,7 +917,7 @@ class FitState(FrozenValue):
 
     def residuals(self, task):
         """Return the function of scores and targets that returns clipped residuals."""
-        return partial(_residuals, task, self.baseline)
+        return Residuals(task, self.baseline)
 
     @property
     def fitted_terms(self):
@@ -939,10 +939,6 @@ class FitState(FrozenValue):
         n_columns = len(self.terms)
         joint_values = zip(self.joint_terms, values[n_columns:], strict=True)
         return [*values[:n_columns], *(joint.expand(table) for joint, table in joint_values)]
-
-
-def _residuals(task, baseline, scores, targets):
-    return task.residuals(scores + baseline, targets)
 
 
 def _add_gains(gains, block, scores, residuals, units):

@@ -22,7 +22,7 @@ from skdp._data._dyadic import merge_cells
 from skdp._data._parts import sum_over
 from skdp._loops import get_loops
 from skdp.gam._blocks import Block
-from skdp.gam._joint_codes import JointCodes, round_to_grid
+from skdp.gam._joint_codes import JointCodes
 from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
 from skdp.stats._column_cells import Term
 from skdp.utils._values import FrozenValue
@@ -311,9 +311,7 @@ def table_sums(cells, tables, scores, residuals, step):
     cells : JointCodes
     tables : list of Table
     scores : Scores
-    residuals : callable
-        Function of (scores, targets) that returns clipped residuals of shape (n_rows, n_outputs).
-        It must be picklable.
+    residuals : Residuals
     step : float
         Grid to which residuals are rounded.
 
@@ -330,7 +328,7 @@ def table_sums(cells, tables, scores, residuals, step):
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
     loops = get_loops(block.loops)
-    steps = round_to_grid(residuals(scores(block), block.targets), step, block.row_weights)
+    steps = residuals.in_steps(step, block.loops, scores(block), block.targets, block.row_weights)
     column_cells = block.column_cells()
     for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
         codes = table.cells(column_cells)[:, np.newaxis]

@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import expit
 
 from skdp._data._parts import Rows, sum_over
-from skdp._data._persons import row_weights_of
+from skdp._data._persons import row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms, row_softmax, row_sums
 from skdp._data._sums import exact_sum
+from skdp._loops import get_loops
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
 from skdp._optim._regression_losses import HuberLoss
 from skdp.linear_model._balanced import ClassCounts
@@ -26,8 +27,56 @@ NORM_MARGIN = 1.0 - 2.0**-40
 N_ITERATIONS = 50
 
 
+class _Task(FrozenValue):
+    """Base of all tasks."""
+
+    def residual_steps(self, scores, targets, step, loops):
+        """Return the residuals in multiples of `step`; see `Residuals.in_steps`."""
+        return np.trunc(self.residuals(scores, targets) / step)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals(FrozenValue):
+    """The clipped residuals of rows, as a function of scores and targets.
+
+    Parameters
+    ----------
+    task : task
+    baseline : ndarray of shape (n_outputs,)
+        Scores at which the model starts.
+    """
+
+    task: object
+    baseline: np.ndarray
+
+    def __call__(self, scores, targets):
+        """Return the residuals, of the shape of the scores: (n_rows, n_outputs)."""
+        return self.task.residuals(scores + self.baseline, targets)
+
+    def in_steps(self, step, loops, scores, targets, row_weights=None):
+        """Return the weighted residuals in multiples of `step`, rounded towards zero.
+
+        Rounding towards zero does not increase the norm of a row. It does not increase that of a
+        person either: row weights leave room for the rounding error of each product.
+
+        Parameters
+        ----------
+        step : float
+        loops : str
+            Version of the loops over rows, see `skdp._loops`.
+        scores : ndarray of shape (n_rows, n_outputs)
+        targets : ndarray of shape (n_rows,)
+        row_weights : ndarray of shape (n_rows,), default=None
+            Row weights of persons; None for ones.
+        """
+        steps = self.task.residual_steps(scores + self.baseline, targets, step, loops)
+        if row_weights is None:
+            return steps
+        return np.trunc(times_row_weights(steps, row_weights))
+
+
 @dataclass(frozen=True)
-class _ClassTask(FrozenValue):
+class _ClassTask(_Task):
     """Base of the tasks of classes, whose `loss` is a negative log-likelihood.
 
     Parameters
@@ -196,6 +245,10 @@ class BinaryTask(_ClassTask):
         np.clip(residuals, -ROW_CLIP, ROW_CLIP, out=residuals)
         return (residuals * np.take(self.weights, targets))[:, None]
 
+    def residual_steps(self, scores, targets, step, loops):
+        """Return the residuals in multiples of `step`; see `Residuals.in_steps`."""
+        return get_loops(loops).class_residual_steps(scores, targets, self.weights, ROW_CLIP, step)
+
     def probabilities(self, scores):
         """Return the class probabilities, of shape (n_rows, 2).
 
@@ -345,7 +398,7 @@ def _add_distances(total, targets, row_weights, center, clip, n_rows):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NumberTask(FrozenValue):
+class NumberTask(_Task):
     """The squared loss on targets in [-1, 1], with clipped residuals.
 
     Parameters
