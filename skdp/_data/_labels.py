@@ -295,8 +295,8 @@ def category_codes(values, categories, other=UNDECLARED):
     # Built backwards, so that the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     index[None] = other
-    cells = values.tolist()
-    if values.dtype.kind not in TIMES and BUILT_IN_TYPES.issuperset(map(type, cells)):
+    cells = built_in_cells(values)
+    if cells is not None:
         # Equal cells of these types have the same key: each distinct cell is looked up once.
         codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
         return np.array([codes[cell] for cell in cells], dtype=np.int64)
@@ -307,6 +307,30 @@ def category_codes(values, categories, other=UNDECLARED):
         except Exception:  # The comparison of labels may raise any error: it is undeclared.
             continue
     return codes
+
+
+def built_in_cells(values):
+    """Return the cells of an array as a list, or None if one is of a type with its own comparison.
+
+    Cells of such a list that are equal, and have equal hashes, are one label: a function of labels
+    can be computed once for each distinct cell, which changes nothing for a row.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows,)
+        Values of any type.
+
+    Returns
+    -------
+    list or None
+    """
+    # `tolist` truncates times or returns integers.
+    if values.dtype.kind in TIMES:
+        return None
+    cells = values.tolist()
+    if BUILT_IN_TYPES.issuperset(map(type, cells)):
+        return cells
+    return None
 
 
 def label_hashes(values, key):

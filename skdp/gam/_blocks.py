@@ -87,6 +87,11 @@ class Block(FrozenValue):
         # Rounding towards zero does not increase the norm of a row.
         return np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP
 
+    @cached_property
+    def has_own_cells(self):
+        """True if the block's cells are the term's finest cells, in their order."""
+        return np.array_equal(self.groups, np.arange(self.size))
+
     @property
     def is_indicator(self):
         """True if a row has a feature in one cell of the block only."""
@@ -115,7 +120,11 @@ class Block(FrozenValue):
     def gradient(self, sums):
         """Return the transposed features times sums over rows of the finest cells; exact."""
         gradient = np.zeros((self.size, sums.shape[1]))
-        np.add.at(gradient, self.groups, self.features[:, np.newaxis] * sums)
+        products = self.features[:, np.newaxis] * sums
+        if self.has_own_cells:
+            gradient += products
+        else:
+            np.add.at(gradient, self.groups, products)
         return gradient
 
 

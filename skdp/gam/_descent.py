@@ -20,7 +20,7 @@ from skdp._data._sums import sum_grid
 from skdp._loops import get_loops
 from skdp._optim._gradient_noise import SLACK
 from skdp.gam._blocks import WEIGHT_STEP
-from skdp.gam._joint_codes import max_joint_codes
+from skdp.gam._joint_codes import max_joint_codes, split_at
 from skdp.mechanisms import LaplaceMechanism
 from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
@@ -105,7 +105,7 @@ def residual_sums(cells, design, residuals, weights, step):
     zeros = np.zeros((cells.ends[-1], weights.shape[1]))
     column_sums = scores.cells.column_sums
     totals = sum_over(cells, _add_residuals, zeros, scores, residuals, step, finalize=column_sums)
-    sums = dict(enumerate(np.split(totals, np.cumsum(cells.sizes)[:-1])))
+    sums = dict(enumerate(split_at(totals, np.cumsum(cells.sizes))))
     sums[-1] = sums[0].sum(axis=0, keepdims=True)
     return step * design.rmatvec(sums)
 
@@ -145,7 +145,7 @@ class Schedule(FrozenValue):
     l2_reg_strength: float
     penalty_to_noise: float
 
-    @property
+    @cached_property
     def smoothness(self):
         """Smoothness constant of the penalized loss."""
         return self.loss_smoothness + self.l2_reg_strength
@@ -154,7 +154,7 @@ class Schedule(FrozenValue):
     def _log_ratio(self):
         return min(max(math.log(self.penalty_to_noise), 1.0), MAX_LOG_RATIO)
 
-    @property
+    @cached_property
     def n_steps(self):
         """Number of steps.
 
@@ -170,7 +170,7 @@ class Schedule(FrozenValue):
         """Number of last iterates that are averaged: half, or fewer if there is little noise."""
         return math.ceil(self.n_steps / (2.0 * self._log_ratio))
 
-    @property
+    @cached_property
     def momentum(self):
         """Nesterov's momentum for strongly convex functions."""
         root = math.sqrt(self.smoothness / self.l2_reg_strength)

@@ -342,10 +342,11 @@ class InteractionFit(AdditiveFit):
         The null level and the sensitivity are functions of released values. Each score is computed
         in floating point; the sensitivity includes the rounding errors of both neighbors.
         """
-        tables = [
-            make_table(state.terms, indices, CHOICE_CELLS[len(indices)], self.n_rows, values)
-            for indices in candidates
-        ]
+        axes = {}
+        tables = []
+        for indices in candidates:
+            n_cells = CHOICE_CELLS[len(indices)]
+            tables.append(make_table(state.terms, indices, n_cells, self.n_rows, values, axes=axes))
         step = _descent.residual_grid(self.task.clip, self.n_rows)
         scores = _descent.Scores.at(state.weights, state.cells, state.design)
         sums = table_sums(state.cells, tables, scores, state.residuals(self.task), step)

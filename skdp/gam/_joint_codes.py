@@ -1,7 +1,6 @@
 """Joint codes of the cells of several columns, and their one-hot encoding."""
 
 import math
-from functools import reduce
 
 import numpy as np
 
@@ -130,23 +129,38 @@ class JointCodes(Rows):
         -------
         ndarray of shape (n_joint_codes, n_outputs)
         """
-        result = []
-        for group in self._groups:
-            output_sums = []
-            for column_values in zip(*(bin_values[j].T for j in group), strict=True):
-                output_sums.append(reduce(np.add.outer, column_values).ravel())
-            result.append(np.stack(output_sums, axis=1))
-        return np.concatenate(result)
+        n_outputs = bin_values[self._groups[0][0]].shape[1]
+        result = np.empty((self.ends[-1], n_outputs))
+        for group, code_values in zip(self._groups, split_at(result, self.ends), strict=True):
+            values = bin_values[group[0]]
+            for j in group[1:]:
+                values = (values[:, np.newaxis] + bin_values[j]).reshape(-1, n_outputs)
+            code_values[...] = values
+        return result
 
     def column_sums(self, totals):
         """Return the sums of each column's cells, concatenated, from the sums of joint codes."""
         sums = []
-        group_totals = np.split(totals, self.ends[:-1])
+        group_totals = split_at(totals, self.ends)
         for total, shape in zip(group_totals, self._shapes, strict=True):
             cube = total.reshape(*shape, -1)
+            if len(shape) == 1:
+                sums.append(cube)
+                continue
             for axis in range(len(shape)):
-                sums.append(cube.sum(axis=tuple(k for k in range(len(shape)) if k != axis)))
+                other_axes = tuple(k for k in range(len(shape)) if k != axis)
+                sums.append(np.add.reduce(cube, axis=other_axes))
         return np.concatenate(sums)
+
+
+def split_at(array, ends):
+    """Return the parts of an array's first axis that end at `ends`; `numpy.split` takes longer."""
+    parts = []
+    start = 0
+    for end in ends:
+        parts.append(array[start:end])
+        start = end
+    return parts
 
 
 def _block_rows(n_groups, max_rows):

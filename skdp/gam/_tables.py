@@ -158,7 +158,7 @@ def outer_product(vectors):
     return result
 
 
-def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False):
+def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False, axes=None):
     """Return a table of about `n_cells` cells, besides the cells of missing and other values.
 
     Columns with few cells keep them all. The bins of other numeric columns are merged into bins of
@@ -177,33 +177,43 @@ def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False)
         Released values of the terms. Without them, the rarest categories are merged.
     is_smooth : bool, default=False
         True if neighboring cells of numeric columns have similar values.
+    axes : dict, default=None
+        Axes of other tables of the same terms, which have most of them in common. It is extended.
     """
     columns = [terms[j] for j in indices]
+    axes = {} if axes is None else axes
     lengths = _axis_lengths([_n_values(column) for column in columns], n_cells)
     max_labels = int(MAX_PUBLISHED_CELLS ** (1.0 / len(columns)))
-    axes = []
+    table_axes = []
     for j, column, length in zip(indices, columns, lengths, strict=True):
-        if "label" in column.kinds:
-            axes.append(
-                _label_axis(column, length, max_labels, None if values is None else values[j])
+        key = j, length, max_labels
+        if key not in axes:
+            axes[key] = _table_axis(
+                column, length, max_labels, None if values is None else values[j]
             )
-        else:
-            axes.append(_numeric_axis(column, length))
-    edges, groups, published, published_margins = zip(*axes, strict=True)
-    margins = []
-    for column, axis_groups in zip(columns, groups, strict=True):
-        margins.append(np.bincount(axis_groups, weights=np.maximum(column.counts, 0.0)))
+        table_axes.append(axes[key])
+    edges, groups, published, published_margins, margins = zip(*table_axes, strict=True)
     return Table(
         indices=tuple(indices),
         edges=edges,
         groups=groups,
-        margins=tuple(margins),
+        margins=margins,
         published=published,
         published_margins=published_margins,
         n_rows=n_rows,
         kinds=sum((column.kinds for column in columns), ()),
         is_smooth=is_smooth,
     )
+
+
+def _table_axis(column, length, max_labels, values):
+    """Return the edges, groups, published cells and counts of an axis, see `Table`."""
+    if "label" in column.kinds:
+        axis = _label_axis(column, length, max_labels, values)
+    else:
+        axis = _numeric_axis(column, length)
+    groups = axis[1]
+    return *axis, np.bincount(groups, weights=np.maximum(column.counts, 0.0))
 
 
 def _n_values(term):

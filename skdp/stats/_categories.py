@@ -17,6 +17,7 @@ from skdp._data._frames import objects
 from skdp._data._labels import (
     MAX_EXACT_INTEGER,
     UNDECLARED,
+    built_in_cells,
     canonical_label,
     category_codes,
     has_kind,
@@ -708,7 +709,12 @@ def _encode(values):
         labels = unique[is_label]
         indices = np.where(is_label, np.cumsum(is_label) - 1, UNDECLARED)
     else:
-        canonical = [canonical_label(value) for value in values]
+        cells = built_in_cells(values)
+        if cells is None:
+            canonical = [canonical_label(value) for value in values]
+        else:
+            forms = {cell: canonical_label(cell) for cell in set(cells)}
+            canonical = [forms[cell] for cell in cells]
         labels = sorted(set(canonical) - {None}, key=_sort_key)
         index = {label: i for i, label in enumerate(labels)}
         indices = np.array([index.get(label, UNDECLARED) for label in canonical], int)
