@@ -36,13 +36,14 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
     starts = _starts(ends)
     block_sums = np.zeros_like(sums)
     scores = np.empty((min(CHUNK_ROWS, len(codes)), sums.shape[1]))
-    for first in range(0, len(codes), CHUNK_ROWS):
-        rows = slice(first, first + CHUNK_ROWS)
-        chunk = codes[rows]
-        chunk_scores = scores[: len(chunk)]
-        _gather(chunk, starts, code_values, constant, chunk_scores)
-        values = residuals(chunk_scores, *(arg if arg is None else arg[rows] for arg in row_args))
-        _scatter(chunk, starts, values, block_sums)
+    with np.errstate(over="ignore"):
+        for first in range(0, len(codes), CHUNK_ROWS):
+            rows = slice(first, first + CHUNK_ROWS)
+            chunk = codes[rows]
+            chunk_scores = scores[: len(chunk)]
+            _gather(chunk, starts, code_values, constant, chunk_scores)
+            chunk_args = [None if arg is None else arg[rows] for arg in row_args]
+            _scatter(chunk, starts, residuals(chunk_scores, *chunk_args), block_sums)
     sums += block_sums
 
 
@@ -81,14 +82,13 @@ def class_residual_steps(scores, targets, weights, clip, step):
     steps = np.empty((len(scores), 1))
     if margin > MAX_MARGIN:
         return numpy_loops.class_residual_steps(scores, targets, weights, clip, step)
-    with np.errstate(over="ignore"):
-        exponentials = np.exp(-scores[:, 0])
+    result = steps[:, 0]
+    np.negative(scores[:, 0], out=result)
+    np.exp(result, out=result)
     first, second = weights
-    n_doubtful = _round_residuals(
-        exponentials, targets, first, second, clip, 1.0 / step, margin, steps[:, 0]
-    )
+    n_doubtful = _round_residuals(result, targets, first, second, clip, 1.0 / step, margin)
     if n_doubtful:
-        doubtful = np.isnan(steps[:, 0])
+        doubtful = np.isnan(result)
         steps[doubtful] = numpy_loops.class_residual_steps(
             scores[doubtful], targets[doubtful], weights, clip, step
         )
@@ -96,15 +96,15 @@ def class_residual_steps(scores, targets, weights, clip, step):
 
 
 @compiled
-def _round_residuals(exponentials, targets, first, second, clip, scale, margin, steps):
-    """Write the residuals of rows in multiples of 1 / `scale`; NaN for a row that is doubtful.
+def _round_residuals(values, targets, first, second, clip, scale, margin):
+    """Replace exponentials by residuals in multiples of 1 / `scale`; NaN for a doubtful row.
 
     The scale is a power of two, so that the product with it is exact.
     """
     n_doubtful = 0
-    for i in range(len(steps)):
+    for i in range(len(values)):
         is_second = targets[i] != 0
-        residual = 1.0 / (1.0 + exponentials[i]) - (1.0 if is_second else 0.0)
+        residual = 1.0 / (1.0 + values[i]) - (1.0 if is_second else 0.0)
         clipped = min(max(residual, -clip), clip)
         scaled = clipped * (second if is_second else first) * scale
         rounded = np.trunc(scaled)
@@ -113,7 +113,7 @@ def _round_residuals(exponentials, targets, first, second, clip, scale, margin, 
         # is beyond its clip.
         is_decided = (fraction < 1.0 - margin) and (fraction > margin or rounded == 0.0)
         is_decided = is_decided or abs(residual) > clip + 2.0 * EXPIT_ERROR
-        steps[i] = rounded if is_decided else np.nan
+        values[i] = rounded if is_decided else np.nan
         n_doubtful += not is_decided
     return n_doubtful
 
