@@ -22,6 +22,7 @@ from skdp._data._symmetric import pack_symmetric
 from skdp._data._tables import RowsAndTarget, read_numeric_target, read_target
 from skdp._fitting._findings import NO_BOUNDS, collect_findings
 from skdp._fitting._fit_progress import FitProgress
+from skdp._loops.numpy_loops import one_hot_csr
 from skdp._optim._classification_losses import (
     BinaryHuberizedHingeLoss,
     BinaryLogisticLoss,
@@ -47,11 +48,10 @@ from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
 from skdp.gam._blocks import joint_design, main_design
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
-from skdp.gam._joint_codes import one_hot_csr
 from skdp.gam._plan import FitState
 from skdp.gam._shapes import edge_names
 from skdp.gam._tables import append_joint_terms
-from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
+from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask, Residuals
 from skdp.ledger._report import describe_part
 from skdp.linear_model._output_perturbation import plan_output_perturbation
 from skdp.linear_model._planning import gradient_rounding
@@ -122,6 +122,7 @@ __all__ = [
     "OneVersusRestLoss",
     "PerturbedObjective",
     "QuantileTree",
+    "Residuals",
     "Rows",
     "RowsAndTarget",
     "Run",

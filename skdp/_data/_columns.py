@@ -43,9 +43,10 @@ from skdp._data._labels import (
     label_kinds,
     rounded_labels,
 )
-from skdp._data._parts import Rows, map_over, slice_row_args, sum_over
+from skdp._data._parts import Rows, check_loops, map_over, slice_row_args, sum_over
 from skdp._data._persons import count_over, weighted_bincount
 from skdp._data._tables import read_chunks, read_table, validate_meta
+from skdp._loops import NUMPY
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
 
@@ -413,6 +414,23 @@ def check_readable(rows):
     table = getattr(rows, "X", rows)
     if isinstance(table, ColumnTable):
         table.check_readable()
+
+
+def check_loops_of(table, version):
+    """Raise `RuntimeError` if a process that reads rows lacks a version of the loops.
+
+    Parameters
+    ----------
+    table : ColumnTable or a table that `Rows` reads
+    version : str
+        Value of `skdp._loops.choose_loops`.
+    """
+    if version == NUMPY:
+        return
+    if isinstance(table, ColumnTable):
+        check_loops(table.select(range(table.shape[1])), version)
+    else:
+        check_loops(Rows.wrap(table), version)
 
 
 def check_label_kinds(values, name, categories, kinds=None, after_fit=False):

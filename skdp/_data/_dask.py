@@ -201,6 +201,15 @@ class DaskWorkers:
 
     call = staticmethod(delayed_call)
 
+    def run_on_all(self, function):
+        """Call a function without arguments on each worker of a cluster, also those without rows.
+
+        Threads of this process need no call.
+        """
+        client = (RUN.get() or Run()).client()
+        if client is not None:
+            client.run(function)
+
     def total(self, calls, finalize=None):
         from dask import delayed
 

@@ -24,6 +24,7 @@ from skdp._data._chunked import ChunkedArray
 from skdp._data._containers import canonical_rows
 from skdp._data._sources import rows_within
 from skdp._data._workers import JoblibWorkers, concat_into, slice_row_args, split_range, tree_sum
+from skdp._loops import NUMPY, get_loops
 
 # Size of a block in bytes.
 BLOCK_BYTES = 1 << 22
@@ -341,6 +342,30 @@ def _workers(table):
 
 def _identity(X):
     return X
+
+
+def check_loops(table, version):
+    """Raise `RuntimeError` if this process or a worker of the table lacks a version of the loops.
+
+    Parameters
+    ----------
+    table : Rows or an object with its interface
+    version : str
+        Value of `skdp._loops.choose_loops`.
+    """
+    get_loops(version)
+    workers = _workers(table)
+    if version == NUMPY or workers is None:
+        return
+    if hasattr(workers, "run_on_all"):
+        workers.run_on_all(partial(_load_loops, version))
+    numbers = range(len(_offsets(table)) - 1)
+    load = partial(_load_loops, version)
+    workers.results([workers.call(number, load, of_part=False) for number in numbers])
+
+
+def _load_loops(version, part=None):
+    get_loops(version)
 
 
 def is_sent(table):

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 from sklearn.utils import get_tags
 
-from skdp._data._columns import check_readable, names_for_keys
+from skdp._data._columns import check_loops_of, check_readable, names_for_keys
 from skdp._data._frames import non_positional_labels
 from skdp._data._kinds import known_kinds
 from skdp._data._lengths import check_lengths, computed_column, opened_table
@@ -18,6 +18,7 @@ from skdp._fitting._findings import report_declared_identifiers
 from skdp._fitting._fit_progress import FitProgress
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import EMPTY_EVENT, PrivateRelease, raw_data_policy
+from skdp._loops import NUMPY
 from skdp._privacy_statement import CENTRAL, PrivacyStatement
 from skdp._version import __version__
 from skdp.ledger import Allowance
@@ -228,6 +229,8 @@ class PrivateFit(PrivateRelease):
     def check_table(self, plan, table):
         """Raise `ValueError` if the plan cannot process every row of the table.
 
+        It raises `RuntimeError` if a worker lacks the compiled loops that the plan uses.
+
         Parameters
         ----------
         plan : Plan
@@ -237,6 +240,7 @@ class PrivateFit(PrivateRelease):
             self._estimator._check_rows(table.rows, plan)
         if plan.event != EMPTY_EVENT:
             check_readable(table.rows)
+            check_loops_of(table.X, getattr(plan, "loops", NUMPY))
 
     def run(self, plan, table, **options):
         """Charge a plan, then run it on the table, and return the released values.

@@ -36,14 +36,13 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
     starts = _starts(ends)
     block_sums = np.zeros_like(sums)
     scores = np.empty((min(CHUNK_ROWS, len(codes)), sums.shape[1]))
-    with np.errstate(over="ignore"):
-        for first in range(0, len(codes), CHUNK_ROWS):
-            rows = slice(first, first + CHUNK_ROWS)
-            chunk = codes[rows]
-            chunk_scores = scores[: len(chunk)]
-            _gather(chunk, starts, code_values, constant, chunk_scores)
-            chunk_args = [None if arg is None else arg[rows] for arg in row_args]
-            _scatter(chunk, starts, residuals(chunk_scores, *chunk_args), block_sums)
+    for first in range(0, len(codes), CHUNK_ROWS):
+        rows = slice(first, first + CHUNK_ROWS)
+        chunk = codes[rows]
+        chunk_scores = scores[: len(chunk)]
+        _gather(chunk, starts, code_values, constant, chunk_scores)
+        chunk_args = [None if arg is None else arg[rows] for arg in row_args]
+        _scatter(chunk, starts, residuals(chunk_scores, *chunk_args), block_sums)
     sums += block_sums
 
 
@@ -84,7 +83,8 @@ def class_residual_steps(scores, targets, weights, clip, step):
         return numpy_loops.class_residual_steps(scores, targets, weights, clip, step)
     result = steps[:, 0]
     np.negative(scores[:, 0], out=result)
-    np.exp(result, out=result)
+    with np.errstate(over="ignore"):
+        np.exp(result, out=result)
     first, second = weights
     n_doubtful = _round_residuals(result, targets, first, second, clip, 1.0 / step, margin)
     if n_doubtful:

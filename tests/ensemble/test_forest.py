@@ -32,6 +32,7 @@ from tests._private import (
     MultinomialTask,
     NumberTask,
     PerturbedObjective,
+    Residuals,
     Term,
     TreeFit,
     append_joint_terms,
@@ -90,7 +91,7 @@ def gradient_of(plan, rows, targets, weights, row_weights=None):
     size = (design.size, plan.task.n_outputs)
     weights = weights * np.random.default_rng(2).normal(size=size)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    return residual_sums(cells, design, plan.task.residuals, weights, step)
+    return residual_sums(cells, design, Residuals(plan.task, 0.0), weights, step)
 
 
 @pytest.mark.parametrize("kind", [ForestFit, TreeFit])
@@ -218,7 +219,7 @@ def test_tests_are_made_of_releases_alone(kind, monkeypatch):
 
     def released(self, cells, design, residuals, source, *, budget_fraction, start, variance):
         assert start is None and variance is None
-        seen.append((cells, residuals.args[0], source, budget_fraction))
+        seen.append((cells, residuals.task, source, budget_fraction))
         return curves, None
 
     monkeypatch.setattr(kind, "_descent", released)

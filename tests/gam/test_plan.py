@@ -27,10 +27,9 @@ from skdp.base import TableShape
 from skdp.gam import _plan as module
 from skdp.gam._blocks import WEIGHT_STEP, BlockDesign, joint_design, main_design, trend_block
 from skdp.gam._descent import PENALTY_SMOOTHNESS, Schedule, residual_grid, residual_sums
-from skdp.gam._joint_codes import JointCodes
 from skdp.gam._plan import AdditiveFit
 from skdp.gam._tables import TABLE_CELLS, make_table
-from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
+from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask, Residuals
 from skdp.mechanisms import GaussianMechanism, LaplaceMechanism
 from skdp.noise import RandomSource
 from tests._attacks import epsilon_lower_bound
@@ -41,7 +40,6 @@ from tests._private import (
     Budget,
     GaussianNoise,
     GaussianThreshold,
-    Rows,
     Term,
     declared_columns,
     exact_counts,
@@ -127,7 +125,7 @@ def counted(plan):
 def gradient_of(plan, rows, targets, weights, row_weights=None):
     design, cells = setup_of(plan, rows, targets, row_weights)
     step = residual_grid(plan.task.clip, plan.n_rows)
-    return residual_sums(cells, design, plan.task.residuals, weights, step)
+    return residual_sums(cells, design, Residuals(plan.task, 0.0), weights, step)
 
 
 def targets_of(task, n):
@@ -334,7 +332,7 @@ def test_cells_are_finer_than_bins_where_noise_hides_counts():
 def check_of(plan, rows, targets, weights, monkeypatch, row_weights=None):
     """The values of a check before noise."""
     design, cells = setup_of(plan, rows, targets, row_weights)
-    residuals = partial(module._residuals, plan.task, 0.1)
+    residuals = Residuals(plan.task, 0.1)
     strength = None if plan.budget.is_pure else 1.0
     run = partial(
         plan._shrinkage_factor, cells, design, residuals, weights, strength, RandomSource(0)
@@ -386,22 +384,16 @@ def test_a_person_moves_a_check_by_what_a_row_does(task, monkeypatch):
     assert max(moved[1:]) > 0.9 * moved[0]
 
 
-def packed(row_weights):
-    """The packed cells of rows that are all in the first of two."""
-    column, n = np.zeros(len(row_weights), dtype=int), len(row_weights)
-    known = {"sizes": [2], "n_units": n, "targets": column, "row_weights": row_weights}
-    return JointCodes(Rows(column[:, None]), lambda block: [block[:, 0].astype(int)], **known)
-
-
 def test_a_persons_steps_are_no_more_than_a_rows():
     rng = np.random.default_rng(0)
+    residuals = Residuals(NumberTask(clip=0.5), 0.0)
+    targets = np.append(0.5, rng.uniform(0.0, 0.5, 99))
+    alone = residuals.in_steps(2.0**-40, "numpy", np.zeros((100, 1)), -targets)[:, 0]
     for k in (3, 5, 7, 8, 10, 11, 500, 4097):
         row_weights = read_persons(np.zeros(k), k).row_weights
-        cells = packed(row_weights)
-        residuals = np.append(0.5, rng.uniform(0.0, 0.5, 99))
-        alone = packed(np.ones(100)).round_to_grid(residuals[:, None], 2.0**-40)[:, 0]
-        for value, most in zip(residuals, alone, strict=True):
-            steps = cells.round_to_grid(np.full((k, 1), value), 2.0**-40)
+        for value, most in zip(targets, alone, strict=True):
+            rows = np.zeros((k, 1)), np.full(k, -value)
+            steps = residuals.in_steps(2.0**-40, "numpy", *rows, row_weights)
             assert (1.0 - k * 2.0**-26) * most - k <= steps.sum() <= most
 
 
@@ -802,7 +794,7 @@ def test_brute_force_l1_sensitivity_and_a_certified_minimum(task):
 
     def gradient(weights, targets=targets):
         _, cells = setup_of(plan, rows, targets)
-        return residual_sums(cells, design, task.residuals, weights, module.INEXACT_GRID)
+        return residual_sums(cells, design, Residuals(task, 0.0), weights, module.INEXACT_GRID)
 
     _, _, objective = objective_of(task=task)
     moves = []
