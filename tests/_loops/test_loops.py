@@ -1,0 +1,263 @@
+"""Both versions of the loops return the same bits, and one fit uses one of them."""
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+
+from skdp import (
+    ChunkedArray,
+    DPAdditiveClassifier,
+    DPAdditiveRegressor,
+    DPRandomForestClassifier,
+    DPStandardScaler,
+    PrivacyAccountant,
+)
+from skdp._loops import choice, choose_loops, get_loops, numpy_loops
+
+needs_numba = pytest.mark.skipif(not choice.has_numba(), reason="numba is not installed")
+
+
+@pytest.fixture
+def compiled():
+    pytest.importorskip("numba", reason="numba is not installed")
+    return get_loops("numba")
+
+
+def codes_of(rng, n_rows, n_groups, dtype):
+    """Return codes, the ends of their groups, and the number of all codes."""
+    sizes = rng.integers(1, 200, n_groups)
+    codes = np.stack([rng.integers(0, size, n_rows) for size in sizes], axis=1)
+    return codes.astype(dtype), np.cumsum(sizes), int(sizes.sum())
+
+
+SHAPES = [(1, 1, 1), (7, 3, 1), (300, 4, 1), (257, 5, 2), (1000, 9, 1), (64, 8, 3), (40_000, 6, 1)]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.int64])
+@pytest.mark.parametrize(("n_rows", "n_groups", "n_outputs"), SHAPES)
+def test_both_versions_return_the_same_bits(n_rows, n_groups, n_outputs, dtype, compiled):
+    rng = np.random.default_rng(n_rows)
+    codes, ends, n_codes = codes_of(rng, n_rows, n_groups, dtype)
+    code_values = rng.normal(size=(n_codes, n_outputs)) * 10.0 ** rng.integers(-9, 9, (n_codes, 1))
+    constant = rng.normal(size=(1, n_outputs))
+    scores = [f.code_scores(codes, ends, code_values, constant) for f in (numpy_loops, compiled)]
+    np.testing.assert_array_equal(*scores)
+    # Sums that are not exact have the same bits, too: rows are added in the same order.
+    row_args = np.arange(n_rows), None
+    sums = []
+    for loops in (numpy_loops, compiled):
+        total = np.full((n_codes, n_outputs), 0.1)
+        args = codes, ends, code_values, constant, shifted_residuals, row_args
+        loops.add_residual_sums(total, *args)
+        exact = np.zeros((n_codes, n_outputs))
+        loops.add_code_sums(exact, codes, ends, np.rint(scores[0] % 1000.0))
+        sums.append((total, exact))
+    np.testing.assert_array_equal(sums[0][0], sums[1][0])
+    np.testing.assert_array_equal(sums[0][1], sums[1][1])
+
+
+def shifted_residuals(scores, rows, nothing):
+    assert nothing is None and len(rows) == len(scores)
+    return np.sin(scores) + 1e-3 * rows[:, np.newaxis]
+
+
+@pytest.mark.parametrize("layout", ["C", "F", "strided", "read-only"])
+def test_every_layout_is_read(layout, compiled):
+    rng = np.random.default_rng(0)
+    codes, ends, n_codes = codes_of(rng, 500, 3, np.uint16)
+    if layout == "F":
+        codes = np.asfortranarray(codes)
+    elif layout == "strided":
+        codes = np.repeat(codes, 2, axis=0)[::2]
+    elif layout == "read-only":
+        codes.setflags(write=False)
+    values = rng.normal(size=(n_codes, 1))
+    args = codes, ends, values, np.zeros((1, 1))
+    np.testing.assert_array_equal(compiled.code_scores(*args), numpy_loops.code_scores(*args))
+
+
+@pytest.mark.parametrize("step", [2.0**-10, 2.0**-22, 2.0**-30, 2.0**-40, 2.0**-50])
+@pytest.mark.parametrize("weights", [(1.0, 1.0), (0.25, 1.0), (0.5678, 40.3)])
+def test_residuals_of_classes_have_the_bits_of_scipy(step, weights, compiled):
+    """Also beside multiples of the grid, at the clip, and where exponentials overflow."""
+    rng = np.random.default_rng(0)
+    # Scores at which the residual is a multiple of the grid, and their neighbors.
+    p = np.clip(rng.integers(1, 1000, 5000) * max(step, 2.0**-20), 1e-9, 1.0 - 1e-9)
+    edges = np.log(p) - np.log1p(-p)
+    extremes = [0.0, -0.0, 1e-300, 709.0, -709.0, 745.2, -745.2, 1e5, -1e5, np.inf, -np.inf, np.nan]
+    scores = np.concatenate([rng.normal(size=20_000) * 3.0, edges, -edges, extremes])
+    scores = np.concatenate([scores, np.nextafter(scores, 1.0), np.nextafter(scores, -1.0)])
+    for targets in (np.zeros(len(scores), int), np.ones(len(scores), int)):
+        args = scores[:, np.newaxis], targets, weights, 0.5, step
+        exact = numpy_loops.class_residual_steps(*args)
+        np.testing.assert_array_equal(compiled.class_residual_steps(*args), exact)
+
+
+def test_the_exponentials_differ_by_less_than_the_bound(compiled):
+    """The bound on which the compiled rounding relies, with what is left of it."""
+    from scipy.special import expit
+
+    scores = np.concatenate([np.linspace(-40.0, 40.0, 400_001), np.linspace(-1.0, 1.0, 100_001)])
+    difference = np.abs(expit(scores) - 1.0 / (1.0 + np.exp(-scores)))
+    assert difference.max() <= compiled.EXPIT_ERROR / 4.0
+
+
+def test_machine_code_fuses_no_product_with_a_sum(compiled):
+    rng = np.random.default_rng(0)
+    codes, ends, n_codes = codes_of(rng, 50, 5, np.uint16)
+    for n_outputs in (1, 2):
+        values = np.ones((n_codes, n_outputs))
+        compiled.code_scores(codes, ends, values, values[:1])
+        compiled.add_code_sums(values, codes, ends, np.ones((50, n_outputs)))
+    compiled.class_residual_steps(np.zeros((50, 1)), np.zeros(50, int), (1.0, 1.0), 0.5, 2.0**-20)
+    functions = [f for _, f in inspect.getmembers(compiled) if hasattr(f, "inspect_asm")]
+    assert len(functions) >= 5
+    for function in functions:
+        codes_by_types = function.inspect_asm()
+        assert codes_by_types, function
+        for text in codes_by_types.values():
+            assert "vfmadd" not in text and "fmla" not in text and "fmadd" not in text, function
+        assert not function.targetoptions.get("fastmath"), function
+        assert not function.targetoptions.get("parallel"), function
+
+
+N = 2500
+
+
+def table_of(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 4))
+    y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=N) > 0).astype(int)
+    if kind == "frame":
+        X = pd.DataFrame(X, columns=list("abcd")).assign(
+            e=np.where(y + rng.normal(size=N) > 0.5, "u", "v")
+        )
+    if kind == "chunks":
+        X = ChunkedArray(np.split(X, [700, 701, 1900]))
+    return X, y
+
+
+MODELS = {
+    "two classes": DPAdditiveClassifier(5.0, delta=1e-6, classes=[0, 1], random_state=0),
+    "balanced": DPAdditiveClassifier(
+        5.0, delta=1e-6, classes=[0, 1], class_weight="balanced", random_state=0
+    ),
+    "three classes": DPAdditiveClassifier(5.0, delta=1e-6, classes=[0, 1, 2], random_state=0),
+    "pure": DPAdditiveClassifier(5.0, classes=[0, 1], random_state=0),
+    "numbers": DPAdditiveRegressor(5.0, delta=1e-6, target_bounds=(-1, 2), random_state=0),
+    "pairs": DPAdditiveRegressor(
+        50.0, delta=1e-6, target_bounds=(-1, 2), interactions=2, random_state=0
+    ),
+    "trees": DPRandomForestClassifier(5.0, delta=1e-6, classes=[0, 1], random_state=0),
+}
+
+
+def released(model):
+    """Return the bits of what a fit published, but for the ledger's record of it."""
+    shapes = getattr(model, "shape_functions_", ())
+    arrays = [shape.values for shape in shapes]
+    if hasattr(model, "intercept_"):
+        arrays.append(np.asarray(model.intercept_))
+    if not shapes:
+        arrays.append(model.predict_proba(table_of("array")[0]))
+    return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+
+
+@needs_numba
+@pytest.mark.quick_cases(every=4)
+@pytest.mark.parametrize("unit", ["row", "person"])
+@pytest.mark.parametrize("kind", ["array", "frame", "chunks"])
+@pytest.mark.parametrize("name", MODELS)
+def test_fits_release_the_same_bits(name, kind, unit, monkeypatch):
+    if name == "trees" and kind == "frame":
+        pytest.skip("the frame has categories that this forest does not declare")
+    X, y = table_of(kind)
+    model = MODELS[name]
+    if kind == "frame":
+        model = type(model)(**model.get_params() | {"categories": {"e": ["u", "v"]}})
+    groups = None
+    if unit == "person":
+        groups = np.arange(N) // 3
+        model = type(model)(
+            **model.get_params() | {"accountant": PrivacyAccountant(60.0, 1e-3, unit="person")}
+        )
+    bits = []
+    for version in ("numpy", "numba"):
+        monkeypatch.setenv(choice.VARIABLE, version)
+        bits.append(released(model.fit(X, y, groups=groups)))
+    assert bits[0] == bits[1]
+
+
+@needs_numba
+def test_threads_release_the_same_bits(monkeypatch):
+    monkeypatch.setenv(choice.VARIABLE, "numba")
+    monkeypatch.setattr("skdp._data._parts.MIN_VALUES_FOR_THREADS", 1)
+    monkeypatch.setattr("skdp._data._parts.RUN_BLOCKS", 2)
+    monkeypatch.setattr("skdp.gam._joint_codes.STEP_ROWS", 64)
+    X, y = table_of("array")
+    bits = set()
+    for n_jobs in (1, 2, 3):
+        with parallel_config(n_jobs=n_jobs):
+            bits.add(released(MODELS["two classes"].fit(X, y)))
+    assert len(bits) == 1
+
+
+def test_public_sizes_choose(monkeypatch):
+    monkeypatch.delenv(choice.VARIABLE, raising=False)
+    monkeypatch.setattr(choice, "has_numba", lambda: True)
+    assert choose_loops(1000, 8) == "numpy"
+    assert choose_loops(choice.MIN_CELLS, 1) == "numba"
+    monkeypatch.setattr(choice, "has_numba", lambda: False)
+    assert choose_loops(10**9, 100) == "numpy"
+    monkeypatch.setenv(choice.VARIABLE, "numba")
+    with pytest.raises(ImportError, match="fast"):
+        choose_loops(1, 1)
+    monkeypatch.setenv(choice.VARIABLE, "fortran")
+    with pytest.raises(ValueError, match="'auto', 'numpy' or 'numba'"):
+        choose_loops(1, 1)
+
+
+@pytest.mark.parametrize("kind", ["array", "dask"])
+def test_a_worker_without_the_loops_raises_before_the_charge(kind, monkeypatch):
+    monkeypatch.setattr(choice, "has_numba", lambda: True)
+    monkeypatch.setenv(choice.VARIABLE, "numba")
+    monkeypatch.setitem(choice.MODULES, "numba", "skdp._loops.missing")
+    get_loops.cache_clear()
+    X, y = table_of("array")
+    if kind == "dask":
+        X = pytest.importorskip("dask.array").from_array(X, chunks=(1000, 4))
+    accountant = PrivacyAccountant(10.0, 1e-3)
+    model = DPAdditiveClassifier(1.0, delta=1e-6, classes=[0, 1], accountant=accountant)
+    with pytest.raises(RuntimeError, match="worker has no numba"):
+        model.fit(X, y)
+    assert accountant.epsilon_spent == 0.0 and not hasattr(model, "intercept_")
+    # A fit without such loops needs none.
+    DPStandardScaler(1.0, bounds=(-5, 5), accountant=accountant).fit(X)
+    get_loops.cache_clear()
+
+
+SMALL_FIT = """
+import sys
+import numpy as np
+import skdp
+assert "numba" not in sys.modules
+X = np.random.default_rng(0).normal(size=(500, 3))
+skdp.DPAdditiveClassifier(1.0, classes=[0, 1], random_state=0).fit(X, (X[:, 0] > 0) * 1)
+assert "numba" not in sys.modules
+"""
+
+
+def run_python(code, **options):
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+def test_small_fits_do_not_import_numba(monkeypatch):
+    monkeypatch.delenv(choice.VARIABLE, raising=False)
+    result = run_python(SMALL_FIT)
+    assert result.returncode == 0, result.stderr
