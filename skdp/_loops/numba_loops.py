@@ -7,7 +7,7 @@ from skdp._loops.compiling import compiled
 
 # Number of rows that are processed at a time, so that their codes and scores stay in a processor's
 # cache.
-CHUNK_ROWS = 1 << 14
+CHUNK_ROWS = 1 << 15
 # Bound on the difference between the logistic function of SciPy and one over one plus NumPy's
 # exponential. Both exponentials have relative errors of at most 2**-51, so that each probability
 # p has an error of at most 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
@@ -16,10 +16,10 @@ EXPIT_ERROR = 2.0**-49
 MAX_MARGIN = 2.0**-8
 
 
-def code_scores(codes, ends, code_values, constant):
-    """Return the sum of the values of each row's codes, and the constant. Exact."""
+def code_scores(codes, ends, code_values, constants):
+    """Return the sum of the values of each row's codes, and of the constants. Exact."""
     scores = np.empty((len(codes), code_values.shape[1]))
-    _gather(codes, _starts(ends), code_values, constant, scores)
+    _gather(codes, _starts(ends), code_values, constants, scores)
     return scores
 
 
@@ -28,7 +28,7 @@ def add_code_sums(sums, codes, ends, values):
     _scatter(codes, _starts(ends), values, sums)
 
 
-def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_args):
+def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_args):
     """Add to each code's sum the residuals of its rows, computed from their scores. Exact.
 
     The rows of the block are added one after another, starting with zero.
@@ -40,7 +40,7 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
         rows = slice(first, first + CHUNK_ROWS)
         chunk = codes[rows]
         chunk_scores = scores[: len(chunk)]
-        _gather(chunk, starts, code_values, constant, chunk_scores)
+        _gather(chunk, starts, code_values, constants, chunk_scores)
         chunk_args = [None if arg is None else arg[rows] for arg in row_args]
         _scatter(chunk, starts, residuals(chunk_scores, *chunk_args), block_sums)
     sums += block_sums
@@ -54,11 +54,11 @@ def _starts(ends):
     return np.array([0, *ends[:-1]], dtype=np.uint64)
 
 
-def _gather(codes, starts, code_values, constant, scores):
+def _gather(codes, starts, code_values, constants, scores):
     if scores.shape[1] == 1:
-        _gather_one(codes, starts, code_values[:, 0], constant[0, 0], scores[:, 0])
+        _gather_one(codes, starts, code_values[:, 0], constants[:, 0], scores[:, 0])
     else:
-        _gather_all(codes, starts, code_values, constant[0], scores)
+        _gather_all(codes, starts, code_values, constants, scores)
 
 
 def _scatter(codes, starts, values, sums):
@@ -119,7 +119,7 @@ def _round_residuals(values, targets, first, second, clip, scale, margin):
 
 
 @compiled
-def _gather_one(codes, starts, code_values, constant, scores):
+def _gather_one(codes, starts, code_values, constants, scores):
     n_rows = len(scores)
     n_groups = len(starts)
     n_tiled = n_groups - n_groups % 4
@@ -138,20 +138,22 @@ def _gather_one(codes, starts, code_values, constant, scores):
         start = starts[g]
         for i in range(n_rows):
             scores[i] += code_values[start + np.uint64(codes[i, g])]
-    for i in range(n_rows):
-        scores[i] += constant
+    for constant in constants:
+        for i in range(n_rows):
+            scores[i] += constant
 
 
 @compiled
-def _gather_all(codes, starts, code_values, constant, scores):
+def _gather_all(codes, starts, code_values, constants, scores):
     for i in range(len(scores)):
         scores[i] = 0.0
         for g in range(len(starts)):
             code = starts[g] + np.uint64(codes[i, g])
             for k in range(scores.shape[1]):
                 scores[i, k] += code_values[code, k]
-        for k in range(scores.shape[1]):
-            scores[i, k] += constant[k]
+        for constant in constants:
+            for k in range(scores.shape[1]):
+                scores[i, k] += constant[k]
 
 
 @compiled

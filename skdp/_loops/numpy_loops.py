@@ -7,10 +7,10 @@ from scipy.sparse import csr_array
 from scipy.special import expit
 
 
-def code_scores(codes, ends, code_values, constant):
-    """Return the sum of the values of each row's codes, and the constant. Exact.
+def code_scores(codes, ends, code_values, constants):
+    """Return the sum of the values of each row's codes, and of the constants. Exact.
 
-    Values are added to zero in the order of the groups, the constant last.
+    Values are added to zero in the order of the groups, then the constants in their order.
 
     Parameters
     ----------
@@ -19,13 +19,19 @@ def code_scores(codes, ends, code_values, constant):
     ends : ndarray of shape (n_groups,)
         Index after the last code of each group, if codes are numbered one group after another.
     code_values : ndarray of shape (n_codes, n_outputs)
-    constant : ndarray of shape (1, n_outputs)
+    constants : ndarray of shape (n_constants, n_outputs)
 
     Returns
     -------
     ndarray of shape (n_rows, n_outputs)
     """
-    return one_hot_csr(codes, ends) @ code_values + constant
+    return _add_constants(one_hot_csr(codes, ends) @ code_values, constants)
+
+
+def _add_constants(scores, constants):
+    for constant in constants:
+        scores += constant
+    return scores
 
 
 def add_code_sums(sums, codes, ends, values):
@@ -43,7 +49,7 @@ def add_code_sums(sums, codes, ends, values):
     sums += one_hot_csr(codes, ends).T.dot(values)
 
 
-def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_args):
+def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_args):
     """Add to each code's sum the residuals of its rows, computed from their scores. Exact.
 
     The rows of the block are added one after another, starting with zero, in both versions. So
@@ -53,7 +59,7 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
     ----------
     sums : ndarray of shape (n_codes, n_outputs)
         Changed in place.
-    codes, ends, code_values, constant
+    codes, ends, code_values, constants
         As in `code_scores`.
     residuals : callable
         Function of scores of shape (n_rows, n_outputs) and of `row_args` that returns an array of
@@ -61,7 +67,7 @@ def add_residual_sums(sums, codes, ends, code_values, constant, residuals, row_a
     row_args : tuple of (ndarray of shape (n_rows, ...) or None)
     """
     one_hot = one_hot_csr(codes, ends)
-    scores = one_hot @ code_values + constant
+    scores = _add_constants(one_hot @ code_values, constants)
     sums += one_hot.T.dot(residuals(scores, *row_args))
 
 

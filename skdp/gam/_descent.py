@@ -116,7 +116,7 @@ def _add_residuals(totals, block, scores, residuals, step):
         block.codes,
         block.ends,
         scores.code_values,
-        scores.bin_values[-1],
+        np.concatenate([scores.bin_values[-1], residuals.start(scores.bin_values[-1].shape)]),
         partial(residuals.in_steps, step, block.loops),
         (block.targets, block.row_weights),
     )

@@ -338,7 +338,8 @@ def table_sums(cells, tables, scores, residuals, step):
 
 def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
     loops = get_loops(block.loops)
-    steps = residuals.in_steps(step, block.loops, scores(block), block.targets, block.row_weights)
+    all_scores = scores(block) + residuals.baseline
+    steps = residuals.in_steps(step, block.loops, all_scores, block.targets, block.row_weights)
     column_cells = block.column_cells()
     for table, total in zip(tables, np.split(totals, ends[:-1]), strict=True):
         codes = table.cells(column_cells)[:, np.newaxis]

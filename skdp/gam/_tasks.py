@@ -53,6 +53,10 @@ class Residuals(FrozenValue):
         """Return the residuals, of the shape of the scores: (n_rows, n_outputs)."""
         return self.task.residuals(scores + self.baseline, targets)
 
+    def start(self, shape):
+        """Return the baseline in the given shape, (1, n_outputs)."""
+        return np.broadcast_to(self.baseline, shape)
+
     def in_steps(self, step, loops, scores, targets, row_weights=None):
         """Return the weighted residuals in multiples of `step`, rounded towards zero.
 
@@ -65,11 +69,12 @@ class Residuals(FrozenValue):
         loops : str
             Version of the loops over rows, see `skdp._loops`.
         scores : ndarray of shape (n_rows, n_outputs)
+            Scores with the baseline.
         targets : ndarray of shape (n_rows,)
         row_weights : ndarray of shape (n_rows,), default=None
             Row weights of persons; None for ones.
         """
-        steps = self.task.residual_steps(scores + self.baseline, targets, step, loops)
+        steps = self.task.residual_steps(scores, targets, step, loops)
         if row_weights is None:
             return steps
         return np.trunc(times_row_weights(steps, row_weights))

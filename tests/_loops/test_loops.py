@@ -44,15 +44,15 @@ def test_both_versions_return_the_same_bits(n_rows, n_groups, n_outputs, dtype, 
     rng = np.random.default_rng(n_rows)
     codes, ends, n_codes = codes_of(rng, n_rows, n_groups, dtype)
     code_values = rng.normal(size=(n_codes, n_outputs)) * 10.0 ** rng.integers(-9, 9, (n_codes, 1))
-    constant = rng.normal(size=(1, n_outputs))
-    scores = [f.code_scores(codes, ends, code_values, constant) for f in (numpy_loops, compiled)]
+    constants = rng.normal(size=(2, n_outputs))
+    scores = [f.code_scores(codes, ends, code_values, constants) for f in (numpy_loops, compiled)]
     np.testing.assert_array_equal(*scores)
     # Sums that are not exact have the same bits, too: rows are added in the same order.
     row_args = np.arange(n_rows), None
     sums = []
     for loops in (numpy_loops, compiled):
         total = np.full((n_codes, n_outputs), 0.1)
-        args = codes, ends, code_values, constant, shifted_residuals, row_args
+        args = codes, ends, code_values, constants, shifted_residuals, row_args
         loops.add_residual_sums(total, *args)
         exact = np.zeros((n_codes, n_outputs))
         loops.add_code_sums(exact, codes, ends, np.rint(scores[0] % 1000.0))
