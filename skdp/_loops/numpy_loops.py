@@ -25,7 +25,7 @@ def code_scores(codes, ends, code_values, constants):
     -------
     ndarray of shape (n_rows, n_outputs)
     """
-    return _add_constants(one_hot_csr(codes, ends) @ code_values, constants)
+    return _add_constants(one_hot_csr(codes, ends).dot(code_values), constants)
 
 
 def _add_constants(scores, constants):
@@ -67,7 +67,7 @@ def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_
     row_args : tuple of (ndarray of shape (n_rows, ...) or None)
     """
     one_hot = one_hot_csr(codes, ends)
-    scores = _add_constants(one_hot @ code_values, constants)
+    scores = _add_constants(one_hot.dot(code_values), constants)
     sums += one_hot.T.dot(residuals(scores, *row_args))
 
 

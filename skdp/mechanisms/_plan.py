@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar, Protocol
 
+from skdp._loops import NUMPY
 from skdp.accounting import Composed, Event, Gaussian, get_epsilon
 from skdp.accounting._events import gaussian_mu, leaves
 from skdp.accounting._gaussian import gaussian_noise_multiplier
@@ -75,6 +76,14 @@ class Plan(FrozenValue):
     def __post_init__(self):
         if self.stages is None:
             vars(self)["stages"] = (one_stage(self),)
+
+    @property
+    def loops(self):
+        """Version of the loops over rows that `run` uses and workers must have.
+
+        See `skdp._loops`.
+        """
+        return getattr(self.mechanism, "loops", NUMPY)
 
     @property
     def sampler(self):
