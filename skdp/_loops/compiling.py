@@ -1,6 +1,4 @@
-"""How numba compiles the loops."""
-
-import numba
+"""Compilation of the loops by numba."""
 
 # Without `fastmath` no sum is reordered and no product is fused with an addition; the loops release
 # Python's interpreter lock, so that threads run them at the same time. Divisions by zero are those
@@ -14,6 +12,8 @@ def compiled(function):
     Machine code is cached in the first folder that can be written: next to the file, or in the
     user's cache. Without such a folder each process compiles.
     """
+    import numba
+
     try:
         return numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:

@@ -88,7 +88,7 @@ class Block(FrozenValue):
         return np.trunc(self.weight * self.profile / WEIGHT_STEP) * WEIGHT_STEP
 
     @cached_property
-    def has_own_cells(self):
+    def is_finest(self):
         """True if the block's cells are the term's finest cells, in their order."""
         return np.array_equal(self.groups, np.arange(self.size))
 
@@ -121,7 +121,7 @@ class Block(FrozenValue):
         """Return the transposed features times sums over rows of the finest cells; exact."""
         gradient = np.zeros((self.size, sums.shape[1]))
         products = self.features[:, np.newaxis] * sums
-        if self.has_own_cells:
+        if self.is_finest:
             gradient += products
         else:
             np.add.at(gradient, self.groups, products)
