@@ -148,6 +148,7 @@ LISTED = [
     DPAdditiveClassifier(class_weight="balanced"),
     DPAdditiveRegressor(target_bounds=(-10, 10)),
     DPAdditiveRegressor(target_bounds=(-10, 10), bounds=(-10, 10), n_bins=8),
+    DPAdditiveRegressor(target_bounds=(0, 10), loss="poisson"),
     DPTableSynthesizer(),
     DPTableSynthesizer(delta=0.0, bounds=(-10, 10)),
     DPTableVectorizer(),

@@ -48,7 +48,8 @@ from skdp.cluster._kmeans import Cells
 from skdp.display._additive import BAND_WIDTH
 from skdp.gam._blocks import joint_design, main_design
 from skdp.gam._descent import PerturbedObjective, residual_grid, residual_sums
-from skdp.gam._plan import FitState
+from skdp.gam._plan import FitState, beyond_noise
+from skdp.gam._poisson_task import PoissonTask
 from skdp.gam._shapes import edge_names
 from skdp.gam._tables import append_joint_terms
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask, Residuals
@@ -121,6 +122,7 @@ __all__ = [
     "NumberTask",
     "OneVersusRestLoss",
     "PerturbedObjective",
+    "PoissonTask",
     "QuantileTree",
     "Residuals",
     "Rows",
@@ -143,6 +145,7 @@ __all__ = [
     "array_of_columns",
     "as_chunked",
     "best_split",
+    "beyond_noise",
     "category_codes",
     "cell_reader",
     "cells_of",

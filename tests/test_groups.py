@@ -75,6 +75,7 @@ FITS = {
     "additive": DPAdditiveClassifier(),
     "additive, pure": DPAdditiveClassifier(delta=0.0),
     "additive, pairs": DPAdditiveRegressor(target_bounds=(0.0, 1.0), interactions=1),
+    "additive, counts": DPAdditiveRegressor(target_bounds=(0.0, 1.0), loss="poisson"),
     "scaler": DPStandardScaler(),
     "scaler, Gaussian": DPStandardScaler(**BOUNDS, **GAUSSIAN),
     "one-hot": DPOneHotEncoder(delta=DELTA),

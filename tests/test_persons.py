@@ -122,6 +122,7 @@ CALLS = {
     "additive, bounds": DPAdditiveClassifier(),
     "additive, pure": DPAdditiveClassifier(**BOUNDS, delta=0.0),
     "additive, pairs": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), interactions=1),
+    "additive, counts": DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), loss="poisson"),
     "additive, labels": DPAdditiveClassifier(categories={0: [-1, 0, 1], 1: [-1, 1]}),
     "Gaussian Bayes": DPGaussianNB(**BOUNDS),
     "Gaussian Bayes, pure": DPGaussianNB(**BOUNDS, delta=0.0),

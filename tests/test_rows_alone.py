@@ -59,6 +59,7 @@ LISTED = [
     skdp.DPHistogramNB(**BOUNDS),
     skdp.DPAdditiveClassifier(**BOUNDS),
     skdp.DPAdditiveRegressor(**BOUNDS, **TARGETS),
+    skdp.DPAdditiveRegressor(**BOUNDS, target_bounds=(0.0, 1.0), loss="poisson"),
     skdp.DPDecisionTreeClassifier(max_depth=2, **BOUNDS),
     skdp.DPRandomForestClassifier(n_estimators=10, **BOUNDS),
     skdp.DPRandomForestRegressor(n_estimators=10, **BOUNDS, **TARGETS),

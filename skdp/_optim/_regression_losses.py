@@ -1,4 +1,4 @@
-"""Regression losses: Huber's and squared losses, and a Poisson loss for counts."""
+"""Regression losses: Huber's and squared losses, and Poisson losses for counts and amounts."""
 
 import math
 from dataclasses import dataclass
@@ -38,6 +38,33 @@ class HuberLoss(ClippableLoss):
 
     def residual(self, scores, y):
         return np.clip(scores - y, -self.threshold, self.threshold)
+
+
+# Curvature of the Poisson loss for step sizes, in units of the mean of targets.
+POISSON_CURVATURE = 2.0
+
+
+@dataclass(frozen=True)
+class PoissonLoss(ClippableLoss):
+    r"""Half the Poisson deviance of the mean :math:`e^s`, up to a constant, for targets of mean 1.
+
+    The curvature is not bounded. That of step sizes is exceeded where the predicted mean is larger;
+    clipped residuals bound what such rows do to a step.
+    """
+
+    target_bounds = (0.0, math.inf)
+    curvature_bound = POISSON_CURVATURE
+    trace_bound = 1.0
+
+    def value_at_zero(self):
+        """Return the loss of a row with score 0."""
+        return 1.0
+
+    def value(self, scores, y):
+        return np.exp(scores) - y * scores
+
+    def residual(self, scores, y):
+        return np.exp(scores) - y
 
 
 @dataclass(frozen=True)

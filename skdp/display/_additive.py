@@ -51,7 +51,8 @@ class AdditiveDisplay(Display):
     """Display of the curves, bars and tables of an additive model, the most important term first.
 
     Create it with `from_estimator`. It shows released values only, so it costs no budget. All
-    panels have the same scale, in log-odds or in units of the target. Bands and error bars are what
+    panels have the same scale, in log-odds or in units of the target (with the Poisson loss, of
+    its logarithm). Bands and error bars are what
     the noise of the fit may have changed: 2.25 standard errors to both sides. They say nothing
     about the sample. The gray shapes at the bottom are the noisy counts of rows: where they are
     low, a curve rests on few rows. Dots are single values with many rows. Bars are the categories
@@ -326,7 +327,9 @@ class AdditiveDisplay(Display):
 
 
 def _unit(model):
-    """Return the unit of the values of a model: log-odds, or that of the target."""
+    """Return the unit of the values of a model: log-odds, or that of the target or its log."""
+    if getattr(model, "loss", None) == "poisson":
+        return "log of the target"
     if not hasattr(model, "classes_"):
         return "units of the target"
     if len(model.classes_) == 2:

@@ -223,6 +223,8 @@ def _linear_classifier(model, coef, intercept, loss="log_loss"):
 
 def _regressor(model):
     """Return a pipeline of the scores, clipped to the target's bounds, and the identity link."""
+    if getattr(model, "loss", None) == "poisson":
+        return _poisson(model)
     return _clipped_scores(model, *model.target_bounds_, linear_model.LinearRegression())
 
 

@@ -67,6 +67,10 @@ class FittedTerms(FrozenValue):
             stds = [scale.half_range * term_stds for term_stds in self.stds]
         return replace(self, values=values, constant=constant, stds=stds)
 
+    def with_log_target_scale(self, scale):
+        """Return terms of logarithms of targets, from terms of logarithms of scaled targets."""
+        return replace(self, constant=self.constant + math.log(scale.half_range))
+
     def without_output_axis(self):
         """Return the terms without the axis of outputs if there is only one output."""
         if len(self.constant) > 1:
@@ -199,7 +203,7 @@ class TermsModel(RawTableModel):
             `values` and ``to_pandas()``. Contributions are in the order of `shape_functions_`.
             Their sum plus `intercept_` is the score of the sample: the result of
             ``decision_function``, or the prediction of a regressor before it is clipped to
-            `target_bounds`.
+            `target_bounds`; with ``loss="poisson"``, the logarithm of that prediction.
         """
         blocks = [contributions for _, contributions in self._iter_contributions(X)]
         selected = getattr(self, "_sklearn_output_config", {}).get("transform")

@@ -6,12 +6,17 @@ import numpy as np
 
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.gam._additive import FittedTerms, PrivateAdditiveModel, RawTableModel
+from skdp.gam._poisson_task import PoissonTask
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._balanced import is_balanced
 from skdp.linear_model._classifier import PrivateClassifierMixin
 from skdp.linear_model._regressor import PrivateRegressorMixin
 from skdp.utils._types import Bounds, Categories, Classes
+from skdp.utils._validation import check_choice, check_target_bounds
+
+# Losses of `DPAdditiveRegressor`.
+LOSSES = ("squared_error", "poisson")
 
 
 def _class_task(weights, delta, balanced=False):
@@ -137,7 +142,11 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         ValueError
             If a parameter is invalid, as in `fit`.
         """
-        return self._plan(NumberTask(unit=self._target_scale.half_range**2), shape, guarantee)
+        return self._plan(self._task(guarantee), shape, guarantee)
+
+    def _task(self, guarantee):
+        """Return the loss of targets that are scaled to [-1, 1], with its constants."""
+        return NumberTask(unit=self._target_scale.half_range**2)
 
     @row_wise_answer
     def predict(self, X):
@@ -376,6 +385,10 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     delta : float, default=1e-6
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
+    loss : {"squared_error", "poisson"}, default="squared_error"
+        "poisson" is half the Poisson deviance with a log link, for counts and amounts whose columns
+        multiply: the logarithm of a prediction is the sum of the values. It needs delta > 0 and
+        `target_bounds` that are not negative.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
@@ -419,7 +432,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Shape functions of the columns, then of pairs and triples. The mean of a shape function
         over the noisy counts is 0.
     intercept_ : float
-        Constant that is added to the sum of the shape functions.
+        Constant that is added to the sum of the shape functions. With ``loss="poisson"`` the sum is
+        the logarithm of the prediction.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute value of each column's shape function, weighted by the noisy counts and
         normalized to sum 1.
@@ -446,6 +460,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     See Also
     --------
     DPRidge : For linear effects and rows of bounded norm.
+    DPPoissonRegressor : For linear effects on the logarithm, and for delta = 0.
 
     Notes
     -----
@@ -456,7 +471,9 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     standard deviation of the targets, then to that of the residuals if tables of columns are chosen
     (more with little noise, and with ``delta=0``), at most to an eighth of the width of
     `target_bounds`. If errors are larger, the effects of columns are between those on the mean and
-    on the median. The proof is in ``docs/theory/additive_models.md``.
+    on the median. With ``loss="poisson"`` the same clip bounds residuals, and the predictions are
+    then multiplied by one released factor, so that their mean is that of the targets. The proof is
+    in ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -485,6 +502,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         epsilon: float = 1.0,
         *,
         delta: float = 1e-6,
+        loss: Literal["squared_error", "poisson"] = "squared_error",
         bounds: Bounds | Literal["auto"] = "auto",
         categories: Categories | Literal["auto"] | None = None,
         n_bins: int | Literal["auto"] = "auto",
@@ -497,6 +515,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     ):
         self.epsilon = epsilon
         self.delta = delta
+        self.loss = loss
         self.bounds = bounds
         self.categories = categories
         self.n_bins = n_bins
@@ -539,10 +558,12 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             scale = self._target_scale
-            fitted = (
-                FittedTerms(*fit.run(plan, table)).with_target_scale(scale).without_output_axis()
-            )
-            shapes, intercept = self._centered_shapes(plan.mechanism, fitted)
+            fitted = FittedTerms(*fit.run(plan, table))
+            if self.loss == "poisson":
+                fitted = fitted.with_log_target_scale(scale)
+            else:
+                fitted = fitted.with_target_scale(scale)
+            shapes, intercept = self._centered_shapes(plan.mechanism, fitted.without_output_axis())
             fit.publish(
                 plan,
                 target_bounds_=(scale.low, scale.high),
@@ -552,3 +573,41 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
                 noise_multiplier_=plan.noise_multiplier,
             )
         return self
+
+    @property
+    def _target_scale(self):
+        """The scale with targets in [-1, 1], which must not be negative with the Poisson loss."""
+        if self.loss == "poisson":
+            check_target_bounds(self.target_bounds, minimum=0.0)
+        return super()._target_scale
+
+    def _task(self, guarantee):
+        if check_choice(self.loss, "loss", LOSSES) == "squared_error":
+            return super()._task(guarantee)
+        if guarantee.delta == 0.0:
+            raise ValueError(
+                'loss="poisson" needs delta > 0, because its curvature is not bounded. With '
+                'delta=0, write loss="squared_error".'
+            )
+        scale = self._target_scale
+        return PoissonTask(unit=scale.half_range, offset=scale.offset / scale.half_range)
+
+    @row_wise_answer
+    def predict(self, X):
+        """Return the predicted targets of samples.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
+            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Predictions, clipped to `target_bounds`.
+        """
+        scores = self._scores(X)
+        if self.loss == "poisson":
+            # No score overflows, and a larger one is clipped all the same.
+            scores = np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
+        return np.clip(scores, *self.target_bounds_)

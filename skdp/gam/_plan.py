@@ -10,6 +10,7 @@ import numpy as np
 from skdp._data._dyadic import LEVELS
 from skdp._data._parts import sum_over
 from skdp._data._persons import row_weights_of
+from skdp._data._sums import exact_sum
 from skdp._fitting._fit_progress import progress_callback
 from skdp._loops import choose_loops
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, sum_loss_decreases
@@ -49,6 +50,11 @@ MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.05
+# The part of the second release's fraction that goes to the release of the level instead, where the
+# task needs one.
+LEVEL_FRACTION = 0.5
+# Bounds on the factor by which the level of a log link is corrected, as a logarithm.
+MAX_LOG_LEVEL = math.log(4.0)
 # The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
 # and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
 MIN_RESIDUAL_CLIP = 1.0
@@ -163,6 +169,11 @@ class AdditiveFit(ColumnsFit):
         return not self.budget.is_pure and isinstance(self.task, NumberTask)
 
     @property
+    def releases_level(self):
+        """True if the mean residual of the fitted model is released, which corrects its level."""
+        return self.finds_variance and self.task.has_log_link
+
+    @property
     def uses_moments(self):
         """True if the penalty of two classes is at least that of the method of moments.
 
@@ -223,6 +234,8 @@ class AdditiveFit(ColumnsFit):
         stages.extend(self._early_stages)
         stages.append(self._steps_stage("weights", "steps"))
         stages.extend(stages_of(self.shrinkage_test, "check of the weights"))
+        if self.releases_level:
+            stages.extend(stages_of(self.level_mechanism, "mean residual of the model"))
         return tuple(stages)
 
     @property
@@ -281,6 +294,8 @@ class AdditiveFit(ColumnsFit):
         if self.finds_variance:
             self.target_variance.mechanism.check_size(1)
             self.mean_correction.mechanism.check_size(1)
+        if self.releases_level:
+            self.level_mechanism.check_size(1)
         self.shrinkage_test.check_size(3)
 
     @property
@@ -373,6 +388,9 @@ class AdditiveFit(ColumnsFit):
             fractions["baseline"] = self._fraction_for_noise(*FIRST_MEAN_FRACTION)
             low, high, ratio = MEAN_CORRECTION_FRACTION
             fractions["correction"] = min(high, max(ratio / self.signal_to_noise, low))
+        if self.releases_level:
+            fractions["level"] = LEVEL_FRACTION * fractions["correction"]
+            fractions["correction"] -= fractions["level"]
         selected = math.fsum(fraction for _, fraction in self.selections)
         remaining = 1.0 - selected - math.fsum(fractions.values())
         for stage, fraction in (self.column_fractions | self._extra_fractions).items():
@@ -403,6 +421,13 @@ class AdditiveFit(ColumnsFit):
         """Release of the mean of clipped distances of the targets from the baseline."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["correction"])
         return self.task.plan_correction(self.n_rows, self._sensitivity_factor, mechanism)
+
+    @cached_property
+    def level_mechanism(self):
+        """Mechanism that releases the sum of residuals of the model, in units of their clip."""
+        sensitivity = float(self._sensitivity_factor)
+        fraction = self.budget_fractions["level"]
+        return self.budget.mechanism(fraction, l1=sensitivity, l2=sensitivity)
 
     @cached_property
     def shrinkage_test(self):
@@ -464,7 +489,9 @@ class AdditiveFit(ColumnsFit):
         if self.finds_variance:
             variance = self.target_variance.run(targets, float(baseline[0]), source, persons)
             baseline, variance = self._correct_mean(targets, baseline, variance, source, persons)
-            fit = self._with_clip(self._residual_clip(variance))
+            clip = self._residual_clip(variance)
+            task, baseline, variance = self.task.at_baseline(baseline, variance)
+            fit = replace(self, task=replace(task, clip=task.clip_unit * clip))
         state = FitState(
             terms=terms,
             cells=cells,
@@ -485,15 +512,19 @@ class AdditiveFit(ColumnsFit):
         Distances from the first mean are clipped to a few standard deviations. This noise is much
         smaller than that of the first mean if the targets fill a small part of their bounds.
         """
-        fraction = self.budget_fractions["correction"]
-        ratio = MAX_CORRECTION_NOISE * self.signal_to_noise * math.sqrt(fraction)
-        low, high = CORRECTION_CLIPS
-        clip = min(max(low, ratio), high) * math.sqrt(variance)
-        clip = min(max(clip, MIN_CLIP), 1.0)
+        clip = self._mean_clip("correction", variance)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
         # The mean square around the first mean includes the distance of the two means.
         variance = max(variance - shift**2, MIN_VARIANCE_RATIO * variance)
         return np.clip(baseline + shift, -1.0, 1.0), variance
+
+    def _mean_clip(self, stage, variance):
+        """Return the clip of distances whose mean is released, from their released variance."""
+        fraction = self.budget_fractions[stage]
+        ratio = MAX_CORRECTION_NOISE * self.signal_to_noise * math.sqrt(fraction)
+        low, high = CORRECTION_CLIPS
+        clip = min(max(low, ratio), high) * math.sqrt(variance)
+        return min(max(clip, MIN_CLIP * self.task.clip_unit), self.task.clip_unit)
 
     def _residual_clip(self, variance):
         """Return the clip of residuals, from the released variance of the targets."""
@@ -520,20 +551,18 @@ class AdditiveFit(ColumnsFit):
         )
         return replace(state, weights=weights)
 
-    def _last_steps(self, state, source, *, budget_fraction=None, has_first_model=False):
+    def _last_steps(self, state, source, *, earlier_fraction=0.0):
         """Return everything that is released, with the steps that make the model.
 
         Parameters
         ----------
         state : FitState
         source : RandomSource
-        budget_fraction : float, default=None
-            Fraction of the steps; None uses the planned one.
-        has_first_model : bool, default=False
-            True if the weights of the first steps are those of the same model, so that they are
-            averaged with the last ones.
+        earlier_fraction : float, default=0.0
+            Budget fraction of earlier steps with the same model. Their weights are averaged with
+            those of the last steps.
         """
-        budget_fraction = budget_fraction or self.budget_fractions["steps"]
+        budget_fraction = self.budget_fractions["steps"]
         design = state.design
         drift = None
         if self.has_standard_errors:
@@ -550,10 +579,9 @@ class AdditiveFit(ColumnsFit):
             drift=drift,
             report_progress=True,
         )
-        if has_first_model:
-            first_fraction = self.budget_fractions["first_steps"]
-            weights = budget_fraction * weights + first_fraction * state.weights
-            weights /= budget_fraction + first_fraction
+        if earlier_fraction:
+            weights = budget_fraction * weights + earlier_fraction * state.weights
+            weights /= budget_fraction + earlier_fraction
         l2_reg_strength = last_strength
         if not self.finds_variance:
             final_strength = self._final_strength(design, weights, budget_fraction)
@@ -565,6 +593,8 @@ class AdditiveFit(ColumnsFit):
         )
         bin_values = design.bin_values(weights * shrinkage_factor)
         constant = state.baseline + bin_values[-1][0]
+        if self.releases_level:
+            constant = constant + self._level_correction(state, bin_values, source)
         values = [bin_values[t] for t in range(len(bin_values) - 1)]
         stds = None
         if self.has_standard_errors:
@@ -572,6 +602,24 @@ class AdditiveFit(ColumnsFit):
             stds = self._standard_errors(state, values, constant, schedules, budget_fraction, drift)
             stds = state.expand([shrinkage_factor * term_stds for term_stds in stds])
         return state.released_terms, state.expand(values), constant, stds
+
+    def _level_correction(self, state, bin_values, source):
+        """Return the change of the constant that gives predictions the mean of the targets.
+
+        Clipped residuals, and noise in iterates, decrease the predictions of skewed targets. The
+        mean residual r of the model is released, with a larger clip. In units of the mean of the
+        targets, the mean of the predictions is 1 + r. What noise explains of r is left out.
+        """
+        clip = self._mean_clip("level", state.variance)
+        scores = _descent.Scores(state.cells.detach(0), bin_values)
+        residuals = state.residuals(replace(self.task, clip=clip))
+        args = (scores, residuals, clip, self.n_rows)
+        total = sum_over(state.cells, _add_residuals, np.zeros(1), *args)
+        unit = clip / self.n_rows
+        mean = unit * float(self.level_mechanism.release(total, random_state=source)[0])
+        noise = unit * self.level_mechanism.deviation(size=1)
+        factor = max(1.0 + beyond_noise(mean, noise), math.exp(-MAX_LOG_LEVEL))
+        return -min(math.log(factor), MAX_LOG_LEVEL)
 
     def _standard_errors(self, state, values, constant, schedules, budget_fraction, drift):
         """Return the standard errors of the values at the terms' cells (post-processing)."""
@@ -941,6 +989,13 @@ class FitState(FrozenValue):
         return [*values[:n_columns], *(joint.expand(table) for joint, table in joint_values)]
 
 
+def beyond_noise(value, noise_std):
+    """Return a released value without the part that its noise explains (James and Stein 1961)."""
+    if not value:
+        return 0.0
+    return value * max(1.0 - (noise_std / value) ** 2, 0.0)
+
+
 def _add_gains(gains, block, scores, residuals, units):
     """Add the first-order decreases of the loss between zero weights and the fitted weights."""
     final_scores = scores(block)
@@ -949,3 +1004,9 @@ def _add_gains(gains, block, scores, residuals, units):
     gains += sum_loss_decreases(
         final_scores, start_residuals, final_residuals, units, block.row_weights
     )
+
+
+def _add_residuals(total, block, scores, residuals, clip, n_rows):
+    """Add the clipped residuals, in units of their clip; the sum is exact."""
+    steps = residuals(scores(block), block.targets) / clip
+    total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=block.row_weights)

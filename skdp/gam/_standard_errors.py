@@ -15,6 +15,8 @@ and a term whose values moved more than unrelated columns explain gets larger st
 import numpy as np
 from scipy.special import expit
 
+from skdp.gam._poisson_task import PoissonTask
+
 # Features of a term with more cells get no standard errors: the eigenvalue problem would be large.
 MAX_CELLS = 400
 # Nodes of the average over the scores that other terms add to a cell.
@@ -178,6 +180,8 @@ def _curvatures(task, scores, spread):
     spread : float
         Standard deviation of what the other terms add.
     """
+    if isinstance(task, PoissonTask):
+        return task.curvatures(scores, spread)
     if task.n_outputs > 1 or task.typical_curvature is None:
         return np.full(len(scores), task.typical_curvature or 1.0)
     all_scores = scores[:, np.newaxis] + spread * NODES

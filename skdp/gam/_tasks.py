@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -13,6 +14,7 @@ from skdp._data._row_wise import row_norms, row_softmax, row_sums
 from skdp._data._sums import exact_sum
 from skdp._loops import get_loops
 from skdp._optim._classification_losses import BinaryLogisticLoss, MultinomialLogisticLoss
+from skdp._optim._loss import ClippableLoss
 from skdp._optim._regression_losses import HuberLoss
 from skdp.linear_model._balanced import ClassCounts
 from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
@@ -417,11 +419,12 @@ class NumberTask(_Task):
     unit: float = 1.0
     clip: float = 0.25
 
-    loss = HuberLoss()
+    loss: ClassVar[ClippableLoss] = HuberLoss()
     is_balanced = False
     mean_weight_of_classes = 1.0
     n_outputs = 1
     typical_curvature = None
+    has_log_link = False
     score_std = overlap = 0.5
     max_mean_loss = 0.5
     max_abs_score = 1.0
@@ -456,6 +459,23 @@ class NumberTask(_Task):
         """Return the plan of the correction of the baseline by clipped distances."""
         sensitivity = float(sensitivity_factor)
         return plan_correction(n_rows, mechanism(l1=sensitivity, l2=sensitivity))
+
+    @property
+    def clip_unit(self):
+        """Half the target range in units of residuals."""
+        return 1.0
+
+    def at_baseline(self, means, variance):
+        """Return the task of the steps, their baseline scores and the variance of residuals.
+
+        Parameters
+        ----------
+        means : ndarray of shape (1,)
+            Released mean of the targets in [-1, 1].
+        variance : float
+            Released variance around it.
+        """
+        return self, means, variance
 
     def minority_fraction(self, scores):
         """Return 1, because numeric targets have no rare class."""

@@ -39,6 +39,7 @@ MODELS = {
     "pairs": (DPAdditiveClassifier(**KNOWN, **PAIRS), 2),
     "pairs that were found": (DPAdditiveRegressor(**KNOWN, **TARGET, interactions=3), 0),
     "pairs and three classes": (DPAdditiveClassifier(**KNOWN, **PAIRS), 3),
+    "counts": (DPAdditiveRegressor(**KNOWN, target_bounds=(0.0, 2.0), loss="poisson"), 0),
     "tables by default": (DPAdditiveRegressor(**KNOWN, **TARGET), 0),
     "trees and three classes": (DPRandomForestClassifier(**NOISY, delta=0.0, n_estimators=9), 3),
     "trees": (DPRandomForestClassifier(**KNOWN, n_estimators=9, max_depth=4), 2),

@@ -20,6 +20,7 @@ from skdp.gam._interaction_plan import (
     second_candidates,
 )
 from skdp.gam._plan import FitState, plan_additive
+from skdp.gam._poisson_task import PoissonTask
 from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import ExponentialMechanism as Selection
@@ -38,6 +39,7 @@ from tests.gam.test_plan import (
 )
 
 TASKS = [BinaryTask(), MultinomialTask(weights=(1.0, 0.5, 1.0)), NumberTask(clip=0.1)]
+TASKS.append(PoissonTask(mean=0.3, clip=0.8))
 
 
 def plan_of(task, guarantee, n=41, n_chosen=3):
@@ -366,7 +368,7 @@ def product(n=4000, seed=0, n_classes=None):
 @pytest.mark.parametrize("composition", ["basic", "gdp"])
 @pytest.mark.parametrize("has_pairs", [True, False])
 def test_all_noise_together_is_the_event(monkeypatch, composition, relation, has_pairs):
-    """Gaussian noise and choices; what is not spent on a second round goes to the last steps."""
+    """Gaussian noise and choices of both rounds, also where the first one chooses nothing."""
     accountant = PrivacyAccountant(4.0, 1e-5, relation=relation, composition=composition)
     model = DPAdditiveRegressor(
         4.0,
@@ -399,7 +401,7 @@ def test_all_noise_together_is_the_event(monkeypatch, composition, relation, has
     if composition == "gdp":
         assert choices == planned == []
     else:
-        assert len(choices) == (3 if has_pairs else 2)
+        assert len(choices) == 3
     assert get_epsilon(charge.event, 1e-5, relation=relation) <= 4.0
 
 

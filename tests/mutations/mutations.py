@@ -553,6 +553,22 @@ MUTATIONS = [
         "a row of a rare class changes a gradient by twice the clip",
     ),
     Mutation(
+        "amounts-not-clipped",
+        "gam._poisson_task",
+        "PoissonTask.residuals",
+        rules.call_dropped("clip"),
+        ("gam/test_plan.py::test_brute_force_sensitivity_of_a_gradient",),
+        "a row with a large amount changes a gradient by more than the clip",
+    ),
+    Mutation(
+        "level-of-a-replaced-row",
+        "gam._plan",
+        "AdditiveFit.level_mechanism",
+        rules.put_for("self._sensitivity_factor", "1"),
+        ("gam/test_poisson.py::test_brute_force_sensitivity_of_the_level",),
+        "the relation is ignored: 1 instead of 2",
+    ),
+    Mutation(
         "steps-at-the-price-of-one",
         "stats._column_plan",
         "Budget.noise",
