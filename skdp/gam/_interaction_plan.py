@@ -46,9 +46,9 @@ EARLY_FRACTIONS = {
     "second_scale": 0.002,
     "second_confirmation": 0.018,
 }
-# With little signal most strong tables are lost in the confirmation. Its fraction is then this number
-# over n mu, at most the maximum. With 1.8 %, one of two strong pairs of a simulated table of hourly
-# counts is missed in half of the fits at n mu = 1,500.
+# With little signal most strong tables are lost in the confirmation. Its fraction is then this
+# number over n mu, at most the maximum. With 1.8 %, one of two strong pairs of a simulated table of
+# hourly counts is missed in half of the fits at n mu = 1,500.
 CONFIRMATION_SIGNAL = 54.0
 MAX_CONFIRMATION = 0.036
 ROUNDS = ("first", "second")
