@@ -19,7 +19,7 @@ from skdp.accounting import ExponentialMechanism as ExponentialMechanismEvent
 from skdp.accounting import Gaussian
 from skdp.gam import _descent
 from skdp.gam._plan import MAX_JOINT_CELLS, MIN_CLIP, AdditiveFit
-from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table, table_sums
+from skdp.gam._tables import CHOICE_CELLS, InteractionScore, make_table, table_cells, table_sums
 from skdp.gam._tasks import NumberTask
 from skdp.mechanisms import ExponentialMechanism
 from skdp.mechanisms._stages import Stage, stages_of
@@ -345,7 +345,7 @@ class InteractionFit(AdditiveFit):
             make_table(
                 state.terms,
                 indices,
-                TABLE_CELLS[len(indices)],
+                table_cells(len(indices), self.signal_to_noise),
                 self.n_rows,
                 values,
                 is_smooth=self.is_smooth,

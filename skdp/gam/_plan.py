@@ -21,7 +21,7 @@ from skdp.gam import _blocks, _descent
 from skdp.gam._evidence import effective_dof, min_l2_reg_strength, penalty_by_evidence
 from skdp.gam._joint_codes import JointCodes
 from skdp.gam._standard_errors import IterateDrift, standard_errors
-from skdp.gam._tables import TABLE_CELLS, append_joint_terms, make_table
+from skdp.gam._tables import append_joint_terms, make_table, table_cells
 from skdp.gam._tasks import NumberTask, Residuals
 from skdp.mechanisms._stages import Stage, stages_of
 from skdp.stats._column_cells import Term, cells_of
@@ -682,8 +682,10 @@ class AdditiveFit(ColumnsFit):
 
     def _joint_terms(self, state, source):
         """Return the tables of declared pairs; fits of trees return trees."""
+        # With delta = 0 the noise grows with the number of cells.
+        n_cells = table_cells(2, 0.0 if self.budget.is_pure else self.signal_to_noise)
         return [
-            make_table(state.terms, indices, TABLE_CELLS[2], self.n_rows, is_smooth=self.is_smooth)
+            make_table(state.terms, indices, n_cells, self.n_rows, is_smooth=self.is_smooth)
             for indices in self.declared_pairs
         ]
 

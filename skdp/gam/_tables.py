@@ -32,6 +32,11 @@ from skdp.utils._values import FrozenValue
 # california_housing and of five simulated tables of 17,000 rows (docs/benchmarks/pairs.py).
 CHOICE_CELLS = {2: 64, 3: 125}
 TABLE_CELLS = {2: 144, 3: 216}
+# The cells of a pair grow with the square root of n mu above this number: in two dimensions the
+# mean squared error is smallest with a number of bins per axis of n^(1/4) (Stone 1982). At most
+# MAX_PAIR_CELLS, so that all cells together with those of missing values have standard errors.
+CELL_GROWTH_SIGNAL = 5_000.0
+MAX_PAIR_CELLS = 324.0
 # Maximum number of published cells of a table. The least frequent categories of long lists share
 # the cell of other values, so that a table of three columns stays small.
 MAX_PUBLISHED_CELLS = 1 << 14
@@ -148,6 +153,23 @@ class Table(FrozenValue):
     def expand(self, values):
         """Return the values of the published cells from an array of shape (size, n_outputs)."""
         return values.reshape(*self.shape, -1)[np.ix_(*self.published)]
+
+
+def table_cells(n_columns, signal_to_noise):
+    """Return the approximate number of cells of a table in the model.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of its columns, 2 or 3.
+    signal_to_noise : float
+        Number of rows over the noise, n mu.
+    """
+    cells = TABLE_CELLS[n_columns]
+    if n_columns > 2:
+        return cells
+    growth = math.sqrt(max(signal_to_noise / CELL_GROWTH_SIGNAL, 1.0))
+    return min(cells * growth, MAX_PAIR_CELLS)
 
 
 def outer_product(vectors):

@@ -21,7 +21,7 @@ from skdp.gam._interaction_plan import (
 )
 from skdp.gam._plan import FitState, plan_additive
 from skdp.gam._poisson_task import PoissonTask
-from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table
+from skdp.gam._tables import CHOICE_CELLS, TABLE_CELLS, InteractionScore, make_table, table_cells
 from skdp.gam._tasks import BinaryTask, MultinomialTask, NumberTask
 from skdp.mechanisms import ExponentialMechanism as Selection
 from skdp.noise import RandomSource
@@ -246,6 +246,14 @@ def test_labels_are_merged_by_value_and_published_one_by_one():
     # Without values the rarest labels share the cell of other values.
     table = make_table(terms, (0, 1), 36, 2400)
     assert len(table.edges[0]) == 6
+
+
+@pytest.mark.parametrize(
+    "signal, expected", [(0.0, 144), (5_000.0, 144), (20_000.0, 288), (1e9, 324)]
+)
+def test_cells_of_pairs_grow_with_the_signal(signal, expected):
+    assert table_cells(2, signal) == expected
+    assert table_cells(3, signal) == TABLE_CELLS[3]
 
 
 def test_short_columns_keep_their_cells():
