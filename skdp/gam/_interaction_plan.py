@@ -248,23 +248,26 @@ class InteractionFit(AdditiveFit):
     def _run_without_tables(self, state, pairs, source):
         """Return everything that is released if the first round chose nothing.
 
-        The second round has its own steps and its own choice, so it may find what noise hid from
-        the first. Until a table is chosen, steps have the clip of the first ones, and the weights
-        of all of them are averaged.
+        The second round chooses among the same pairs, since it may find what noise hid from the
+        first. Steps before it would be of no use, so that their budget goes to the last steps: a
+        fraction of mu squared may be spent on other Gaussian releases than planned. Without tables
+        the weights of the first and the last steps, which have one clip, are averaged.
         """
-        fraction = self.budget_fractions["first_steps"]
         if len(self.round_sizes) == 1:
-            return self._last_steps(state, source, earlier_fraction=fraction)
-        second_fraction = self.budget_fractions["second_steps"]
-        second = self._take_steps(state, "second_steps", source)
-        weights = fraction * state.weights + second_fraction * second.weights
-        fraction += second_fraction
-        state = replace(state, weights=weights / fraction)
+            earlier_fraction = self.budget_fractions["first_steps"]
+            return self._last_steps(state, source, earlier_fraction=earlier_fraction)
+        fraction = self.budget_fractions["steps"] + self.budget_fractions["second_steps"]
         fit, followed = self._follow_residuals(1, state, source)
         tables = fit._choose_tables(1, followed, pairs, source)
-        if not tables:
-            return self._last_steps(state, source, earlier_fraction=fraction)
-        return fit._last_steps(followed.with_joint_terms(tables, self.main_fraction), source)
+        if tables:
+            state = followed.with_joint_terms(tables, self.main_fraction)
+            return fit._last_steps(state, source, budget_fraction=fraction)
+        return self._last_steps(
+            state,
+            source,
+            budget_fraction=fraction,
+            earlier_fraction=self.budget_fractions["first_steps"],
+        )
 
     @property
     def follows_residuals(self):

@@ -551,18 +551,20 @@ class AdditiveFit(ColumnsFit):
         )
         return replace(state, weights=weights)
 
-    def _last_steps(self, state, source, *, earlier_fraction=0.0):
+    def _last_steps(self, state, source, *, budget_fraction=None, earlier_fraction=0.0):
         """Return everything that is released, with the steps that make the model.
 
         Parameters
         ----------
         state : FitState
         source : RandomSource
+        budget_fraction : float, default=None
+            Fraction of the steps; None uses the planned one.
         earlier_fraction : float, default=0.0
             Budget fraction of earlier steps with the same model. Their weights are averaged with
             those of the last steps.
         """
-        budget_fraction = self.budget_fractions["steps"]
+        budget_fraction = budget_fraction or self.budget_fractions["steps"]
         design = state.design
         drift = None
         if self.has_standard_errors:
