@@ -51,6 +51,9 @@ EARLY_FRACTIONS = {
 # hourly counts is missed in half of the fits at n mu = 1,500.
 CONFIRMATION_SIGNAL = 54.0
 MAX_CONFIRMATION = 0.036
+# If the first round chose nothing, the second one chooses at smaller n mu only. With more, noise
+# hides no strong table, and the releases of the second round cost Adult .0005 of AUC at epsilon = 4.
+MAX_SIGNAL_TO_CHOOSE_AGAIN = 5_000.0
 ROUNDS = ("first", "second")
 # A table is confirmed if its score exceeds this number of standard deviations of its noise and of
 # the residuals. With 2.5 and 1, credit_default received a useless pair in one fit of four.
@@ -248,26 +251,41 @@ class InteractionFit(AdditiveFit):
     def _run_without_tables(self, state, pairs, source):
         """Return everything that is released if the first round chose nothing.
 
-        The second round chooses among the same pairs, since it may find what noise hid from the
-        first. Steps before it would be of no use, so that their budget goes to the last steps: a
-        fraction of mu squared may be spent on other Gaussian releases than planned. Without tables
-        the weights of the first and the last steps, which have one clip, are averaged.
+        With few rows the second round chooses among the same pairs, since it may find what noise
+        hid from the first. Steps before it would be of no use, so that their budget goes to the
+        last steps. Without tables the weights of the first and the last steps, which have one clip,
+        are averaged.
         """
-        if len(self.round_sizes) == 1:
-            earlier_fraction = self.budget_fractions["first_steps"]
-            return self._last_steps(state, source, earlier_fraction=earlier_fraction)
-        fraction = self.budget_fractions["steps"] + self.budget_fractions["second_steps"]
-        fit, followed = self._follow_residuals(1, state, source)
-        tables = fit._choose_tables(1, followed, pairs, source)
-        if tables:
-            state = followed.with_joint_terms(tables, self.main_fraction)
-            return fit._last_steps(state, source, budget_fraction=fraction)
+        unused = ["second_steps"]
+        if self._chooses_again:
+            fit, followed = self._follow_residuals(1, state, source)
+            tables = fit._choose_tables(1, followed, pairs, source)
+            if tables:
+                state = followed.with_joint_terms(tables, self.main_fraction)
+                fraction = self._last_fraction(unused)
+                return fit._last_steps(state, source, budget_fraction=fraction)
+        else:
+            unused += ["second_clip", "second_scale", "second_choice", "second_confirmation"]
         return self._last_steps(
             state,
             source,
-            budget_fraction=fraction,
+            budget_fraction=self._last_fraction(unused),
             earlier_fraction=self.budget_fractions["first_steps"],
         )
+
+    @property
+    def _chooses_again(self):
+        """True if there is a second round after a first one that chose nothing."""
+        has_second_round = len(self.round_sizes) > 1
+        return has_second_round and self.signal_to_noise < MAX_SIGNAL_TO_CHOOSE_AGAIN
+
+    def _last_fraction(self, unused):
+        """Return the budget fraction of the last steps, with those of stages that did not run.
+
+        A fraction of mu squared may be spent on other Gaussian releases than planned, because their
+        sum is fixed.
+        """
+        return math.fsum(self.budget_fractions.get(stage, 0.0) for stage in ["steps", *unused])
 
     @property
     def follows_residuals(self):
