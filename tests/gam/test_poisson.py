@@ -32,8 +32,12 @@ def regressor(epsilon, **params):
     return DPAdditiveRegressor(epsilon, **known | params)
 
 
-@pytest.mark.parametrize("epsilon, loss_of_d2", [(1.0, 0.06), (100.0, 0.03)])
-def test_columns_that_multiply_are_learned(epsilon, loss_of_d2):
+# In 80 fits at epsilon 1 the loss of D2 was .039 with a standard deviation of .009, and the level
+# was wrong by 6 %; at epsilon 100 it was .0087 (.0005) and .2 %. The limits are 4.5 deviations away.
+@pytest.mark.parametrize(
+    ("epsilon", "loss_of_d2", "level_error"), [(1.0, 0.08, 0.27), (100.0, 0.03, 0.05)]
+)
+def test_columns_that_multiply_are_learned(epsilon, loss_of_d2, level_error):
     X, y, _ = make_counts(5000)
     other, counts, means = make_counts(4000, seed=1)
     model = regressor(epsilon, interactions=0).fit(X, y)
@@ -44,7 +48,7 @@ def test_columns_that_multiply_are_learned(epsilon, loss_of_d2):
     assert d2_tweedie_score(counts, predicted, power=1) > d2_tweedie_score(
         counts, np.maximum(plain, 0.01), power=1
     )
-    assert predicted.mean() == pytest.approx(counts.mean(), rel=0.1)
+    assert predicted.mean() == pytest.approx(counts.mean(), rel=level_error)
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e9])
