@@ -52,7 +52,7 @@ EARLY_FRACTIONS = {
 CONFIRMATION_SIGNAL = 54.0
 MAX_CONFIRMATION = 0.036
 # If the first round chose nothing, the second one chooses at smaller n mu only. With more, noise
-# hides no strong table, and the second round's releases cost Adult .0005 of AUC at epsilon = 4.
+# hides no strong table from the first round.
 MAX_SIGNAL_TO_CHOOSE_AGAIN = 5_000.0
 ROUNDS = ("first", "second")
 # A table is confirmed if its score exceeds this number of standard deviations of its noise and of
