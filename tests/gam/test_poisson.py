@@ -33,7 +33,8 @@ def regressor(epsilon, **params):
 
 
 # In 80 fits at epsilon 1 the loss of D2 was .039 with a standard deviation of .009, and the level
-# was wrong by 6 %; at epsilon 100 it was .0087 (.0005) and .2 %. The limits are 4.5 deviations away.
+# was wrong by 6 %; at epsilon 100 it was .0087 (.0005) and .2 %. The limits are at least 4.5
+# standard deviations away.
 @pytest.mark.parametrize(
     ("epsilon", "loss_of_d2", "level_error"), [(1.0, 0.08, 0.27), (100.0, 0.03, 0.05)]
 )
