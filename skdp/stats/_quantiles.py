@@ -460,7 +460,10 @@ class _Positions:
         drawn = (drawn << CODE_BITS) | (new & ((1 << CODE_BITS) - 1))
         merged = np.sort(np.append(earlier, drawn))
         self.rows = np.concatenate([self.rows[:start], merged, self.rows[stop:]])
-        self.sums = np.append(0, np.cumsum(weights_of(self.rows)))
+        # Only the sums of the new rows are computed: there can be many draws of few rows each.
+        merged_sums = self.sums[start] + np.cumsum(weights_of(merged))
+        later_sums = self.sums[stop + 1 :] + (merged_sums[-1] - self.sums[stop])
+        self.sums = np.concatenate([self.sums[: start + 1], merged_sums, later_sums])
 
     def find(self, positions):
         """Return the number of rows below each of some positions."""

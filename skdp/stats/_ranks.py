@@ -31,6 +31,8 @@ COLUMN_SHIFT = CODE_BITS + _ROUND_BITS * _ROUNDS
 _MISSING = (1 << COLUMN_SHIFT) - (1 << CODE_BITS)
 # Maximum number of keys in memory at a time, of one column or of several.
 _MAX_KEYS = 1 << 23
+# Number of keys whose weights are summed at a time.
+_SUMMED_KEYS = 1 << 15
 
 
 def weight_codes(row_weights):
@@ -42,7 +44,11 @@ def weight_codes(row_weights):
 
 def weights_of(keys):
     """Return the weights of rows from their keys, or from other integers that end in the codes."""
-    return WEIGHTS[keys & ((1 << CODE_BITS) - 1)]
+    codes = keys & ((1 << CODE_BITS) - 1)
+    if codes.max(initial=0) <= _ONE:
+        # The codes 0 and 1 are the weights 0 and 1.
+        return codes
+    return WEIGHTS[codes]
 
 
 def ranked_columns(rows, low, high, row_weights=None):
@@ -126,7 +132,12 @@ class SortedColumns:
         keys.sort(axis=0)
         self._keys = keys.T.ravel()
         self._below = np.zeros(keys.size + 1, dtype=np.int64)
-        np.cumsum(weights_of(self._keys), out=self._below[1:])
+        # In short runs, whose weights stay in the processor's cache.
+        for start in range(0, keys.size, _SUMMED_KEYS):
+            weights = weights_of(self._keys[start : start + _SUMMED_KEYS])
+            sums = self._below[start + 1 : start + 1 + len(weights)]
+            np.cumsum(weights, out=sums)
+            sums += self._below[start]
         self.starts = self._below[:: len(keys)].tolist()
 
     def find(self, weights):

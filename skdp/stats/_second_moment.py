@@ -24,6 +24,9 @@ from skdp.utils._values import FrozenValue
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 
+# Number of values that are clipped at a time.
+CACHED_VALUES = 1 << 16
+
 # Name of the released values in privacy statements.
 SECOND_MOMENT = "the second moment"
 # The constant feature c. It raises the noise of the second moment by 22 % under add/remove.
@@ -124,12 +127,30 @@ class SecondMoment(FrozenValue):
 
 
 def _add_second_moment(total, block, row_weights, center, data_norm):
-    with np.errstate(all="ignore"):
-        block = clip_rows((as_dense(block) - center) / data_norm, 1.0)
+    block = _clipped_rows(as_dense(block), center, data_norm)
     total[-1] += (np.ones(len(block)) if row_weights is None else row_weights).dot(block)
     if row_weights is not None:
         block *= np.sqrt(row_weights)[:, np.newaxis]
     total[:-1] += block.T.dot(block)
+
+
+def _clipped_rows(block, center, data_norm):
+    """Return the centered rows divided by the bound on their norm, and clipped to norm 1.
+
+    A few rows at a time, so that intermediate arrays stay in the processor's cache.
+    """
+    clipped = np.empty(block.shape)
+    is_centered = np.any(center)
+    size = max(1, CACHED_VALUES // block.shape[1])
+    for start in range(0, len(block), size):
+        rows = slice(start, start + size)
+        with np.errstate(all="ignore"):
+            if is_centered:
+                scaled = (block[rows] - center) / data_norm
+            else:
+                scaled = block[rows] / data_norm
+            clipped[rows] = clip_rows(scaled, 1.0)
+    return clipped
 
 
 def second_moment_sensitivity(constant, relation):
