@@ -1,5 +1,6 @@
 """Warnings of columns of which little was released: free, as they follow from the release."""
 
+import re
 import uuid
 import warnings
 
@@ -107,7 +108,9 @@ def test_positions_stand_where_there_are_no_names():
 
 def test_many_columns_are_counted():
     (message,) = said(lambda: DPStandardScaler(0.01).fit(RNG.random((50, 200))))
-    assert "and 180 more" in message and len(message) < 600
+    # Each column is found by chance with probability 1e-4, so that one may be missing.
+    assert int(re.search(r"and (\d+) more", message)[1]) in range(175, 181)
+    assert len(message) < 600
 
 
 def test_nothing_is_said_of_columns_that_were_found():
