@@ -19,6 +19,7 @@ The `fit` of every private estimator takes these steps in this order::
 `private_release` is the same context without an estimator, for functions that release a value.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import ClassVar, Concatenate
@@ -49,9 +50,11 @@ from skdp._fitting._release_context import (
     raw_data_policy,
     relation_of,
 )
+from skdp._fitting._tool_rules import NamedRelease
 from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
+from skdp.ledger._accountant import register_clone_check
 from skdp.ledger._terms import DEFAULT_CONFIG, terms_of
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
@@ -423,6 +426,48 @@ def _check_callers_of(estimator, occasion):
         # Workers, to which tools send copies, do not see the tool.
         check_members_around()
     return is_planned
+
+
+def _check_clone_of_holder(accountant):
+    """Check the tools that clone an estimator with an accountant, which may release in its fit.
+
+    Such a class of the user has no private estimator before its fit, and worker processes do not
+    see the tool. Private estimators check their own clones.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant
+    """
+    holder = _cloned_holder()
+    if holder is None or isinstance(holder, PrivateEstimator) or is_inside_release():
+        return
+    try:
+        terms = terms_of(accountant)
+    except LedgerError:
+        # A fit raises the error.
+        return
+    release = NamedRelease(type(holder).__name__, terms.unit)
+    check_callers(release, partial(raw_data_policy, terms), "clone")
+    check_members_around()
+
+
+def _cloned_holder():
+    """Return the estimator whose parameters scikit-learn is cloning, or None."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__") or ""
+        if module == "sklearn.base" and frame.f_code.co_name == "_clone_parametrized":
+            holder = frame.f_locals.get("estimator")
+            # An accountant may be in a list or a dictionary.
+            if hasattr(holder, "get_params") and not isinstance(holder, type):
+                return holder
+        elif module not in ("sklearn.base", __name__, PrivacyAccountant.__module__):
+            return None
+        frame = frame.f_back
+    return None
+
+
+register_clone_check(_check_clone_of_holder)
 
 
 def _holds_dates(value):

@@ -322,16 +322,17 @@ def _is_installed_fit(frame):
 
 
 def _is_fit_of_user(frame):
-    """Return True for `fit` of an estimator class of the user, which a tool may have called.
+    """Return True for `fit` of a class of the user, also of one that has no `get_params`.
 
-    A class that is derived from a private one, or wraps one, passes its rows on.
+    A tool may have called it. A class that is derived from a private one, or wraps one, passes its
+    rows on.
     """
     code = frame.f_code
     # Variables of other frames are not read, because that would keep rows alive that these frames
     # delete.
     if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or is_installed(frame):
         return False
-    return hasattr(frame.f_locals.get("self"), "get_params")
+    return frame.f_locals.get("self") is not None
 
 
 def _is_inside(frame, outer):

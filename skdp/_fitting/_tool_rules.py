@@ -59,7 +59,7 @@ class NamedRelease:
     Parameters
     ----------
     name : str
-        Name of the function, such as "dp_mean".
+        Name of the function, such as "dp_mean", or of a class whose fit releases something.
     unit : str, default="row"
         Privacy unit of its accountant.
     """
@@ -204,6 +204,7 @@ def _judge_call(call, operation, stack, skips_steps):
     findings = _known_tool(call, stack)
     if operation.occasion == "fit":
         findings += _mixed_rows(call, stack)
+    if operation.occasion == "fit" or operation.is_of_function:
         findings += _read_folds(call, stack)
     if call.is_container and operation.occasion == "fit":
         findings += _late_weights(call, stack)

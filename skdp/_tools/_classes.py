@@ -49,9 +49,10 @@ def behaves_as(value, names):
     names : frozenset of str
         The public packages and names of the classes, such as "sklearn.model_selection.KFold".
     """
-    # A method can be replaced in an instance, too.
+    # A method can be replaced in an instance, too. A repeated splitter has the class of its folds.
     return _class_behaves_as(type(value), names) and not any(
-        map(callable, getattr(value, "__dict__", {}).values())
+        callable(item) and not (isinstance(item, type) and _class_behaves_as(item, names))
+        for item in getattr(value, "__dict__", {}).values()
     )
 
 

@@ -27,10 +27,22 @@ def is_private(value):
 
 
 def holds_private(value):
-    """Return True for a private estimator, or a step or model that has one inside it."""
+    """Return True for a private estimator, or a step or model that has one inside it.
+
+    A class that was given an accountant counts, too: its fit releases by functions, or by private
+    estimators that it creates.
+    """
     if not is_step(value):
         return False
-    return is_private(value) or any(map(is_private, nested_parts(value).values()))
+    return any(map(_charges, (value, *nested_parts(value).values())))
+
+
+def _charges(part):
+    """Return True for a step or model that has an accountant in a parameter."""
+    if is_private(part):
+        return True
+    # The class is asked, because a handle may have to read its ledger.
+    return any(hasattr(type(value), "charge") for value in _constructor_params(part).values())
 
 
 def is_frozen(value):

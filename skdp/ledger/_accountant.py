@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,16 @@ from skdp.utils._validation import check_boolean, check_integer, check_name
 # handles of a data set share, by (address, data set).
 _live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
+# Function that checks the tools that clone an estimator which holds an accountant; at most one.
+_clone_checks: list[Callable] = []
+
+
+def register_clone_check(check_clone):
+    """Set the function that is called with the accountant when scikit-learn clones its holder.
+
+    The modules of private fits import this one, so they register their function here.
+    """
+    _clone_checks[:] = [check_clone]
 
 
 class PrivacyAccountant(LedgerView):
@@ -779,6 +789,13 @@ class PrivacyAccountant(LedgerView):
         if self._shared.ledger is None:
             self._shared.ledger = open_ledger(self._address)
         return self._shared.ledger
+
+    def __sklearn_clone__(self, memo=None):
+        # A class of the user that holds an accountant, and creates its private estimators in `fit`,
+        # shows a tool only here before it is sent to worker processes.
+        for check in _clone_checks:
+            check(self)
+        return super().__sklearn_clone__(memo)
 
     def __getstate__(self):
         return (
