@@ -54,7 +54,7 @@ from skdp._fitting._tool_rules import NamedRelease
 from skdp._fitting._waiting_threads import is_sent_to_workers
 from skdp.exceptions import LedgerError, RawDataWarning
 from skdp.ledger import Allowance, PrivacyAccountant
-from skdp.ledger._accountant import register_clone_check
+from skdp.ledger._accountant import register_holder_checks
 from skdp.ledger._terms import DEFAULT_CONFIG, terms_of
 from skdp.mechanisms._plan import plan_for
 from skdp.mechanisms._unknown_shape import plan_unknown_shape
@@ -439,16 +439,40 @@ def _check_clone_of_holder(accountant):
     accountant : PrivacyAccountant
     """
     holder = _cloned_holder()
-    if holder is None or isinstance(holder, PrivateEstimator) or is_inside_release():
+    if holder is None or isinstance(holder, PrivateEstimator):
+        return
+    _check_callers_of_holder(type(holder).__name__, accountant, "clone")
+    check_members_around()
+
+
+def _check_sent_holder(accountant):
+    """Return the error that refuses a tool which sends an accountant to a worker, or None.
+
+    Some tools clone their estimators in the workers only, or not at all. A function that the user
+    wrote may have the accountant.
+
+    Parameters
+    ----------
+    accountant : PrivacyAccountant
+    """
+    if not is_sent_to_workers():
+        return None
+    try:
+        _check_callers_of_holder("a private release", accountant, "send")
+    except (ValueError, RawDataWarning) as error:
+        return error
+    return None
+
+
+def _check_callers_of_holder(name, accountant, occasion):
+    if is_inside_release():
         return
     try:
         terms = terms_of(accountant)
     except LedgerError:
         # A fit raises the error.
         return
-    release = NamedRelease(type(holder).__name__, terms.unit)
-    check_callers(release, partial(raw_data_policy, terms), "clone")
-    check_members_around()
+    check_callers(NamedRelease(name, terms.unit), partial(raw_data_policy, terms), occasion)
 
 
 def _cloned_holder():
@@ -467,7 +491,7 @@ def _cloned_holder():
     return None
 
 
-register_clone_check(_check_clone_of_holder)
+register_holder_checks(_check_clone_of_holder, _check_sent_holder)
 
 
 def _holds_dates(value):

@@ -86,7 +86,9 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     if occasion == "answer" and stack.is_in_study:
         _check_answer_in_study(operation, stack, innermost, on_raw_data)
         return is_planned
-    if occasion == "answer" and stack.calls and all(is_judged(call.frame) for call in stack.calls):
+    # The private estimators beside an accountant that is sent were judged with their copies.
+    is_repeated = occasion == "answer" or (occasion == "send" and operation.is_of_function)
+    if is_repeated and stack.calls and all(is_judged(call.frame) for call in stack.calls):
         return is_planned
     if occasion != "answer" and not operation.is_of_plan:
         _check_classes_of_user(operation, stack, on_raw_data)
@@ -115,7 +117,9 @@ def _check_classes_of_user(operation, stack, on_raw_data):
             return
         subject = call.variables.get("self")
         is_tool = any(other.subject is subject for other in stack.calls)
-        if is_private(subject) or is_tool:
+        # The plan of a private search or pipeline checks its steps.
+        is_planned = is_private(subject) and hasattr(subject, "public_steps")
+        if is_planned or is_tool:
             continue
         if not has_warned(call.frame):
             _report_class_of_user(operation, call, outer, stack.calls, on_raw_data)

@@ -282,9 +282,9 @@ def _problems_of_copies(estimator):
 
 def raw_parts_of_user(subject):
     """Return the problems of the parts that a class of the user was given, as `raw_steps` does."""
-    if holds_private(subject):
+    if holds_private(subject) and not is_private(subject):
         return raw_steps(subject, is_calling=True, with_fitted=False)
-    # It creates the private estimator in `fit`.
+    # It creates the private estimator in `fit`, or is derived from one.
     return [
         problem._replace(text=f"{problem.text} of the member {name!r}")
         for name, part in parts_of(subject)

@@ -119,8 +119,13 @@ class Operation:
 
     @property
     def is_for_fit(self):
-        """True for a fit, and for a pickle of an unfitted estimator, which a worker will fit."""
-        is_sent = self.occasion == "send" and not hasattr(self.estimator, "privacy_")
+        """True for a fit, and for a pickle of an unfitted estimator, which a worker will fit.
+
+        The holder of an accountant that is sent is not known, and may be fitted.
+        """
+        is_sent = self.occasion == "send" and not (
+            self.is_of_function or hasattr(self.estimator, "privacy_")
+        )
         return self.occasion == "fit" or is_sent
 
 

@@ -27,16 +27,46 @@ from skdp.utils._validation import check_boolean, check_integer, check_name
 # handles of a data set share, by (address, data set).
 _live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
-# Function that checks the tools that clone an estimator which holds an accountant; at most one.
+# Functions that check the tools which clone an estimator that holds an accountant, or send it to a
+# worker process; at most one each.
 _clone_checks: list[Callable] = []
+_send_checks: list[Callable] = []
 
 
-def register_clone_check(check_clone):
-    """Set the function that is called with the accountant when scikit-learn clones its holder.
+def register_holder_checks(check_clone, check_send):
+    """Set the functions that are called when a holder of an accountant is cloned or pickled.
 
-    The modules of private fits import this one, so they register their function here.
+    The modules of private fits import this one, so they register their functions here.
+
+    Parameters
+    ----------
+    check_clone : callable
+        Function of the accountant.
+    check_send : callable
+        Function of the accountant that returns the error that a worker raises, or None.
     """
     _clone_checks[:] = [check_clone]
+    _send_checks[:] = [check_send]
+
+
+class _RefusedHandle:
+    """Accountant in a worker process whose use raises the error with which it was refused.
+
+    joblib would hide an error while pickling.
+
+    Parameters
+    ----------
+    error : Exception
+    """
+
+    def __init__(self, error):
+        self._error = error
+
+    def __getattr__(self, name):
+        # Copies and pickles look for special methods.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise self._error
 
 
 class PrivacyAccountant(LedgerView):
@@ -812,6 +842,10 @@ class PrivacyAccountant(LedgerView):
         self.__dict__ = vars(_restore_handle(*pickled))
 
     def __reduce__(self):
+        for check in _send_checks:
+            error = check(self)
+            if error is not None:
+                return _RefusedHandle, (error,)
         return _restore_handle, self.__getstate__()
 
     def __repr__(self):
