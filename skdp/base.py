@@ -37,7 +37,12 @@ from skdp._data._sums import exact_counts, exact_sum, sum_grid
 from skdp._data._tables import RowsAndTarget, TableShape, read_array
 from skdp._fitting._arguments import fitted_names, without_weights
 from skdp._fitting._callbacks import CallbackSupportMixin, with_callbacks
-from skdp._fitting._callers import check_callers, has_warned_around, is_judged_before_copies
+from skdp._fitting._callers import (
+    check_callers,
+    check_members_of_sender,
+    has_warned_around,
+    is_judged_before_copies,
+)
 from skdp._fitting._fit_context import FitHooks, PrivateFit, ReadTable, private_fit
 from skdp._fitting._members import check_members_around
 from skdp._fitting._release_context import (
@@ -239,6 +244,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
             try:
                 if _check_callers_of(self, "send"):
                     replaced["_is_sent_by_plan"] = True
+                check_members_of_sender()
                 # The worker does not repeat the warnings of this process.
                 if has_warned_around():
                     replaced["_was_reported"] = True

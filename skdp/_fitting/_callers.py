@@ -29,6 +29,7 @@ from skdp._fitting._call_stack import (
     subject_of,
 )
 from skdp._fitting._call_states import has_warned, is_judged, state_of
+from skdp._fitting._members import check_members_around
 from skdp._fitting._price_checks import check_prices
 from skdp._fitting._raw_parts import raw_parts_of_user, text_of_problems
 from skdp._fitting._tool_reports import for_persons, raise_if_asked, report, warn_once
@@ -170,6 +171,15 @@ def _check_answer_in_study(operation, stack, innermost, on_raw_data):
     text = f"{name} around {operation.name} {STUDY_ANSWERS}: {study.tool.instead}"
     raise_if_asked(text, on_raw_data, "computed")
     warn_once(text, study, [study], stack.calls)
+
+
+def check_members_of_sender():
+    """Raise `ValueError` if a tool that sends an estimator to workers has a wrong member.
+
+    The tool waits in another thread than the one in which the estimator is pickled.
+    """
+    for frame in read_stack(sys._getframe(1)).waiting:
+        check_members_around(frame)
 
 
 def has_warned_around():

@@ -11,8 +11,10 @@ from contextvars import ContextVar
 
 # Methods of tools that fit their members.
 FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
-# Name of the local variable, in the frame of a tool's fit, that says that its members were checked.
-# It ends with the call.
+# Beginnings of the names of their modules.
+FIT_MEMBERS = ("sklearn.", "imblearn.pipeline")
+# Name of the local variable, in the frame of a tool's fit, that says that its members were checked,
+# or has the error of their check. It ends with the call.
 CHECKED_VARIABLE = "__skdp_checked_members__"
 # Module and names of the functions of scikit-learn that fit and score an estimator several times.
 VALIDATION = "sklearn.model_selection._validation"
@@ -47,11 +49,16 @@ def register_validation_check(check_validation):
     _validation_checks.append(check_validation)
 
 
-def check_members_around():
-    """Raise `ValueError` if a tool around this call fits a member with a wrong parameter.
+def check_members_around(frame=None):
+    """Raise `ValueError` if a tool around a call fits a member with a wrong parameter.
 
     It is called before a charge, and before a copy is sent to workers. Each fit of a tool is
     checked once.
+
+    Parameters
+    ----------
+    frame : frame, default=None
+        The call; None for the caller of this function.
 
     Raises
     ------
@@ -60,7 +67,8 @@ def check_members_around():
     """
     if _is_checking.get():
         return
-    frame = sys._getframe(1)
+    if frame is None:
+        frame = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if name == VALIDATION and frame.f_code.co_name in VALIDATIONS:
@@ -70,12 +78,11 @@ def check_members_around():
                 if "routed_params" in frame.f_locals:
                     _mark(frame)
                 _check_validation(frame.f_locals)
-        if frame.f_code.co_name in FIT_METHODS and name.startswith("sklearn."):
+        if frame.f_code.co_name in FIT_METHODS and name.startswith(FIT_MEMBERS):
             tool = frame.f_locals.get("self")
             is_tool = hasattr(tool, "get_params") and not isinstance(tool, type)
-            if is_tool and CHECKED_VARIABLE not in frame.f_locals:
-                _mark(frame)
-                _check(tool, frame)
+            if is_tool:
+                _check_once(tool, frame)
         frame = frame.f_back
 
 
@@ -92,10 +99,28 @@ def refuses_parameters(estimator):
     return False
 
 
-def _mark(frame):
+def _mark(frame, result=True):
     # A function that uses `locals()` would see the variable.
     if "locals" not in frame.f_code.co_names:
-        frame.f_locals[CHECKED_VARIABLE] = True
+        frame.f_locals[CHECKED_VARIABLE] = result
+
+
+def _check_once(tool, frame):
+    """Check the members of a tool, or raise the error of their check again.
+
+    Each member that the tool sends to a worker is refused, as none of them ends the call.
+    """
+    result = frame.f_locals.get(CHECKED_VARIABLE)
+    if isinstance(result, Exception):
+        raise result
+    if result is not None:
+        return
+    _mark(frame)
+    try:
+        _check(tool, frame)
+    except (TypeError, ValueError) as error:
+        _mark(frame, error)
+        raise
 
 
 def _check_validation(variables):

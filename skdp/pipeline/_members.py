@@ -131,7 +131,8 @@ def _check_candidates(search, table, name):
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")
-    for candidate in listed_candidates(search):
+    # The fit of a search begins with this error. In a pipeline, other steps are charged before.
+    for candidate in listed_candidates(search, name):
         try:
             check_members(candidate, table, join_names(name, "estimator"))
         except (TypeError, ValueError) as error:
@@ -206,10 +207,17 @@ def _target_of_members(tool, y):
         return None
 
 
-def listed_candidates(search):
+def listed_candidates(search, name=""):
     """Yield the estimators that a search of scikit-learn may fit, with the settings it lists.
 
     Of the parameters with a distribution, those of the search's estimator are taken.
+
+    Parameters
+    ----------
+    search : estimator
+    name : str, default=""
+        Name of the search in a pipeline or an ensemble. With a name, a parameter that does not
+        exist raises `ValueError`.
     """
     grids = getattr(search, "param_grid", None)
     if grids is None:
@@ -228,9 +236,10 @@ def listed_candidates(search):
     for params in islice(combinations, MOST_COMBINATIONS):
         try:
             yield with_params(search.estimator, params)
-        except (TypeError, ValueError, AttributeError):
-            # scikit-learn names the parameter that does not exist.
-            continue
+        except (TypeError, ValueError, AttributeError) as error:
+            # Without other steps, scikit-learn names the parameter that does not exist.
+            if name:
+                raise ValueError(step_message(name, error)) from error
 
 
 def _is_text(tool, parameter, text):
