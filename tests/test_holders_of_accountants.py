@@ -8,6 +8,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.decomposition import PCA
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
@@ -136,6 +138,15 @@ def test_workers_of_a_tool_of_holders():
         lambda: FeatureUnion(
             [("center", Centering(ledger)), ("scale", new_scaler(ledger))], n_jobs=2
         ).fit(X),
+        # A private score of a model of public rows.
+        lambda: cross_val_score(
+            FrozenEstimator(LogisticRegression().fit(X, y)),
+            X,
+            y,
+            cv=FOLDS,
+            scoring=new_score(ledger),
+            n_jobs=2,
+        ),
     ]
     for call in private:
         assert texts_of(call) == []
@@ -219,6 +230,47 @@ def test_raw_steps_that_a_class_was_given(make):
     (text,) = texts_of(lambda: make(StandardScaler(), ledger).fit(X, y))
     assert "StandardScaler" in text
     assert "use DPStandardScaler" in text
+
+
+class Filling(Centering):
+    """A class that fits a step beside its release."""
+
+    def __init__(self, filler=None, accountant=None):
+        super().__init__(accountant)
+        self.filler = filler
+
+    def fit(self, X, y=None):
+        self.filler_ = clone(self.filler).fit(X)
+        return super().fit(X)
+
+
+class Declared(Creating):
+    """A class with the parameters of a private estimator, and a further step."""
+
+    def __init__(self, scaler=None, epsilon=0.1, accountant=None):
+        super().__init__(accountant)
+        self.scaler = scaler
+        self.epsilon = epsilon
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda a: make_pipeline(Filling(SimpleImputer(), a), new_classifier(a)),
+        lambda a: FeatureUnion([("fill", Filling(SimpleImputer(), a)), ("scale", new_scaler(a))]),
+        lambda a: make_pipeline(Declared(StandardScaler(), accountant=a)),
+        lambda a: make_pipeline(StandardScaler(), Derived(PCA(1), accountant=a)),
+    ],
+    ids=["first step", "union", "declared", "derived"],
+)
+def test_a_pipeline_warns_once_of_the_parts_of_its_steps(make):
+    texts = texts_of(lambda: make(new_ledger()).fit(X, y))
+    # A pipeline does not look into an estimator that is derived from a private one.
+    assert len(texts) == 1
+    ledger = new_ledger(on_raw_data="raise")
+    with pytest.raises(ValueError, match="learn from raw rows"):
+        make(ledger).fit(X, y)
+    assert ledger.epsilon_spent == 0.0
 
 
 def test_repeated_folds_follow_row_numbers():

@@ -31,7 +31,7 @@ from skdp._fitting._call_stack import (
 from skdp._fitting._call_states import has_warned, is_judged, state_of
 from skdp._fitting._members import check_members_around
 from skdp._fitting._price_checks import check_prices
-from skdp._fitting._raw_parts import raw_parts_of_user, text_of_problems
+from skdp._fitting._raw_parts import raw_parts_of_user, read_steps, text_of_problems
 from skdp._fitting._tool_reports import for_persons, raise_if_asked, report, warn_once
 from skdp._fitting._tool_rules import Operation, judge
 from skdp._tools._entries import FITS
@@ -91,18 +91,22 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     is_repeated = occasion == "answer" or (occasion == "send" and operation.is_of_function)
     if is_repeated and stack.calls and all(is_judged(call.frame) for call in stack.calls):
         return is_planned
-    if occasion != "answer" and not operation.is_of_plan:
-        _check_classes_of_user(operation, stack, on_raw_data)
+    has_classes = occasion != "answer" and not operation.is_of_plan
+    if has_classes:
+        _check_classes_of_user(operation, stack, on_raw_data, are_private=False)
     if stack.calls or stack.unknown_tool is not None:
         findings = judge(operation, stack)
         price = check_prices(stack.calls, occasion)
         report(operation, findings, stack, on_raw_data, price)
         for call in stack.calls:
             state_of(call.frame).is_judged = True
+    if has_classes:
+        # The tools around an estimator that is derived from a private one do not look into it.
+        _check_classes_of_user(operation, stack, on_raw_data, are_private=True)
     return is_planned
 
 
-def _check_classes_of_user(operation, stack, on_raw_data):
+def _check_classes_of_user(operation, stack, on_raw_data, are_private):
     """Raise or warn if a class of the user was given a step that learns from raw rows.
 
     Its `fit` may fit this step beside the private estimator. A tool that was given such an object
@@ -120,7 +124,9 @@ def _check_classes_of_user(operation, stack, on_raw_data):
         is_tool = any(other.subject is subject for other in stack.calls)
         # The plan of a private search or pipeline checks its steps.
         is_planned = is_private(subject) and hasattr(subject, "public_steps")
-        if is_planned or is_tool:
+        if is_private(subject) != are_private or is_planned or is_tool:
+            continue
+        if _is_reported_by_container(subject, outer):
             continue
         if not has_warned(call.frame):
             _report_class_of_user(operation, call, outer, stack.calls, on_raw_data)
@@ -129,14 +135,29 @@ def _check_classes_of_user(operation, stack, on_raw_data):
             return
 
 
+def _is_reported_by_container(subject, outer):
+    """Return True if a pipeline around an object reports the raw parts of the object.
+
+    A pipeline looks for them in all of its steps but those derived from a private estimator.
+    """
+    for container in (around.subject for around in outer if around.is_container):
+        raw_names = [f"{step.name}__" for step in read_steps(container)]
+        for name, part in nested_parts(container).items():
+            is_same = type(part) is type(subject)
+            if is_same and any(raw.startswith(f"{name}__") for raw in raw_names):
+                return True
+    return False
+
+
 def _report_class_of_user(operation, call, outer, calls, on_raw_data):
     """Raise or warn if the object whose `fit` is called has parts that learn from raw rows."""
     subject = call.variables.get("self")
     problems = raw_parts_of_user(subject)
     if not problems:
         return
+    around = "" if operation.estimator is subject else f" around {operation.name}"
     text = (
-        f"{type(subject).__name__} around {operation.name} {text_of_problems(problems)}; if its "
+        f"{type(subject).__name__}{around} {text_of_problems(problems)}; if its "
         "fit gives them no rows, ignore this warning"
     )
     text = for_persons(text, operation.estimator)

@@ -176,7 +176,7 @@ def judge(operation, stack):
         # A finding about the steps of a pipeline covers the pipelines inside it.
         has_steps = any(finding.rule == "raw_steps" for finding in findings)
         if call.is_validation and stack.is_called_by_tool(call):
-            findings += _inner_validation(call, stack, has_steps)
+            findings += _inner_validation(call, operation, stack, has_steps)
         else:
             findings += _judge_call(call, operation, stack, has_steps or call in planned)
     # A copy alone does not show the purpose of a tool.
@@ -263,7 +263,7 @@ def _read_folds(call, stack):
     return [ToolFinding("read_folds", call, name, problem, is_refused=False)]
 
 
-def _inner_validation(call, stack, has_steps):
+def _inner_validation(call, operation, stack, has_steps):
     """Return the findings about a function of scikit-learn's validation that a tool called.
 
     The entry of the outer tool covers its scores and predictions.
@@ -283,7 +283,9 @@ def _inner_validation(call, stack, has_steps):
     tuned = [getattr(subject, "estimator", None) for subject in subjects if subject is not None]
     is_built = inner is not None and not any(inner is part for part in tuned)
     if is_built and not has_steps:
-        findings += _finding_of_steps(call, stack.outer_name(call), raw_steps(inner))
+        # A private score of a model of public rows is a release.
+        problems = raw_steps(inner, with_fitted=not operation.is_of_function)
+        findings += _finding_of_steps(call, stack.outer_name(call), problems)
     return findings
 
 
