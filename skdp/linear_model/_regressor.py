@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -81,7 +82,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         for j, dtype in enumerate(types_of(X)):
             if names is not None and str(dtype).lower().startswith(types):
                 unscaled.append(column_name(j, names))
-        if unscaled and self.data_norm == 1.0:
+        if unscaled and isinstance(self.data_norm, Real) and self.data_norm == 1.0:
             warn_user(
                 f"{unscaled[0]} holds numbers, and data_norm=1.0 scales longer rows down to norm "
                 "1, so that columns of large numbers hide the others: scale the columns first, "

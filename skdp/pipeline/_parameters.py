@@ -438,6 +438,9 @@ def _check_plan(step, table):
             else:
                 n_rows = len(np.asarray(y))
             classes, _ = estimator._read_target(y, n_rows)
+    elif table.has_target and table.y is not None and hasattr(estimator, "_check_target"):
+        # A step that needs no target, but reads one that is there.
+        estimator._check_target(table.y)
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
         n_rows=table.form.n_rows,

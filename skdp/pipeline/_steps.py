@@ -386,7 +386,7 @@ def _refused_by_search(step):
 def unaccepted(steps, public_steps=()):
     """Return the steps that learn from data without a charge."""
     names = {step.name for step in steps} | {step.title for step in steps}
-    unknown = [name for name in public_steps if name not in names]
+    unknown = [n for n in public_steps if not (isinstance(n, str) and n in names)]
     if unknown:
         raise ValueError(f"public_steps contains {unknown[0]!r}, which is not the name of a step")
 

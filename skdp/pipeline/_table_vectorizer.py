@@ -297,11 +297,14 @@ class DPTableVectorizer(PlannedTransformer):
     def _read_table(self, X, y=None):
         columns, kinds = read_kinds(self, X)
         if y is not None:
-            # A following model would refuse the target after the charge.
-            checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
-            if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
-                raise ValueError("Input y contains missing values.")
+            self._check_target(y)
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
+
+    def _check_target(self, y):
+        """Raise an error for a target that a following model would refuse after the charge."""
+        checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
+        if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
+            raise ValueError("Input y contains missing values.")
 
     def _check_rows(self, rows, plan):
         plan.mechanism.check(rows)

@@ -494,7 +494,10 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        return bool(self.sparse_output)
+        # The plan of a fit refuses other values, and names the step.
+        return self.sparse_output is True or bool(
+            isinstance(self.sparse_output, np.bool_) and self.sparse_output
+        )
 
     def _read(self, X, reset=True):
         if self.categories is None:

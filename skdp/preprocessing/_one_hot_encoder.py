@@ -317,7 +317,10 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        return bool(self.sparse_output)
+        # The plan of a fit refuses other values, and names the step.
+        return self.sparse_output is True or bool(
+            isinstance(self.sparse_output, np.bool_) and self.sparse_output
+        )
 
     def _encoded_labels(self):
         """Return the categories of each column that have an indicator."""

@@ -1,7 +1,6 @@
 """Categories of columns: declared, or found privately by a stability threshold."""
 
 import math
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -59,8 +58,8 @@ def check_categories(categories, shape):
     ValueError
         If `categories` has another form, or the labels of a column are not distinct.
     """
-    single = isinstance(categories, np.ndarray) and categories.ndim == 0
-    if categories is None or single or isinstance(categories, str | set | numbers.Number):
+    # The order of a set differs between processes.
+    if isinstance(categories, set | frozenset) or not _has_items(categories):
         raise ValueError(
             "categories must be declared: one list per column, or one list for every column"
         )

@@ -284,6 +284,9 @@ def _bound_entries(bounds, names, n_features):
 
 def _kind_of_bounds(bounds):
     """Return the kind of column that the bounds describe: "date", "duration" or "number"."""
+    if np.ndim(bounds) == 0:
+        # They are no pair, which `_checked_bounds` refuses.
+        return "number"
     if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
         return "date"
     if any(isinstance(bound, np.timedelta64 | datetime.timedelta) for bound in bounds):
@@ -293,6 +296,8 @@ def _kind_of_bounds(bounds):
 
 def _checked_bounds(column, bounds):
     """Return the bounds of a column as a pair of floats, or raise `ValueError`."""
+    if np.ndim(bounds) == 0:
+        raise ValueError(f"bounds must be a pair (low, high), got {bounds!r}")
     if column.kind == "number":
         if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
             raise ValueError(f"bounds are dates, but the column's dtype is not: {HINTS['dates']}")
