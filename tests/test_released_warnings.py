@@ -172,6 +172,22 @@ def test_a_column_nearly_all_of_whose_values_are_in_one_bin_is_reported(kind):
     assert said(lambda: kind(4.0, delta=1e-6, bounds=bounds).fit(X, X["age"] > 40.0)) == []
 
 
+FAR = {"all": np.linspace(1e300, 1.7e308, 2000), "codes": np.where(np.arange(2000) % 4, 5.0, -1e40)}
+
+
+@pytest.mark.parametrize("values", FAR)
+@pytest.mark.parametrize(
+    "kind", [DPAdditiveClassifier, DPTableVectorizer, DPStandardScaler, skdp.DPTableSynthesizer]
+)
+def test_values_beyond_the_search_for_bounds_are_reported(kind, values):
+    frame = pd.DataFrame({"far": FAR[values], "near": np.linspace(0, 1e20, 2000)})
+    with pytest.warns(UserWarning, match="search for bounds ends") as caught:
+        kind(5.0, delta=1e-6).fit(frame, np.arange(2000) % 2)
+    (message,) = {str(warning.message) for warning in caught if LITTLE in str(warning.message)}
+    (line,) = (line for line in message.splitlines() if "search for bounds ends" in line)
+    assert "column 'far'" in line and "near" not in line
+
+
 def test_a_norm_that_was_not_found_is_reported():
     X = RNG.normal(size=(N_ROWS, 2))
     model = DPLogisticRegression(0.01, data_norm="auto")

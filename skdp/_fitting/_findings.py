@@ -16,6 +16,7 @@ from skdp.utils._warnings import warn_user
 
 NO_BOUNDS = "bounds"
 ROUGH_BOUNDS = "rough bounds"
+FAR_VALUES = "far values"
 NO_CATEGORIES = "categories"
 NO_MATCH = "match"
 IDENTIFIERS = "identifiers"
@@ -37,6 +38,11 @@ MESSAGES = {
     NO_BOUNDS: (
         "No value but 0 stood out of the noise in {columns}, so the bounds are a guess, and may be "
         "useless: declare the bounds, to which all values are clipped, or give more epsilon."
+    ),
+    FAR_VALUES: (
+        "The search for bounds ends at 1.3e30, and values of {columns} stood out there, so values "
+        "beyond are not told apart, and others hardly: declare the bounds, or turn numbers that "
+        "mean a missing value, such as 1e300, into NaN."
     ),
     ROUGH_BOUNDS: (
         "The values of {columns} are of one size, and noise hides whether they fill the bounds "

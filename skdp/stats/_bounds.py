@@ -10,6 +10,7 @@ from skdp._data._persons import count_over, row_weights_of, weighted_bincount
 from skdp._data._row_wise import row_norms
 from skdp._data._sums import split_epsilon
 from skdp._fitting._findings import (
+    FAR_VALUES,
     NO_BOUNDS,
     NO_NORM,
     ROUGH_BOUNDS,
@@ -280,6 +281,10 @@ class BoundsSearch(_SpacedHistogram):
                 low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
         report_found_bounds(positions)
         report_finding(NO_BOUNDS, positions[~is_found])
+        # The outermost bins also contain all values beyond them.
+        outermost = noisy.shape[1] // 2
+        is_far = is_found & (np.maximum(-first, last) == outermost)
+        report_finding(FAR_VALUES, positions[is_far])
         report_finding(ROUGH_BOUNDS, positions[is_rough])
         return low, high
 
