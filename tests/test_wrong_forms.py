@@ -104,3 +104,24 @@ def test_a_wrong_sparsity_in_a_column_transformer_names_its_step(kind, value):
         pipe = make_pipeline(columns, skdp.DPLogisticRegression(data_norm=2.0))
         split_budget(pipe, 1.0, 1e-6, accountant).fit(X, Y)
     assert accountant.epsilon_spent == 0.0
+
+
+@pytest.mark.parametrize("labels", [[5, 3], [1, 0], [0, 1], [7, 0]])
+@pytest.mark.parametrize("selects", [False, True])
+def test_labels_that_are_no_positions_are_found_in_a_split_pipeline(labels, selects):
+    frame = NUMBERS.set_axis(labels, axis=1)
+    # With a table that is not known yet, a number may be a position or a label.
+    bounds = {labels[1]: (0, 1)} if selects else dict.fromkeys(labels, (0, 1))
+    first = skdp.DPStandardScaler(bounds=bounds)
+    if selects:
+        first = ColumnTransformer([("scaled", first, [1])])
+    accountant = PrivacyAccountant(10.0, 0.1)
+    pipe = make_pipeline(first, skdp.DPLogisticRegression(data_norm=2.0))
+    split_budget(pipe, 1.0, 1e-6, accountant).fit(frame, Y)
+    assert accountant.epsilon_spent == 1.0
+    others = NUMBERS.set_axis(["a", "b"], axis=1)
+    n_columns = len(labels) - selects
+    if not all(0 <= key < n_columns for key in bounds):
+        with pytest.raises(ValueError, match="bounds: X has no column"):
+            split_budget(pipe, 1.0, 1e-6, accountant).fit(others, Y)
+        assert accountant.epsilon_spent == 1.0

@@ -158,7 +158,8 @@ def _is_time_range(pair):
 def names_in(params, n_features):
     """Return possible column names of an unknown table: the names that parameters contain.
 
-    Positions that a parameter contains as a number have no name.
+    Positions that a parameter contains as a number have no name. If a number is no position, all
+    keys are labels of the columns, as of a frame with the labels 5 and 3.
 
     Parameters
     ----------
@@ -168,9 +169,12 @@ def names_in(params, n_features):
 
     Returns
     -------
-    list of str or None
+    list of str or None, or of labels
     """
     keys = [key for _, key in columns_named(params)]
+    if any(_is_label(key, n_features) for key in keys):
+        labels = [*dict.fromkeys(keys)][:n_features]
+        return labels + [None] * (n_features - len(labels))
     names = iter(dict.fromkeys(key for key in keys if isinstance(key, str)))
     names_of_columns = []
     for j in range(n_features):
@@ -180,6 +184,13 @@ def names_in(params, n_features):
             name = next(names, None)
         names_of_columns.append(name)
     return names_of_columns
+
+
+def _is_label(key, n_features):
+    """Return True if a key is no name and no position of a table with that number of columns."""
+    if isinstance(key, str):
+        return False
+    return isinstance(key, bool) or not 0 <= key < n_features
 
 
 def columns_named(params):
