@@ -116,8 +116,12 @@ class ChunkedArray:
         self._set(parts or _all_parts(chunks))
 
     def _set(self, parts):
+        """Check the parts, set all attributes from them, and return the table.
+
+        The constructor and `_of`, which has no `chunks` to convert, share it.
+        """
         sources = parts.sources
-        shapes = tuple(source.shape for source in parts.sources)
+        shapes = tuple(source.shape for source in sources)
         if not sources:
             raise ValueError("chunks must hold at least one array or path")
         widths = sorted({shape[1] for shape in shapes})

@@ -40,7 +40,8 @@ class ClippableLoss(FrozenValue, ABC):
         score. Regressors pass targets in units of half their range, (-1, 1), or counts, (0, high).
         A loss with a Lipschitz constant for such targets can be a `BoundedLoss`.
     curvature_bound : float
-        Upper bound on the eigenvalues of a row's second derivative by its scores.
+        Upper bound on the eigenvalues of a row's second derivative by its scores. Clipped
+        gradients need it for step sizes only, so that some rows may exceed that of `PoissonLoss`.
     curvature_rank : int
         Upper bound on the rank of that matrix.
     trace_bound : float

@@ -42,6 +42,8 @@ class HuberLoss(ClippableLoss):
 
 # Curvature of the Poisson loss for step sizes, in units of the mean of targets.
 POISSON_CURVATURE = 2.0
+# Largest score whose exponential is computed; larger scores give the same finite residual.
+MAX_LOG_MEAN = 700.0
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class PoissonLoss(ClippableLoss):
         return np.exp(scores) - y * scores
 
     def residual(self, scores, y):
-        return np.exp(scores) - y
+        return np.exp(np.minimum(scores, MAX_LOG_MEAN)) - y
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,11 @@ def rounds_elements_alone(function):
     return function in ROUNDED_ONCE or getattr(np, function.__name__, None) is not function
 
 
-def has_bounded_domain(function, largest=1e4):
+def has_non_finite_values(function, largest=1e4):
     """Return True if a function turns some finite numbers to NaN or infinity.
+
+    A step with such a function raises on some tables: `np.log` for numbers that are not positive,
+    `np.exp` for large ones. Only ufuncs of NumPy are tried; False for other functions.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 from skdp._tools._classes import behaves_as
 from skdp._tools._functions import (
-    has_bounded_domain,
+    has_non_finite_values,
     is_elementwise,
     rounds_elements_alone,
     treats_rows_alone,
@@ -84,7 +84,7 @@ def fails_on_negative_numbers(sampler):
 
 
 def fails_outside_domain(step):
-    if not has_bounded_domain(step.func):
+    if not has_non_finite_values(step.func):
         return ""
     return "a value that its function turns to NaN or infinity: bound the values before"
 

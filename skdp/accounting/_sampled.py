@@ -40,7 +40,11 @@ _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def inner_event(event, relation):
-    """Return the event inside a sampling event, scaled to the largest change of the sample."""
+    """Return the event inside a sampling event, priced for the largest change of the sample.
+
+    Under add/remove, a Poisson sample gains or loses at most one record. Under replace-one, a
+    record of the sample is replaced, which changes a sum by twice the sensitivity of one record.
+    """
     inner = ev.merged(event.event)
     if relation == "replace_one":
         return scaled(inner, 2)

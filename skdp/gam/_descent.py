@@ -283,12 +283,13 @@ class PerturbedObjective(FrozenValue):
     def l2_reg_strength(self):
         """Regularization strength.
 
-        It bounds the standard deviation that noise gives a score, the cost of the Jacobian, and the
-        condition number.
+        It is the smallest value that bounds the standard deviation that noise gives a row's score,
+        the cost of the Jacobian, and the condition number.
         """
         jacobian_epsilon = MAX_JACOBIAN_FRACTION * self.epsilon
-        allowed = math.expm1(min(jacobian_epsilon / self.rank, 500.0)) / SLACK
-        jacobian_minimum = self.task.loss.trace_bound / (self.rank * allowed)
+        # The cost of the Jacobian is rank * log(1 + trace / (rank * strength)), see `scale`.
+        max_trace_ratio = math.expm1(min(jacobian_epsilon / self.rank, 500.0)) / SLACK
+        jacobian_minimum = self.task.loss.trace_bound / (self.rank * max_trace_ratio)
         max_scale = self.l1_sensitivity / (MIN_LINEAR_FRACTION * self.epsilon)
         noise_minimum = math.sqrt(2.0) * max_scale / self.task.score_std
         return max(noise_minimum, jacobian_minimum, self.loss_smoothness / MAX_CONDITION)

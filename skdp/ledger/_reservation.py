@@ -130,10 +130,10 @@ class PlannedCharge(FrozenValue):
         if config.max_rows == 1:
             return price
         cost = get_epsilon(event, delta, relation=config.relation, group_size=config.max_rows)
-        # Several rows of an (epsilon, delta)-DP release have a larger delta than one.
-        group = group_event(ApproximateDP(*price), config.max_rows)
         if cost < math.inf:
             return (cost, delta)
+        # No finite epsilon is known for several rows at the delta of one. Their delta is larger.
+        group = group_event(ApproximateDP(*price), config.max_rows)
         return (group.epsilon, group.delta)
 
 

@@ -494,8 +494,9 @@ class _Parts(FrozenValue):
 def check_row_wise(model):
     """Raise `ValueError` unless each prediction depends on its row alone, to the last bit.
 
-    Where the number of rows is private, rows of one person may otherwise change the rounding of
-    other rows' scores, and with it their cells.
+    With persons as the unit, the number of rows is private. Then the rows of one person may
+    otherwise change the rounding of other rows' scores, which may move them to another cell of the
+    grid of scores: the sensitivity of the counts would be larger than assumed.
     """
     parts = _Parts(model=model).parts
     for part in parts:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._tools._advice import CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, SELECTOR
 from skdp._tools._entries import ACCEPTED
-from skdp._tools._functions import has_bounded_domain
+from skdp._tools._functions import has_non_finite_values
 from skdp._tools._registry import find_entry
 from skdp._tools._step_conditions import selects_by_values
 from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
@@ -435,7 +435,7 @@ def warn_of_values(steps):
 def _fails_for_large_numbers_alone(estimator):
     """Return True for functions such as `np.exp` that overflow only for large numbers."""
     is_function = type(estimator) is FunctionTransformer
-    return is_function and not has_bounded_domain(estimator.func, largest=100.0)
+    return is_function and not has_non_finite_values(estimator.func, largest=100.0)
 
 
 def holds_private(estimator):

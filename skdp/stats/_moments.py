@@ -196,18 +196,23 @@ def plan_sums(shape, guarantee):
 
 
 def _release_sums(mechanism, relation, n_rows, X, source, low, high, persons=None):
-    """Return the noisy sums in the units of the columns."""
+    """Return the noisy sums of clipped values, in the units of the columns.
+
+    Under replace-one, values are measured from the middle of their bounds, in units of half the
+    range: a replaced row then changes a sum by at most 2, wherever the bounds are. The public sum
+    of the middles is added after the noise.
+    """
     row_weights = row_weights_of(persons)
     unit = unit_of_sums(low, high, relation)
     if relation == "replace_one":
-        sums = _centered_sums(X, low, high, 1, row_weights)[0]
-        start = n_rows * (low + (high - low) / 2)
+        sums = _centered_sums(X, low, high, n_moments=1, row_weights=row_weights)[0]
+        offset = n_rows * (low + (high - low) / 2)
     else:
         sums = np.zeros(X.shape[1])
         sum_over(Rows(X), _add_exactly, sums, (low, high), n_rows, row_args=(row_weights,))
         sums = sums / unit
-        start = 0.0
-    return start + mechanism.release(sums, random_state=source) * unit
+        offset = 0.0
+    return offset + mechanism.release(sums, random_state=source) * unit
 
 
 def unit_of_sums(low, high, relation):
