@@ -143,7 +143,7 @@ def test_brute_force_sensitivity_of_mixed_categories(relation, monkeypatch):
     guarantee = Guarantee(epsilon=1.0, delta=1e-6, neighbors=Neighbors(relation=relation))
     encoder = make("DPOneHotEncoder", {"min_frequency": 1}, categories=["auto", ["a", "b"], "auto"])
     plan = encoder.plan_fit(TableShape(n_rows=3, n_columns=3), guarantee)
-    mechanism, released = plan.mechanism.mechanism, []
+    mechanism, released = plan.mechanism.threshold, []
     assert mechanism.sensitivity == 3 * (1 if relation == "add_remove" else 2)
     # The noise is left out, and what is seen is all counts of one table, by their labels.
     monkeypatch.setattr(

@@ -343,7 +343,7 @@ def test_routed_ids_of_the_same_persons_are_one_unit():
 OUT_OF_RANGE = [(np.arange(60), np.arange(100, 300))]
 # Scores and splits of a search that no fit accepts; the words are of the error.
 WRONG_SEARCHES = {
-    "unknown score": ({"scoring": "f1"}, "f1"),
+    "unknown score": ({"scoring": "jaccard"}, "jaccard"),
     "score with bounds": ({"scoring": "r2"}, "target_bounds"),
     "unbounded score": ({"scoring": "average_precision"}, "no bounded sensitivity"),
     "score of numbers": ({"scoring": bounded_score("r2", target_bounds=(0, 1))}, "a regressor"),
