@@ -3,8 +3,8 @@ A first look at private rows
 ============================
 
 `dp_describe` is ``df.describe()`` with one charge: missing values, quantiles and histograms of
-numbers, frequent categories, and how strongly each pair of columns depends on each other. Bounds
-and categories are found in the same charge, and their schema is ready for a fit.
+numbers, frequent categories, and how strongly the two columns of each pair depend on each other.
+Bounds and categories are found in the same charge, and their schema is ready for a fit.
 """
 
 import matplotlib.pyplot as plt

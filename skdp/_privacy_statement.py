@@ -284,7 +284,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return CHARGED_LATER
 
     def _describe_records(self):
-        """Return the records of all calls: of consecutive calls with the same place in one text."""
+        """Return the records of all calls; consecutive calls with the same place share one text."""
         texts = []
         for range_of_calls in _consecutive(self.calls, _place_of):
             first = range_of_calls[0]
@@ -340,7 +340,7 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
     stages = ()
     for call in calls:
         stages = joined_calls(stages, call.stages)
-    # The call whose noise hides least.
+    # The call whose noise hides the least.
     main = min(calls, key=_noise_over_sensitivity)
     return replace(
         last,
@@ -368,9 +368,9 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
 
 
 def _composition_of_calls(calls, rule):
-    """Return a description of how the calls add to each other, and each of them to other fits."""
+    """Return a description of how the calls add up with each other and with other fits."""
     texts = list(dict.fromkeys(call.composition for call in calls))
-    # The cost that the text on a plan names is that of a single call.
+    # The text on a plan names the cost of a single call.
     if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
         return texts[0]
     places = [
@@ -385,7 +385,7 @@ def _place_of(call):
 
 
 def _consecutive(calls, key_of):
-    """Return lists of consecutive calls with the same key; a call of `fit` is alone."""
+    """Return lists of consecutive calls with the same key; a call of `fit` has a separate list."""
     ranges = []
     for call in calls:
         if ranges and key_of(ranges[-1][-1]) == key_of(call) and ranges[-1][-1].call_number:
@@ -396,7 +396,7 @@ def _consecutive(calls, key_of):
 
 
 def _name_calls(calls):
-    """Return the name of consecutive calls: of `fit`, or the numbers of those of partial_fit."""
+    """Return the name of consecutive calls: `fit`, or partial_fit with the numbers of the calls."""
     first = calls[0].call_number
     last = calls[-1].call_number
     if first == 0:
@@ -428,7 +428,7 @@ def _join_distinct(texts):
 
 
 def _join_with_counts(texts):
-    """Return the distinct texts in one, each with the number of calls that have it."""
+    """Return one text that lists the distinct texts, each with the number of its calls."""
     counts = Counter(texts)
     if len(counts) == 1:
         return texts[0]

@@ -256,7 +256,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         state = super().__getstate__() | replaced
         for name in SENT_ATTRIBUTES:
             if name not in replaced:
-                # A model that returns from a worker process is not in that call any more.
+                # A model that returns from a worker process is no longer in that call.
                 state.pop(name, None)
         return state
 
@@ -437,7 +437,7 @@ def _check_callers_of(estimator, occasion):
 def _check_clone_of_holder(accountant):
     """Check the tools that clone an estimator with an accountant, which may release in its fit.
 
-    Such a class of the user has no private estimator before its fit, and worker processes do not
+    Such a user-defined class has no private estimator before its fit, and worker processes do not
     see the tool. Private estimators check their own clones.
 
     Parameters

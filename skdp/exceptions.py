@@ -15,7 +15,7 @@ class BudgetExceededError(RuntimeError):
     """A release was refused because it costs more than the remaining budget.
 
     Nothing was computed from the data and nothing was charged. The message and the attributes
-    contain public values only.
+    contain only public values.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _format_params(params):
 
 
 class LedgerError(RuntimeError):
-    """The ledger is missing, locked, damaged, of another configuration, or not the expected one."""
+    """The ledger is missing, locked, damaged, unexpected, or has another configuration."""
 
 
 class SeededNoiseWarning(UserWarning):

@@ -5,7 +5,7 @@ Usage: python docs/benchmarks/bounds.py [columns] [rows]
 Prints the tables of ``docs/theory/statistics.md``, section 4: how many rows a bin needs to be seen
 by bounds="auto" at epsilon = 1, then, for one column and delta = 0, the share of the rows inside
 the bounds and the bounds' width, medians of `columns` (201; 3 for 1e7 rows) columns drawn anew for
-up to `rows` (1e7) rows. The search has a fifth of epsilon.
+up to `rows` (1e7) rows. The search spends a fifth of epsilon.
 """
 
 import sys

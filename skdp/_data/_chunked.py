@@ -148,8 +148,8 @@ class ChunkedArray:
     def close(self):
         """Remove the temporary files that were written for the table, which is then unreadable.
 
-        Files of the user are not removed, nor the temporary files of another table from which this
-        one was computed, by selecting rows or columns or by a transform.
+        The user's files are not removed, and neither are the temporary files of a table from which
+        this one was computed by selecting rows or columns or by a transform.
         """
         self.forget()
         for source in self._sources:

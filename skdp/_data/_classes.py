@@ -1,4 +1,4 @@
-"""Class labels: a check of declared or found ones, and their codes."""
+"""Checks of class labels, declared or found, and their codes."""
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -78,7 +78,7 @@ def _codes_hint(y):
 
 
 def too_many_classes_problem(estimator, label_encoder):
-    """Return the problem of a classifier that declares other labels than y holds, or "".
+    """Return the problem of a classifier whose declared labels differ from those in y, or "".
 
     `cross_val_predict` replaces the labels of y by 0, 1, ... if its method returns a column for
     each label, and fails after the first fit was charged if there are more columns than labels.

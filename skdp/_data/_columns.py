@@ -50,7 +50,7 @@ from skdp._loops import NUMPY
 from skdp.utils._validation import broadcast_bounds, check_bounds, is_auto
 from skdp.utils._warnings import warn_user
 
-# Words of messages: whether dates have a time zone.
+# Words in messages for dates with or without a time zone.
 ZONES = {True: "with", False: "without"}
 
 
@@ -271,8 +271,8 @@ class ColumnTable:
         """Check some columns in one pass, and raise `ValueError` if they contain invalid values.
 
         Columns of objects in memory are replaced by the values that the checks return. A cell may
-        be an object of the user that returns another number when it is converted again, or raises
-        an error after the charge.
+        be a user-defined object that returns a different number when it is converted again, or
+        raises an error after the charge.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class ColumnTable:
             raise ValueError(join_messages(messages))
 
     def _warn_of_mixed_kinds(self, expected):
-        """Warn of lists of several kinds for columns whose type allows values of any kind.
+        """Warn about lists of mixed kinds if the column's type allows values of any kind.
 
         Its values must not decide on a refusal, so that a list of the wrong kind that has one label
         of the right kind is accepted.
@@ -378,7 +378,7 @@ class ColumnTable:
         checks = {}
         for j, categories in labels.items():
             kinds = label_kinds(categories)
-            # No check is needed without labels, or if the column's type allows their kind only.
+            # No check is needed without labels, or if the column's type allows only their kind.
             if kinds and self._label_kinds[j] not in kinds:
                 checks[j] = partial(
                     check_label_kinds, categories=categories, kinds=kinds, after_fit=self.after_fit
@@ -732,8 +732,8 @@ def float_types_of(X):
 def _float_types(estimator, X, reset):
     """Return the `ColumnTable.float_types`: the shorter of a column's types in the fit and in X.
 
-    The types of a fit are stored. A model that was fitted to float32 gives the same answers for
-    the same table in float64, and the reverse.
+    The types of a fit are stored. A model that was fitted to float32 gives the same answers for the
+    same table in float64, and vice versa.
     """
     # The blocks of a partitioned table have one type, which is not that of each column.
     X_types = float_types_of(X) | getattr(estimator, "_float_types_of_samples", {})
@@ -750,7 +750,7 @@ def _float_types(estimator, X, reset):
 
 
 def check_zones(estimator, X, reset=False):
-    """Raise `ValueError` for samples whose types of dates have no time zone as in the fit had one.
+    """Raise `ValueError` if only one of the fit and the samples has a time zone in a date column.
 
     A date with a time zone is an instant. One without a zone is read as if its zone were UTC, so
     that samples without a zone would silently be hours away from the rows of the fit.
@@ -791,7 +791,7 @@ def check_zones(estimator, X, reset=False):
 
 
 def _check_zones_of_values(table, zones):
-    """Raise `ValueError` if a date in a column of objects has a time zone unlike those of the fit.
+    """Raise `ValueError` if dates in an object column differ from the fit in having a time zone.
 
     Each value is checked independently.
 
@@ -810,7 +810,7 @@ def _check_zones_of_values(table, zones):
 
 
 def _check_zone_of_values(values, name, had_zone):
-    """Raise `ValueError` if a date has a time zone and those of the fit had none, or conversely."""
+    """Raise `ValueError` if dates have a time zone but had none in the fit, or vice versa."""
     kind = kind_of_zone(values, not had_zone)
     if kind is not None:
         raise ValueError(_zone_message(name, kind, had_zone))
@@ -954,7 +954,8 @@ def check_no_times(shape, columns, parameter, declared):
     """Raise `ValueError` if a column with declared numbers holds dates or durations.
 
     Read as numbers, they are counts of the unit of the column's type, such as microseconds, and
-    lie outside of any bounds that a person writes. Then nothing would be learned at full price.
+    lie outside of any bounds that a person writes. The fit would then pay the full price and learn
+    nothing.
 
     Parameters
     ----------
@@ -1027,7 +1028,7 @@ def column_entries(value, names, n_features, parameter):
             raise ValueError(f"{parameter} has {len(value)} entries, X has {n_features} columns")
         return list(value)
     positions = {name: j for j, name in enumerate(names)} if names is not None else {}
-    # None is a column with an unknown name.
+    # None denotes a column with an unknown name.
     only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
     for key, entry in value.items():
@@ -1045,7 +1046,7 @@ def category_entries(categories, names, n_features):
     """Return one list of categories per column, with None for numeric columns."""
     if isinstance(categories, str | bytes) or not (categories is None or has_length(categories)):
         raise ValueError(
-            "categories must be a dict of columns, one list a column (None for a numeric one) or "
+            "categories must be a dict of columns, one list per column (None if numeric) or "
             f"one flat list for every column, got {categories!r}"
         )
     return flat_or_column_entries(categories, type(None), names, n_features, "categories")

@@ -2,7 +2,7 @@
 
 A list is converted cell by cell, a frame column by column by its declared types, and a sparse
 matrix row by row. No cell may influence the conversion of another cell, because neighboring data
-sets must differ in one row only. NumPy and scikit-learn break this rule: ``np.asarray`` of a list
+sets must differ in only one row. NumPy and scikit-learn break this rule: ``np.asarray`` of a list
 turns all numbers into strings if one cell is a string, and conversions of sparse formats sort all
 rows if one is unsorted. ``docs/theory/relations.md`` lists the public facts of a table.
 """
@@ -18,7 +18,7 @@ from skdp._data._frames import NUMBERS, TIMES
 from skdp._data._labels import is_missing
 
 MAX_DOUBLE = float(np.finfo(np.float64).max)
-# Kinds of NumPy's types of dates and durations, in the words of messages.
+# Kinds of NumPy's date and duration types, as messages name them.
 TIME_KIND_OF = {"M": "date", "m": "duration"}
 # Attributes by which arrays of any library are recognized.
 ARRAY_ATTRIBUTES = ("dtype", "shape", "__array__", "__array_interface__", "__array_struct__")
@@ -57,9 +57,9 @@ def is_sequence(values):
 def as_numbers(values, name="a column", after_fit=False):
     """Return values in double precision, each converted independently.
 
-    Text is never read as a number, in an array of objects as little as in one of strings: the same
-    text has another type in another container. Dates and durations are not numbers without a unit,
-    and their types have different units.
+    Text is never read as a number, whether in an array of objects or of strings: the same text can
+    have different types in different containers. Dates and durations are not numbers without a
+    unit, and their types have different units.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ class Run:
     tables that were opened in the context are removed, whether the fit succeeds or fails.
 
     The client of the first sum is kept: if it were closed, dask would continue in this process. A
-    run within another one uses the same client, also in another thread if `outer` is passed. In
+    run within another one uses the same client, even in another thread if `outer` is passed. In
     another process a run is a new one.
 
     Parameters
@@ -202,7 +202,7 @@ class DaskWorkers:
     call = staticmethod(delayed_call)
 
     def run_on_all(self, function):
-        """Call a function without arguments on each worker of a cluster, also those without rows.
+        """Call a function without arguments on every worker of a cluster, even without rows.
 
         Threads of this process need no call.
         """

@@ -148,7 +148,7 @@ def times_error(name, kind, after_fit=False):
     """Return the error about dates or durations where numbers are expected.
 
     Read as numbers, they would be counts of the unit of their type, such as microseconds, and the
-    same table has other units in other containers.
+    units of the same table differ between containers.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def is_frame(X):
 
 
 def kind_of(dtype):
-    """Return the kind of a type of numpy, pandas, Arrow or polars, read from its name."""
+    """Return the kind of a numpy, pandas, Arrow or polars dtype, read from its name."""
     dtype = getattr(dtype, "subtype", dtype)
     if hasattr(dtype, "categories"):
         return "label"
@@ -89,7 +89,7 @@ def label_kind_of(dtype):
 
 
 def _kind_of_listed_labels(labels):
-    """Return the kind of the labels that a categorical type of pandas lists, or None.
+    """Return the kind of the labels that a pandas categorical dtype lists, or None.
 
     The list is part of the type, like the type of a column of strings. Only the kind is read.
     """
@@ -366,7 +366,7 @@ def _is_short_pandas_frame(frame):
 
 
 def _pandas_blocks(frame):
-    """Return blocks of the columns with a type of NumPy's numbers, objects or strings."""
+    """Return blocks of the columns whose dtype is a NumPy number, object or string type."""
     of_types = {}
     for j, dtype in enumerate(frame.dtypes):
         is_numpy_type = isinstance(dtype, np.dtype) and dtype.kind in f"{NUMBERS}O"
@@ -443,7 +443,7 @@ def check_labels_match(estimator, X):
     fit_labels = getattr(estimator, "_labels_in", None)
     labels = names_of(X)
     if fit_labels is None:
-        # Names are strings, of which scikit-learn warns.
+        # String names: scikit-learn warns about these.
         if non_positional_labels(X) is None:
             return
         fit_labels = range(len(labels))
@@ -546,7 +546,7 @@ def _pandas_values(column):
         # Zeros become 0.0, because the sign of a zero category is the sign in some row.
         labels = [v + 0.0 if isinstance(v, float | np.floating) else v for v in labels]
         # The code of a missing value is -1, which selects the last item. The list of labels depends
-        # on rows, so the values are read and not the codes.
+        # on rows, so the values are read, not the codes.
         return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
         # Without a dtype, the type would depend on whether all values are stored.
@@ -563,7 +563,7 @@ def _pandas_values(column):
 def _polars_values(column):
     dtype = column.dtype
     numeric = dtype.is_numeric() or str(dtype) == "Boolean"
-    # NumPy has no integers of 128 bits.
+    # NumPy has no 128-bit integers.
     has_array = not dtype.is_decimal() and not str(dtype).endswith("128")
     is_complete = numeric and has_array and not column.null_count()
     is_time = dtype.is_temporal() and getattr(dtype, "time_zone", None) is None

@@ -14,7 +14,7 @@ def read_kinds(estimator, X, *, reset=True):
 
 
 def container_kinds(X):
-    """Return the kind of each column, from its type only.
+    """Return the kind of each column, only from its type.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ def label_key(value):
         if isinstance(value, np.generic):
             return _key_of_scalar(value)
         return _key_of_object(value)
-    except Exception:  # A cell whose methods raise an error is no label.
+    except Exception:  # A cell whose methods raise an error is not a label.
         return None
 
 
@@ -258,7 +258,7 @@ def id_codes(values):
     for i, key in enumerate(map(_without_nuls, _keys(values))):
         try:
             codes[i] = codes_by_key.setdefault(key, n_ids)
-        except Exception:  # The comparison of ids may raise any error: such an id is no label.
+        except Exception:  # The comparison of ids may raise any error: such an id is not a label.
             continue
         if codes[i] == n_ids:
             n_ids += 1
@@ -435,7 +435,7 @@ def kind_of_others(values, kinds):
 
 
 def kind_of_zone(values, has_zone):
-    """Return the kind of the first date with a time zone, or without one; None if there is none.
+    """Return the kind of the first date that matches `has_zone`, or None if there is none.
 
     Text counts as dates without a time zone, as no text with a zone is read as a date. Each value
     is checked independently. The function never raises.
@@ -646,5 +646,6 @@ def _key_of_object(value):
             # tenth. So decimals are compared as the nearest floats.
             return float(number)
     hash(value)
-    # A label of a user's type equals no label of another type, however it defines equality.
+    # A label of a user-defined type never equals a label of another type, however it defines
+    # equality.
     return type(value), value

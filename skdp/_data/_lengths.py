@@ -1,10 +1,10 @@
 """The number of rows of a table, and the check that a target and person ids have as many.
 
 Lazy tables and columns do not know how many rows they have until they are computed. A step that
-does not read y would be charged before a later one finds that y has another length. So lengths are
-compared before the first charge, of what was computed once (`computed_column`, `opened_table`).
-The error names both lengths even if the number of rows is private (``unit="person"``): it is an
-error for the curator, and nothing is released.
+does not read y would be charged before a later one finds that y has another length. So the lengths
+are compared before the first charge, on values that are computed only once (`computed_column`,
+`opened_table`). The error names both lengths even if the number of rows is private
+(``unit="person"``): it is an error for the curator, and nothing is released.
 """
 
 from collections.abc import Mapping

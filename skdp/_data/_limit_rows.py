@@ -97,7 +97,7 @@ def id_column(groups):
 
 
 def person_codes(groups, missing="error"):
-    """Return an integer code of the person of each row; equal ids are one person.
+    """Return an integer code of the person of each row; equal ids denote the same person.
 
     With missing="distinct" each row without an id is a person.
     """

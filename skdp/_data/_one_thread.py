@@ -37,7 +37,7 @@ def _libraries():
 
 
 def _take_control():
-    """Let the current thread set limits, because libraries obey the limits of one thread only."""
+    """Let the current thread set limits, because libraries obey the limits of only one thread."""
     for library in _libraries().lib_controllers:
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)

@@ -1,8 +1,8 @@
-"""Scores of pairs of columns: how far two columns are from independent, one number per pair.
+"""Scores of pairs of columns: one number per pair that measures how far they are from independent.
 
 The score of a pair is the L1 distance between its table of counts and the table that independent
 columns would have, which is computed from released counts of the single columns. All scores are
-sums of whole numbers, so a row changes each by exactly 1 at most. Noise that hides one number per
+sums of whole numbers, so a row changes each by at most 1, exactly. Noise that hides one number per
 pair is much smaller than noise that hides the tables. A caller
 
 1. counts the tables of all pairs in one pass over the rows (`pair_tables`),
@@ -130,7 +130,7 @@ def _add_pair_counts(counts, cells, row_weights, groups, sizes, pairs, ends):
 
 
 def independent_tables(counts, pairs, n_units):
-    """Return the table of each pair if its columns were independent, in whole numbers.
+    """Return the table that each pair would have if its columns were independent, in whole numbers.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def independent_tables(counts, pairs, n_units):
 
 
 def _frequencies(counts):
-    """Return the counts of each column as frequencies; equal ones if no count is positive."""
+    """Return each column's counts as frequencies, which are equal if no count is positive."""
     frequencies = []
     for column_counts in counts:
         positive = np.maximum(np.asarray(column_counts, dtype=np.float64), 0.0)

@@ -7,7 +7,7 @@ that is summed or mapped receives one block and a few arguments of small size, a
 other blocks. So a partition may be on another machine: the partitions of a dask array are summed by
 dask's workers (`skdp._data._workers`), and only the sums are sent back.
 
-Use ``dot`` and not ``@`` in functions of blocks: ``@`` holds Python's interpreter lock for
+Use ``dot``, not ``@``, in functions of blocks: ``@`` holds Python's interpreter lock for
 products of few values, and so does all of `scipy.linalg.blas`, so that threads wait for each other.
 """
 
@@ -183,8 +183,8 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
     """Add a function of each block of a table to a total.
 
     The blocks of a partition are added one after another in runs, then the sums of the runs
-    pairwise, then the sums of the partitions pairwise. This order depends on the partitions and
-    the block size only. A partition without a block is not opened.
+    pairwise, then the sums of the partitions pairwise. This order depends only on the partitions
+    and the block size. A partition without a block is not opened.
 
     Parameters
     ----------

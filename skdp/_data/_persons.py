@@ -89,7 +89,7 @@ def read_persons(groups, n_rows, missing="error"):
 
 
 def row_weights_of(persons):
-    """Return the row weights of persons; None, which means ones, if `persons` is None."""
+    """Return the row weights of persons, or None (all weights are 1) if `persons` is None."""
     if persons is None:
         return None
     return persons.row_weights

@@ -1,4 +1,4 @@
-"""Functions of the rows of a matrix whose result for a row depends on that row only.
+"""Functions of the rows of a matrix whose result for a row depends only on that row.
 
 It must not depend, in any bit, on the number of other rows, on the memory layout of the matrix, on
 the size of blocks or on the number of threads. If the number of rows is private (``unit="person"``,
@@ -10,8 +10,8 @@ Values of a row before such a step must be computed by this module, or by
 
 - ``+ - * /``, square roots, comparisons, minima, maxima and truncation of NumPy, whose results
   IEEE 754 determines;
-- sums along the rows of C-ordered doubles. NumPy adds these pairwise, in an order that depends on
-  the number of columns only. In other layouts it adds column by column unless there is a single
+- sums along the rows of C-ordered doubles. NumPy adds these pairwise, in an order that depends only
+on the number of columns. In other layouts it adds column by column unless there is a single
   row, so that sums of nine or more columns differ. `row_sums` therefore copies first;
 - compiled loops over rows, such as SciPy's sparse products, `cdist` and `scipy.special`;
 - ``exp``, ``log`` and similar functions of NumPy on contiguous arrays only: for strided arrays

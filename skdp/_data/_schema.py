@@ -136,7 +136,7 @@ class Schema(dict):
 
 
 def _json_value(value):
-    """Return a value of NumPy, pandas or datetime as a type that JSON has."""
+    """Return a NumPy, pandas or datetime value as a JSON value."""
     if hasattr(value, "tolist") and value.dtype.kind not in "mM":
         return value.tolist()
     # A duration has no form in JSON; its text is for readers.
@@ -186,7 +186,7 @@ def schema_from(frame: TableLike) -> Schema:
     ({'age': None}, {'job': None})
     """
     if hasattr(type(frame), "collect_schema") and hasattr(type(frame), "collect"):
-        # An empty frame of polars has the types of the lazy one, of which nothing is computed.
+        # An empty polars frame has the same types as the lazy one, and nothing is computed.
         lazy: Any = frame
         frame = lazy.clear().collect()
     if not is_frame(frame):

@@ -198,7 +198,7 @@ def slice_rows(n_columns):
 
 
 def read_as(names, types):
-    """Return the NumPy type of each column after reading, from its declared type only."""
+    """Return the NumPy type of each column after reading, only from its declared type."""
     kinds = [_frames.kind_of(dtype) for dtype in types]
     unsupported = []
     for name, dtype, kind in zip(names, types, kinds, strict=True):
@@ -440,7 +440,7 @@ class TemporaryTable:
     """A Parquet file of raw rows in a new directory, which only its owner can read.
 
     It is removed by `remove`, with the last reference to this object, or when the process ends. A
-    pickle contains the path only, so that another process removes nothing.
+    pickle contains only the path, so that another process removes nothing.
 
     Attributes
     ----------
@@ -476,8 +476,8 @@ def _remove_directory(directory, process):
 def _polars_parts(frame):
     """Return the `Parts` of a LazyFrame, whose rows polars writes to a file once.
 
-    A plan that shuffles, samples or sorts may yield other rows, or another order, each time it is
-    computed. So the table consists of the rows of the file.
+    A plan that shuffles, samples or sorts may yield different rows, or a different order, each time
+    it is computed. So the table consists of the rows of the file.
     """
     from pyarrow.dataset import dataset
 

@@ -111,7 +111,7 @@ class SparkWorkers(DaskWorkers):
         # Calls always receive the partition, from which values of `persist` may be computed.
         at = RUN.get() or Run(), self._array
         calls = {call.number: self._with_part(at, call) for call in calls}
-        # Each partition receives its rows of `row_args` only.
+        # Each partition receives only its rows of `row_args`.
         sent = [calls.get(number) for number in range(len(self._offsets) - 1)]
         pairs = self._array.zip(self._array.context.parallelize(sent, len(sent)))
         return self._array.context.runJob(pairs, partial(starmap, _returned), list(calls))

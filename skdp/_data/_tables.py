@@ -582,6 +582,6 @@ def _add_checks(total, block):
     """Add the sums of NaN and of infinite values, and a count of large numbers per column."""
     total[0] += block[np.isnan(block)].sum()
     total[1] += np.abs(block[np.isinf(block)]).sum()
-    # Not by magnitudes: that of the least integer overflows.
+    # Not by magnitudes: the magnitude of the smallest integer overflows.
     is_large = (block >= MAX_EXACT_INTEGER) | (block <= -MAX_EXACT_INTEGER)
     total[2:] += is_large.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Calls of functions of a table's partitions, on the machines that hold the partitions.
+"""Calls of functions on a table's partitions, on the machines that hold the partitions.
 
 The calls are run by joblib with its active backend, by dask (`skdp._data._dask`) or by Spark
 (`skdp._data._spark`), whose classes have the same methods. A call receives a function, values with
@@ -20,8 +20,8 @@ from skdp._data._one_thread import one_thread
 from skdp._version import __version__
 from skdp.utils._values import FrozenValue
 
-# Least number of calls per job; at most twice as many are made. With more calls than jobs, a job is
-# not idle while another job runs a long call.
+# Minimum number of calls per job; at most twice as many are made. With more calls than jobs, a job
+# is not idle while another job runs a long call.
 CALLS_PER_JOB = 2
 
 
@@ -171,7 +171,7 @@ def _called(version, function, partition, *row_args):
     """Return the value of a delayed call; `partition` is a table, or a callable that opens it."""
     if version != __version__:
         raise RuntimeError(f"a worker has skdp {__version__}, the calling process {version}")
-    # Warnings of NumPy on a worker would reveal values of rows.
+    # NumPy's warnings on a worker would reveal values of rows.
     with one_thread(), np.errstate(all="ignore"):
         table = partition
         if callable(partition):

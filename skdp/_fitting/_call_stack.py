@@ -1,8 +1,8 @@
 """Step 1 of the check of callers: read the call stack as a list of tool calls.
 
-The stack leads from a private operation outwards to the user's code, also through the threads that
-wait for a task. Three kinds of calls matter: calls of known tools and of containers, the outermost
-call of an installed package that is not known, and fits of classes that the user wrote.
+The stack leads from a private operation outwards to the user's code, including through the threads
+that wait for a task. Three kinds of calls matter: calls of known tools and of containers, the
+outermost call of an installed package that is not known, and fits of classes that the user wrote.
 """
 
 import threading
@@ -25,7 +25,7 @@ FROZEN = "sklearn.frozen._frozen"
 TARGETS = "sklearn.compose._target"
 # Module of the containers of skdp, whose plan checks the steps.
 CHECKED = "skdp.pipeline._checked_fits"
-# Modules that run the tasks of a worker; outside of these are no calls of the task's tool.
+# Modules that run the tasks of a worker; no call of the task's tool is outside of these.
 RUNS_TASKS = frozenset(
     {"concurrent.futures.thread", "multiprocessing.pool", "joblib.externals.loky.process_executor"}
 )
@@ -33,7 +33,7 @@ RUNS_TASKS = frozenset(
 SENT_BY_SKLEARN = "sklearn.utils.parallel"
 # Folders of installed packages.
 INSTALLED = ("site-packages", "dist-packages")
-# Names of the functions that decorators put around others.
+# Names of the wrapper functions that decorators add.
 DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper".split())
 
 
@@ -92,7 +92,7 @@ class ToolCall:
 
     @property
     def is_study(self):
-        """True for a tool that compares the results of a function of the user."""
+        """True for a tool that compares the results of a user-defined function."""
         return self.tool is STUDY
 
 
@@ -110,7 +110,7 @@ class CallStack:
     is_outermost : bool
         True if `direct` is outside of all `calls`.
     of_user : tuple of (ToolCall, int)
-        Fits of estimator classes of the user, and the number of `calls` inside each.
+        Fits of user-defined estimator classes, and the number of `calls` inside each.
     batches : list of frames
         Calls in which joblib or Python runs or sends tasks.
     is_parallel : bool
@@ -136,7 +136,7 @@ class CallStack:
 
     @property
     def is_bare(self):
-        """True if no tool is around the operation, and no class of the user that fits."""
+        """True if neither a tool nor a user-defined class that fits surrounds the operation."""
         return not (self.calls or self.of_user) and self.unknown_tool is None
 
     @property
@@ -157,13 +157,13 @@ class CallStack:
 
     @property
     def is_in_study(self):
-        """True if a study is around the operation, and no other tool that learns is inside it."""
+        """True if a study surrounds the operation and no other tool that learns is inside it."""
         tools = [call for call in self.calls if call.tool is not None]
         is_around = any(call.is_study for call in tools)
         return is_around and all(call.is_study for call in tools)
 
     def is_called_by_tool(self, call):
-        """Return True if a known tool made a call, and not the user's code."""
+        """Return True if a call was made by a known tool, not by the user's code."""
         outer = call.frame.f_back
         is_sent_by_sklearn = False
         waiting_calls = list(self.waiting)
@@ -271,7 +271,7 @@ def _read_thread(frame):
             and not passes_rows_on
             and _is_installed_fit(frame)
         ):
-            # A function of the user fits the private estimator while a tool calls it.
+            # A user-defined function fits the private estimator while a tool calls it.
             direct = frame
             is_outermost = True
             package = module.partition(".")[0]
@@ -288,7 +288,7 @@ def _read_thread(frame):
 
 
 def module_of(frame):
-    """Return the name of a call's module, also if Python runs it as a program."""
+    """Return the name of a call's module, even if Python runs it as a program."""
     module = frame.f_globals.get("__name__") or ""
     if module == "__main__":
         module = getattr(frame.f_globals.get("__spec__"), "name", module)
@@ -296,7 +296,7 @@ def module_of(frame):
 
 
 def subject_of(variables):
-    """Return the object whose method is called; workers of a bagging have it as an argument."""
+    """Return the object whose method is called; workers of a bagging receive it as an argument."""
     subject = variables.get("self", variables.get("ensemble"))
     return None if isinstance(subject, type) else subject
 
@@ -322,7 +322,7 @@ def _is_installed_fit(frame):
 
 
 def _is_fit_of_user(frame):
-    """Return True for `fit` of a class of the user, also of one that has no `get_params`.
+    """Return True for `fit` of a user-defined class, even of one that has no `get_params`.
 
     A tool may have called it. A class that is derived from a private one, or wraps one, passes its
     rows on.

@@ -7,7 +7,7 @@ of the call's frame. It ends with the call, and each call has a separate one.
 
 from dataclasses import dataclass, field
 
-# Name of the local variable. All versions of Python can set it, also with PEP 667.
+# Name of the local variable. All versions of Python can set it, including those with PEP 667.
 STATE_VARIABLE = "__skdp_warning_state__"
 
 

@@ -2,7 +2,7 @@
 
 A private estimator charges its releases. If a tool around it computes something else from the same
 rows, or chooses, repeats or weights rows, no charge covers that. The call stack, from the outermost
-private fit to the user's code, shows these tools, also in worker processes. The check has three
+private fit to the user's code, shows these tools, even in worker processes. The check has three
 steps:
 
 1. **Read** (`_call_stack.py`): the call stack becomes a list of `ToolCall`, with the calls in other
@@ -107,10 +107,10 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 
 
 def _check_classes_of_user(operation, stack, on_raw_data, are_private):
-    """Raise or warn if a class of the user was given a step that learns from raw rows.
+    """Raise or warn if a step that learns from raw rows was passed to a user-defined class.
 
-    Its `fit` may fit this step beside the private estimator. A tool that was given such an object
-    has reported its steps.
+    Its `fit` may fit this step in addition to the private estimator. A tool that was given such an
+    object has reported its steps.
     """
     if getattr(operation.estimator, "_was_reported", False):
         return
@@ -162,13 +162,13 @@ def _report_class_of_user(operation, call, outer, calls, on_raw_data):
     )
     text = for_persons(text, operation.estimator)
     raise_if_asked(text, on_raw_data, "charged")
-    # The object may be created in each fit of a tool, whose call warns once.
+    # A tool may create the object anew in each fit; the warning is given once per call of the tool.
     warn_once(text, outer[-1] if outer else call, [call], calls)
     state_of(call.frame).is_complete = True
 
 
 def _cover_parts(subject, inner_calls):
-    """Mark the calls of the tools that a class of the user was given: a warning covers them."""
+    """Mark the calls of the tools passed to a user-defined class: a warning covers them."""
     part_types = {type(part) for part in nested_parts(subject).values()}
     for call in inner_calls:
         if type(call.subject) in part_types:
@@ -176,7 +176,7 @@ def _cover_parts(subject, inner_calls):
 
 
 def _check_answer_in_study(operation, stack, innermost, on_raw_data):
-    """Raise or warn if the function of a study asks a private model for predictions itself.
+    """Raise or warn if a study's function itself asks a private model for predictions.
 
     Fits and the tools inside the function are judged separately, and private scores are releases.
     """

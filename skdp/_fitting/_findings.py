@@ -85,7 +85,7 @@ MESSAGES = {
 }
 # Words that mark a column as an identifier.
 IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email", "userid", "rowid"}
-# Whole names of columns that number the rows. pandas reads an index that was written to a file as
+# Full names of columns that number the rows. pandas reads an index that was written to a file as
 # "Unnamed: 0".
 ROW_NUMBER = re.compile(r"unnamed: \d+|index|idx|row[ _]?(no|number|num|names?)|rownames", re.I)
 # Found categories are taken for identifiers if there are at least MIN_IDENTIFIERS of them, with at
@@ -100,7 +100,7 @@ MAX_MATCHED = 0.02
 # deviations of the noise, and if the noise is at most the fraction `MAX_MATCHED` of the rows.
 MAX_NOISE_OF_NO_VALUES = 3.0
 # Bounds are reported as unfilled if a statistic that is 0 if all values are at one end of them is
-# within `UNFILLED_NOISE` standard deviations of 0, and, also if `CERTAIN_NOISE` standard deviations
+# within `UNFILLED_NOISE` standard deviations of 0, and, even if `CERTAIN_NOISE` standard deviations
 # are added to it, at most a limit. The statistic is the distance of the mean from the nearer end,
 # or the variance, of values that are scaled to [-1, 1]. So a column with a statistic above the
 # limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %, with Laplace noise.
@@ -119,22 +119,22 @@ CERTAIN_RANK = 14.0
 MAX_NOISE_OF_RANK = 0.01
 MAX_ROWS_ELSEWHERE = 0.55
 # Quantiles with this distance, relative to the range, are 16 points of their grid apart. So they
-# tell values apart if this fraction of the rows is between them, also within bounds that are much
+# distinguish values if this fraction of the rows is between them, even within bounds that are much
 # wider than the values.
 MIN_RESOLVED_SPREAD = 2.0**-20
 MIN_ROWS_BETWEEN = 0.2
-# Bins tell values apart if none of them has more than this fraction of the rows.
+# Bins distinguish values if none of them has more than this fraction of the rows.
 MAX_LARGEST_BIN = 0.5
-# Quantiles that are closer than this to each other or to an end are equal to it.
+# Quantiles that are closer than this to each other or to an end count as equal.
 EQUAL_SPREAD = 2.0**-20
 # A warning says that a column is in one bin if the other bins have at most this fraction of the
 # rows, and if the noise of a count is at most this fraction of the rows.
 MAX_OTHER_BINS = 0.05
 MAX_NOISE_OF_ONE_BIN = 0.02
 # Flags and amounts of rare events have one of these values in most rows. That most rows have one
-# is no sign that the bounds are wrong, so fewer other rows than this are allowed for a warning.
-# With bounds that were found this holds only for bins up to the given width, because wider bins
-# may contain many other values.
+# does not show that the bounds are wrong, so fewer other rows than this are allowed for a warning.
+# With bounds that were found this holds only for bins up to the given width, because wider bins may
+# contain many other values.
 TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
 MAX_OTHERS_OF_TYPICAL_VALUE = 0.005
 MAX_WIDTH_OF_TYPICAL_VALUE = 1.0
@@ -167,7 +167,7 @@ class Findings(list):
         """Yield the kind and the columns of each finding that no later released value refutes.
 
         Bounds that were found are far wider than the values of a narrow column where noise hides
-        them. Quantiles and bins may resolve the values all the same.
+        them. Quantiles and bins may still resolve the values.
         """
         refuted = self.columns_with_found_bounds & self.resolved
         for kind, columns in self:
@@ -192,7 +192,7 @@ def collect_findings():
 
 @contextmanager
 def muted_findings():
-    """Context without warnings of findings, for audits, which fit thousands of synthetic tables."""
+    """Suppress warnings about findings, for audits that fit thousands of synthetic tables."""
     token = _IS_MUTED.set(True)
     try:
         yield
@@ -224,7 +224,7 @@ def report_found_bounds(columns):
 
 
 def report_resolved(columns):
-    """Note that released values show that the values of columns are told apart.
+    """Note the columns whose values are distinguished according to released numbers.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def report_resolved(columns):
 
 
 def report_resolved_bins(largest_counts, noise_std, n_units):
-    """Note the columns of which no bin contains most rows, beyond the noise.
+    """Note the columns in which no bin contains most rows, beyond the noise.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def report_identifiers(table, columns):
 
 
 def report_unmatched(matched, deviations, n_units):
-    """Report columns of which nearly no value is one of the categories.
+    """Report columns in which almost no value is one of the categories.
 
     Parameters
     ----------
@@ -286,7 +286,7 @@ def report_unmatched(matched, deviations, n_units):
 
 
 def report_one_label(counts, noise_std, n_units):
-    """Report columns of which one category has nearly all rows, beyond the noise.
+    """Report columns in which one category has nearly all rows, beyond the noise.
 
     Flags of rare events have one value in most rows, so the limit of columns with several
     categories is that of typical values. The noise must be as small as that limit, or a flag would
@@ -317,7 +317,7 @@ def report_one_label(counts, noise_std, n_units):
 
 
 def report_no_values(n_values, noise_std, n_units):
-    """Report columns of which the noisy number of values that are present may be 0.
+    """Report columns whose noisy number of present values may be 0.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def report_unfilled_variances(means, mean_squares, noise_std, low, high):
         Bounds.
     """
     is_typical = _is_typical(np.where(means < 0.0, low, high))
-    # The variance of flags of which a fraction p has the other value is 4 p (1 - p).
+    # If a fraction p of flags has the other value, their variance is 4 p (1 - p).
     limits = np.where(is_typical, 4.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_VARIANCE)
     # The square of the mean has noise, too.
     noise_std = noise_std * np.hypot(1.0, 2.0 * means)
@@ -439,7 +439,7 @@ def _is_typical(values):
 def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True, is_declared=True):
     """Return True if noisy counts show that one bin contains nearly all rows of a column.
 
-    The answer is False if the noise is too large to show it.
+    Returns False if the noise is too large to show it.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class FitProgress:
 
     @contextmanager
     def stage(self, name, spent=None):
-        """Context of a stage: report its begin, and its end unless it fails.
+        """Context of a stage: report its beginning, and its end unless it fails.
 
         `spent` is a function that returns the epsilon spent after the stage; without it the whole
         price is spent, and the stage is not printed.

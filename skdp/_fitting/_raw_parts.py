@@ -26,7 +26,7 @@ from skdp._tools._parts import (
 from skdp._tools._registry import known_caller, passes_on
 from skdp._tools._scores_and_folds import is_unread
 
-# Packages whose distributions draw numbers only.
+# Packages whose distributions draw only numbers.
 DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
 RAW_STEPS = "has steps that learn from raw rows:"
 UNKNOWN_STEPS = "has steps that skdp does not know, and that may learn from raw rows:"
@@ -281,7 +281,7 @@ def _problems_of_copies(estimator):
 
 
 def raw_parts_of_user(subject):
-    """Return the problems of the parts that a class of the user was given, as `raw_steps` does."""
+    """Return the problems of the parts passed to a user-defined class, as `raw_steps` does."""
     if holds_private(subject) and not is_private(subject):
         return raw_steps(subject, is_calling=True, with_fitted=False)
     # It creates the private estimator in `fit`, or is derived from one.
@@ -346,7 +346,7 @@ def _grid_items(search):
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, grids)
     for grid in grids if isinstance(grids, list | tuple) else [grids]:
-        # skopt has a number of draws beside a grid.
+        # skopt accepts a number of draws along with a grid.
         grid = grid[0] if isinstance(grid, tuple) and grid else grid
         yield from grid.items() if isinstance(grid, dict) else ()
 
@@ -354,7 +354,7 @@ def _grid_items(search):
 def _drawn_candidates(search, estimator):
     """Yield the parameters whose values a search draws when other fits may have been charged.
 
-    Parameters of private estimators make nothing raw, and neither do numbers.
+    Parameters of private estimators do not cause learning from raw rows, and neither do numbers.
     """
     if not hasattr(estimator, "get_params"):
         return
@@ -385,7 +385,7 @@ def _raw_settings(search, y=None):
         if checks_its_steps(estimator) or not any(map(is_estimator, setting.values())):
             settings.append(setting)
         elif any(map(holds_private, setting.values())):
-            # It looks at the steps among these candidates, and not at the tools around them.
+            # It looks at the steps among these candidates, not at the tools around them.
             with_tools.append(setting)
     drawn = [
         PartProblem(
@@ -400,7 +400,7 @@ def _raw_settings(search, y=None):
 
 
 def _problems_of_candidates(candidates, estimator, y, only_tools=False):
-    """Return the problems that an estimator has with candidates and not without, once each."""
+    """Return the problems that an estimator has only with candidates, once each."""
     if not hasattr(estimator, "get_params"):
         return []
     params = estimator.get_params()
@@ -423,9 +423,9 @@ def _problems_of_candidates(candidates, estimator, y, only_tools=False):
 
 
 def _relevant_values(candidate, estimator, params):
-    """Return the values of a candidate that can make an estimator raw.
+    """Return the values of a candidate that can make an estimator learn from raw rows.
 
-    Other settings of a private estimator make nothing raw. They are most settings.
+    Other settings of a private estimator, which are most settings, do not cause it.
     """
     return {
         name: value
@@ -437,7 +437,7 @@ def _relevant_values(candidate, estimator, params):
 
 
 def _causes(text, estimator, values, y):
-    """Return the names of the values each of which alone causes a problem, or all names."""
+    """Return the names of the values that cause a problem on their own, or all names."""
     names = [
         name
         for name, value in values.items()
@@ -473,7 +473,7 @@ def _raw_with(estimator, values, y, only_tools=False):
 
 
 def refusal_of_plan(container):
-    """Return the reason for which a plan refuses its present steps, or ""."""
+    """Return the reason why a plan refuses its current steps, or ""."""
     try:
         container.check_steps()
     except ValueError as error:

@@ -96,8 +96,8 @@ def prefers_gaussian(config, neighbors):
     """Return True if only Gaussian releases compose without loss in a ledger.
 
     Composition by Gaussian differential privacy prices the exponential mechanism as a pure release.
-    The noise of Gaussian releases grows in proportion to the size of a group of rows, that of other
-    releases faster. Fits within a search or a pipeline are planned for one row.
+    The noise of Gaussian releases grows in proportion to the size of a group of rows; that of other
+    releases grows faster. Fits within a search or a pipeline are planned for one row.
     """
     return config.composition == "gdp" or neighbors.max_rows > 1
 
@@ -173,7 +173,7 @@ class PrivateRelease:
         self._label = label
         self._accountant = accountant
         self._random_state = random_state
-        # A charge was tried, whether or not the accountant accepted it.
+        # A charge was attempted, whether or not the accountant accepted it.
         self._is_charge_tried = False
         self._is_charged = False
         # The plan released nothing, so that there is no entry in the ledger.
@@ -195,7 +195,7 @@ class PrivateRelease:
         self.terms = read_config()
         # A tool that sets a seed may set a generator: its refusal names the tool.
         self._check_callers()
-        # Also where no noise will be drawn: a wrong parameter is refused for every table.
+        # This also runs where no noise will be drawn: a wrong parameter is refused for every table.
         check_seed(self._random_state)
         with ExitStack() as settings:
             # Without this check, one row that is not finite makes a fit fail after its charge.

@@ -27,8 +27,8 @@ FIT_ONCE = frozenset(
     "VotingRegressor SelectFromModel FixedThresholdClassifier FrozenEstimator SplitPipeline "
     "SplitFeatureUnion SplitColumnTransformer".split()
 )
-# Packages whose containers fit every part that they were given at least once. A class of the user
-# may choose one of its estimators.
+# Packages whose containers fit each of their parts at least once. A user-defined class may choose
+# one of its estimators.
 FIT_ALL = frozenset({"sklearn", "imblearn", "skdp"})
 # Stacks fit their members once for all rows and once for each fold.
 STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
@@ -225,7 +225,7 @@ def _has_disjoint_calls(estimator):
 
 
 def has_refused_candidates(value, variables):
-    """Return True if a tool goes on after the fits of a candidate that refuses its parameters.
+    """Return True if a tool continues after a candidate's fits refuse their parameters.
 
     Such fits charge nothing, and their scores neither. At most `MAX_CHECKED` candidates of each
     search are checked.
@@ -340,7 +340,7 @@ def _charge_of_fit(estimator, accountant):
         return _UNKNOWN
     if _is_stack(estimator):
         return _charge_of_stack(estimator, accountant)
-    # Other containers may fit their estimators several times, maybe depending on the labels, as
+    # Other containers may fit their estimators several times, perhaps depending on the labels, as
     # one-against-rest does. The total is then a lower bound.
     kind = type(estimator).__name__
     is_exact = kind in FIT_ONCE
@@ -375,7 +375,7 @@ def _has_columns(transformer, name):
 
 def _fits_all_parts(estimator):
     """Return True for a known container that fits every part, and for a counted search."""
-    # A class of the user may be derived from a known one, with another `fit`.
+    # A user-defined class may be derived from a known one, with a different `fit`.
     owner = next((cls for cls in type(estimator).__mro__ if "fit" in vars(cls)), object)
     package = owner.__module__.partition(".")[0]
     is_counted = package in COUNTED_PACKAGES and _count_runs_of(estimator) is not None
@@ -454,7 +454,7 @@ def _charge_of_search(search, accountant, X):
         for fit, count in fits:
             total += (fit + per_score).times(count * runs.n_scored)
     else:
-        # The cheapest candidates, of which a list contains each as often as there are settings.
+        # Take the cheapest candidates; a list contains each as often as there are settings for it.
         total = _Charge()
         n_left = runs.n_candidates
         is_listed = n_settings >= n_left
@@ -470,9 +470,9 @@ def _charge_of_search(search, accountant, X):
 
 
 def _charges_of_settings(search, accountant):
-    """Return the charges of one fit by the settings of a search, with the numbers of settings.
+    """Return the distinct charges of a fit in a search, with the number of settings of each.
 
-    Parameters that cannot change a charge are counted only.
+    Parameters that cannot change a charge are only counted.
 
     Returns
     -------
@@ -523,13 +523,13 @@ def _relevant_values(estimator, grid):
 
 
 def _grids(search):
-    """Return the dictionaries of the settings that a search tries; one empty one without any."""
+    """Return the dictionaries of the settings that a search tries, or one empty dictionary."""
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, None)
         if grids is None:
             continue
         grids = grids if isinstance(grids, list | tuple) else [grids]
-        # skopt has a number of draws beside a grid.
+        # skopt accepts a number of draws along with a grid.
         grids = [grid[0] if isinstance(grid, tuple) and grid else grid for grid in grids]
         return [grid for grid in grids if isinstance(grid, dict)] or [{}]
     return [{}]
@@ -546,7 +546,7 @@ def _listed_settings(search):
 
 
 def listed_values(values):
-    """Return the values in a list, an array or a categorical distribution; () of others."""
+    """Return the values in a list, an array or a categorical distribution; () for others."""
     for name in ("choices", "categories"):
         values = getattr(values, name, values)
     return values if isinstance(values, list | tuple | np.ndarray) else ()
@@ -680,7 +680,7 @@ def _count_sequential_of_mlxtend(search, n_splits, X):
     # Without folds each fit is scored on its own rows.
     n_folds = n_splits if search.cv else 1
     n_rounds = search.k_features
-    # A fit makes a range of one number.
+    # A fit turns a single number into a range.
     n_rounds = max(n_rounds) if isinstance(n_rounds, tuple) and n_rounds else n_rounds
     is_simple = search.forward and not search.floating and not search.fixed_features
     if n_features is None or not isinstance(n_rounds, Integral) or not is_simple:
@@ -734,7 +734,7 @@ def _count_sizes(variables, n_splits):
     is_fraction = len(sizes) and sizes[-1] <= 1.0
     cv = variables.get("cv")
     if is_fraction and len(gaps):
-        # Close fractions of few rows are the same number of rows, of which one fit is made.
+        # With few rows, close fractions are the same number of rows, which is fitted once.
         is_counted = cv is None or isinstance(cv, Integral) or type(cv) is KFold
         n_rows = shape[0] if shape and is_counted and isinstance(shape[0], Integral) else 0
         # Each fit has at least half of the rows.

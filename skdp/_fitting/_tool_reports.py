@@ -1,6 +1,6 @@
 """Step 3 of the check of callers: refuse an operation, or warn once per call of the outermost tool.
 
-A finding that is refused raises an error always, and others if the ledger's setting is "raise". The
+A finding that is refused always raises an error; others do if the ledger's setting is "raise". The
 state of the calls (`_call_states.py`) tells which warnings were given.
 """
 
@@ -14,7 +14,7 @@ from skdp._tools._scores_and_folds import is_by_person
 from skdp.exceptions import RawDataWarning
 from skdp.utils._warnings import warn_user
 
-# Folds of rows that texts advise.
+# Folds of rows that the texts recommend.
 ROW_FOLDS = re.compile(r"\bKFold\((\w+), shuffle=True, random_state=0\)")
 # Lock that is held while warning, so that the threads of a tool warn only once.
 _warning_lock = threading.RLock()
@@ -105,14 +105,14 @@ def warn_once(text, outermost, found_in, calls, more=""):
         if is_covered and not _is_error():
             return
         warn_user(text + more, RawDataWarning, is_skipped=passes_on)
-        # After the warning: if it is an error, it is raised at the next call again.
+        # This comes after the warning: if that is an error, the next call raises it again.
         state.texts.add(text)
         for call in found_in:
             state_of(call.frame).is_complete = True
 
 
 def _is_covered(found_in, calls):
-    """Return True if each call that has a problem was warned of, or is inside one that was."""
+    """Return True if a warning was given for each call with a problem, or for a call around it."""
     checked = found_in or calls[:1]
     for call in checked:
         outer = calls[calls.index(call) :] if call in calls else [call]

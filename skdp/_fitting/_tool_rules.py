@@ -2,7 +2,7 @@
 
 `judge` is a function of the calls and of the private estimator alone. It reads parameters, shapes
 and listed folds, computes nothing from rows, and reports nothing. The calls keep two of its results
-(`_call_states.py`), so that each call is looked at once.
+(`_call_states.py`), so that each call is examined once.
 
 Each finding comes from one rule:
 
@@ -10,8 +10,8 @@ Each finding comes from one rule:
 known_tool            The registry knows a problem of the tool with its parameters.
 repeated_fold         The fit of a fold is about to get a row twice.
 folds_of_validation   A tool gives scikit-learn's validation folds that its entry could not read.
-mixed_rows            A tool makes the rows of a release of the cells of several persons.
-read_folds            A tool has read its folds from a generator, of which nothing is known then.
+mixed_rows            A tool makes the rows of a release from the cells of several persons.
+read_folds            A tool has read its folds from a generator, so nothing is known about them.
 raw_steps             Steps or members inside the tool learn from raw rows.
 late_weights          A pipeline passes weights to a private step, which refuses them.
 unknown_tool          An installed package fits the estimator, and the registry does not know it.
@@ -109,12 +109,12 @@ class Operation:
 
     @property
     def is_of_function(self):
-        """True for a release of a function, and not of an estimator."""
+        """True if a function, not an estimator, makes the release."""
         return isinstance(self.estimator, NamedRelease)
 
     @property
     def shows_no_parts(self):
-        """True if a tool may have no private part, and its parts are looked at all the same."""
+        """True if a tool's parts are checked even though it may have no private part."""
         return self.is_copy or self.is_of_function
 
     @property
@@ -143,7 +143,7 @@ class ToolFinding(FrozenValue):
     problem : str
         Text that follows the names of the tool and of the estimator.
     is_refused : bool
-        True if the operation is refused, also if the ledger's setting is "warn".
+        True if the operation is refused, even if the ledger's setting is "warn".
     """
 
     rule: str
@@ -236,9 +236,9 @@ def _known_tool(call, stack):
 
 
 def _mixed_rows(call, stack):
-    """Return a finding if a tool computes scores of rows that it makes of the cells of several.
+    """Return a finding if a tool computes scores of rows that it makes from the cells of several.
 
-    Its own scores are checked with the scorer. A function of the user that it calls to score may
+    Its own scores are checked with the scorer. A user-defined function that it calls to score may
     fit or release something else.
     """
     if call.tool is None or not call.tool.wrong_scores:
@@ -250,8 +250,8 @@ def _mixed_rows(call, stack):
 def _read_folds(call, stack):
     """Return a finding if a tool has read its folds from a generator before it was judged.
 
-    A private estimator is judged when the tool copies it or reads its tags. A class of the user,
-    which creates private estimators in its fit, is not.
+    A private estimator is judged when the tool copies it or reads its tags. A user-defined class
+    that creates private estimators in its fit is not.
     """
     if call.tool is None or is_judged(call.frame):
         return []
@@ -271,7 +271,7 @@ def _inner_validation(call, operation, stack, has_steps):
     findings = []
     if call.tool is None:
         return findings
-    # Folds that the tool received as an iterator are a list only in this call.
+    # Folds that the tool received as an iterator become a list only in this call.
     refusal = call.tool.refusal(call.variables) if call.tool.refusal else ""
     if refusal:
         problem = f"{refusal}: {call.tool.instead}"
@@ -360,8 +360,8 @@ def _raw_parts(call, stack, y, operation, has_findings):
     else:
         inner = getattr(subject, "estimator", None)
     problems = raw_in_members(subject, y)
-    # A class of the user may create the private estimator that is being fitted, and a function that
-    # releases may score a model that is not private.
+    # A user-defined class may create the private estimator that is being fitted, and a function
+    # that releases may score a model that is not private.
     if has_findings or operation.shows_no_parts or holds_private(inner):
         steps = raw_steps(inner, y=y, with_fitted=not operation.is_of_function)
         problems = steps + raw_candidates(call, stack.calls, inner, y) + problems

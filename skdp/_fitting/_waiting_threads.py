@@ -27,7 +27,7 @@ SENDS_TASKS = frozenset(
 )
 # Flags of the code of functions whose calls can be suspended.
 SUSPENDABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-# Other threads go on while their calls are read, so that a generator may be suspended before its
+# Other threads continue while their calls are read, so that a generator may be suspended before its
 # outer call is read. Then all threads are read again, at most this number of times.
 MAX_READS = 20
 # Modules whose calls run or send tasks of another thread.
@@ -99,7 +99,7 @@ def _waits_in_joblib(frame, pickles):
 
 
 def _objects_of_tasks(batches):
-    """Return objects of Python that only the thread of a task, and the one that waits, have.
+    """Return the Python objects to which only a task's thread and the waiting thread refer.
 
     These are the thread, the executor or the pool that runs or sends a task, and its future.
     """
@@ -136,7 +136,8 @@ def _waits_for(frame, shared):
     if module == "multiprocessing.pool":
         values = _queues_of(frame.f_locals)
     elif module == "threading":
-        # Other threads ask whether a thread lives. The one that waits for it starts and joins it.
+        # Other threads ask whether a thread is alive. The one that waits for it starts and joins
+        # it.
         values = []
         if frame.f_code.co_name in ("start", "join"):
             values = [frame.f_locals.get("self")]

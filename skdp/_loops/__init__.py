@@ -9,7 +9,7 @@ adds multiples of a grid whose sums are exact: both versions return the same bit
 adds products of floats, and its versions differ within the rounding bound for which the noise of a
 release is charged. The docstring of each loop says which one it is.
 
-Loops contain additions, multiplications, divisions, comparisons and truncations only. Elementary
+Loops contain only additions, multiplications, divisions, comparisons and truncations. Elementary
 functions (`exp`, `log`, `expit`) are computed by NumPy and SciPy outside the loops, because the
 last bits of a compiled function may differ from theirs.
 """

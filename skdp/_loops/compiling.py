@@ -10,7 +10,7 @@ def compiled(function):
     """Return a function that numba compiles when it is first called.
 
     Machine code is cached in the first folder that can be written: next to the file, or in the
-    user's cache. Without such a folder each process compiles.
+    user's cache. Without such a folder, each process compiles the loops.
     """
     import numba
 

@@ -74,8 +74,8 @@ def class_residual_steps(scores, targets, weights, clip, step):
     SciPy's `expit` takes longer than all of the other loops. Here the probability is computed from
     NumPy's exponential. The two differ by less than `EXPIT_ERROR`, and so do the residuals before
     rounding, in units of the largest weight. A row is rounded towards zero to the same multiple
-    unless a multiple is that close to it: about one row of millions, which is computed again as in
-    the version of NumPy.
+    unless a multiple is that close to it: about one row in millions, which is computed again as in
+    the NumPy version.
     """
     margin = EXPIT_ERROR * max(weights) / step
     steps = np.empty((len(scores), 1))
@@ -109,8 +109,8 @@ def _round_residuals(values, targets, first, second, clip, scale, margin):
         scaled = clipped * (second if is_second else first) * scale
         rounded = np.trunc(scaled)
         fraction = abs(scaled - rounded)
-        # Also False for NaN. Rounding towards zero does not change at 0, and not where the residual
-        # is beyond its clip.
+        # Also False for NaN. Rounding towards zero changes neither at 0 nor where the residual is
+        # beyond its clip.
         is_decided = (fraction < 1.0 - margin) and (fraction > margin or rounded == 0.0)
         is_decided = is_decided or abs(residual) > clip + 2.0 * EXPIT_ERROR
         values[i] = rounded if is_decided else np.nan

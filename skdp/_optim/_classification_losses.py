@@ -95,7 +95,7 @@ class BinaryHuberizedHingeLoss(LossOfLabels, BoundedLoss):
 
     It is 0 for :math:`z > 1 + h`, :math:`1 - z` for :math:`z < 1 - h` and
     :math:`(1 + h - z)^2 / (4h)` between them; z is the score s for y = 1 and -s for y = 0.
-    Equally :math:`\max_{\alpha \in [0, 1]} \alpha (1 - z) + h \alpha (1 - \alpha)`.
+    Equivalently, :math:`\max_{\alpha \in [0, 1]} \alpha (1 - z) + h \alpha (1 - \alpha)`.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class ClippedSums(Rows):
 
     The gradient of row i is :math:`g_i = r_i (x_i, c)^T`, where r_i is the loss's residual at the
     scores of x_i, computed in floating point. The norm of each summand, in exact arithmetic, is at
-    most C. A row of a norm above 1e150 counts as zero. A residual that is NaN because scores
+    most C. A row with a norm above 1e150 counts as zero. A residual that is NaN because scores
     overflowed counts as the largest allowed residual if a row has one score, and as zero if it has
     several. A vector of residuals whose norm is below 1e-140, or so large that the clip would
     underflow, counts as zero.

@@ -1,10 +1,10 @@
 r"""Shrinkage of a linear model's weights, with an estimate of what they explain by chance.
 
-Weights that were fitted to the same rows have a smaller loss there, also where features are not
+Weights that were fitted to the same rows have a smaller loss there, even if the features are not
 related to the target. The expected decrease is the variance of residuals times the effective
-degrees of freedom (Efron 2004) over the number of rows:
-:math:`\sum_j h_j / (h_j + \alpha)` for the eigenvalues :math:`h_j` of the loss's mean curvature
-under a penalty :math:`\alpha`. No eigenvalue is released.
+degrees of freedom (Efron 2004) over the number of rows: :math:`\sum_j h_j / (h_j + \alpha)` for the
+eigenvalues :math:`h_j` of the loss's mean curvature under a penalty :math:`\alpha`. No eigenvalue
+is released.
 
 Only the bound R on a row's norm is public: the eigenvalues of the second moment of p features sum
 to at most :math:`R^2`. Real rows are shorter and lie in few directions. The curvature along the
@@ -13,7 +13,7 @@ displacement w, residuals change by the loss's curvature times the changes s of 
 the mean of s² is :math:`w^\top H w`. Divided by :math:`R^2 \|w\|^2 / p`, its value for rows of norm
 R that are equally distributed over all directions, it is the *relative curvature* a. The model is
 that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` each, so that their
-sum is at most :math:`R^2`. Short rows make a small, rows in few directions make it large.
+sum is at most :math:`R^2`. It is small for short rows and large for rows in few directions.
 
 Noise in the released numbers leaves an interval for a. So does the curvature of a logistic loss,
 which is only known to lie between a typical value and a bound. The value in the interval that is

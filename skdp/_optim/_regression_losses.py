@@ -50,8 +50,8 @@ MAX_LOG_MEAN = 700.0
 class PoissonLoss(ClippableLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, up to a constant, for targets of mean 1.
 
-    The curvature is not bounded. That of step sizes is exceeded where the predicted mean is larger;
-    clipped residuals bound what such rows do to a step.
+    The curvature is not bounded. The curvature exceeds the one assumed for step sizes where the
+    predicted mean is larger; clipped residuals bound the effect of such rows on a step.
     """
 
     target_bounds = (0.0, math.inf)

@@ -300,7 +300,7 @@ def _calibrated_multiplier(event, guarantee):
     """Return a noise multiplier within a few thousandths of the smallest one that does.
 
     The search uses upper bounds on a coarse grid, which take a fraction of the time. The result is
-    then checked in the way in which the accountant checks a cost: by delta at epsilon, on its own
+    then checked in the same way as the accountant checks a cost: by delta at epsilon, on its own
     grid.
     """
     epsilon = guarantee.epsilon

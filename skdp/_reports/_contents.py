@@ -80,7 +80,7 @@ class ReportContents:
         self._judged = []
         # True within one of them.
         self._is_judged = False
-        # The estimators that the one that is being added is nested in.
+        # The estimators in which the one being added is nested.
         self._outer = ()
 
     def unrecorded_totals(self, unit_key):
@@ -333,7 +333,7 @@ def _unrecorded_charge(label, epsilon, delta):
 
 
 def _with_inner_wrappers(wrapper, nested_estimators):
-    """Return the description of a wrapper after that of the wrappers in it.
+    """Return the description of a wrapper, preceded by those of the wrappers inside it.
 
     The number of fits is unknown if one of these makes fits that it does not store.
     """

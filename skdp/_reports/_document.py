@@ -285,7 +285,7 @@ class PrivacyReport(FrozenValue):
 
 
 def _release_table(statements):
-    """Return the table of the releases of a report, with its head."""
+    """Return the table of the releases of a report, with its header."""
     rows = [("no.", "release", "epsilon", "delta", "mechanism", "ledger")]
     for i, statement in enumerate(statements, start=1):
         rows.append(

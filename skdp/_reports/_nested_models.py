@@ -19,7 +19,7 @@ MAX_DEPTH = 6
 def find_nested(estimator, outer=()):
     """Return the names and fitted estimators of a container's steps, or of a wrapper.
 
-    `outer` are the estimators that it is nested in.
+    `outer` contains the estimators in which it is nested.
     """
     if steps := steps_of(estimator):
         return [(name, step) for name, step, *_ in steps if hasattr(step, "get_params")]
@@ -37,7 +37,7 @@ def steps_of(estimator):
 def wrapped_estimators(estimator, outer=()):
     """Return the names and fitted estimators of a search or of another wrapper.
 
-    `outer` are the estimators that it is nested in, which are not found again.
+    `outer` contains the estimators in which it is nested, which are not found again.
     """
     # The statement of a private model covers its inner estimators. Only the model that a search
     # published has a separate statement.
@@ -99,7 +99,7 @@ def number_of_scores(search):
 
 
 def private_prototypes(estimator, outer):
-    """Yield the private estimators in the parameters of a wrapper, of which it fits copies.
+    """Yield the private estimators in a wrapper's parameters; the wrapper fits copies of them.
 
     Frozen estimators are not fitted.
     """

@@ -101,7 +101,7 @@ def privacy_report(
 
 
 def _describe_sources(sources):
-    """Return a description of the models, for the headline; ledgers are no releases."""
+    """Return a description of the models, for the headline; ledgers are not releases."""
     names = []
     for source in sources:
         if isinstance(source, PrivacyStatement):

@@ -6,7 +6,7 @@ from skdp.ledger._report import describe_unit
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
-# Largest epsilon that is put in words as a factor: the factor is then 22,026.
+# Largest epsilon that is described as a factor: the factor is then 22,026.
 MAX_WORDS_EPSILON = 10.0
 
 
@@ -53,7 +53,7 @@ def conclusion_of(report):
 
 
 def _charged_later(report):
-    """Return the statements of estimators whose fit charges nothing, but whose releases do."""
+    """Return the statements of estimators whose fit is not charged but whose releases are."""
     return [s for s in report.statements if s.stages and not s.charges]
 
 
@@ -195,7 +195,7 @@ def cost_in_words(epsilon, delta):
 def _charges_of(report):
     """Return the charges that the models of a report paid for, with user and purpose.
 
-    Those of a report without models are all charges of its budgets.
+    A report without models includes all charges of its budgets.
     """
     recorded = {charge.hash: charge for budget in report.budgets for charge in budget.charges}
     if not report.statements:

@@ -136,7 +136,7 @@ class Release(FrozenValue):
 
 @dataclass(frozen=True, eq=False)
 class UnpublishedReleases(FrozenValue):
-    """Releases that a wrapper made and stores no statement of, such as noisy scores.
+    """Releases by a wrapper that stores no statement about them, such as noisy scores.
 
     It has the attributes of a `PrivacyStatement` from which totals are computed.
 
@@ -361,7 +361,7 @@ def _describe_places(parts):
 def _joined_by_root(parts, budgets):
     """Join the parts of budgets that were reserved from one data set, or are that data set.
 
-    All of them have basic composition, and the charges of a reserved budget never add up to more
+    All of them use basic composition, and the charges of a reserved budget never add up to more
     than the data set was charged for it.
     """
     joined = {}

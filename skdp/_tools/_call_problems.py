@@ -124,7 +124,7 @@ def bagging_problem(variables):
 
 
 def _owner(variables):
-    """Return the tool; functions that run in workers have it as an argument."""
+    """Return the tool; functions that run in workers receive it as an argument."""
     return variables.get("self", variables.get("ensemble"))
 
 
@@ -189,7 +189,7 @@ def stacking_problem(variables):
 
 
 def chain_refusal(variables):
-    """Return the reason to refuse a chain: its folds get no ids of persons, or are read late."""
+    """Return the reason to refuse a chain: its folds receive no person ids, or are read late."""
     owner = variables.get("self")
     if getattr(owner, "cv", None) is not None and is_by_person(getattr(owner, "estimator", None)):
         return "does not pass groups to the fits of its folds (use cv=None)"
@@ -314,7 +314,7 @@ def econml_problem(variables):
 
 
 def raw_parts_problem(variables):
-    """Return the problem of models in any parameter of a tool that are not private, or ""."""
+    """Return the problem of non-private models in any parameter of a tool, or ""."""
     owner = variables.get("self")
     if owner is None:
         return ""

@@ -1,14 +1,14 @@
 """Classes of libraries, which are known by their module and name, and by nothing else.
 
-A user may write a class of any name, also one that is derived from a known class and overrides its
-methods.
+A user may write a class of any name, including one that is derived from a known class and overrides
+its methods.
 """
 
 from functools import cache
 from itertools import takewhile
 
-# Methods that a derived class may define without another behavior: those that begin and end with
-# two underscores, such as a constructor, but not these.
+# Methods that a derived class may define without changing its behavior: those that begin and end
+# with two underscores, such as a constructor, but not these.
 BEHAVIOR = frozenset({"__getattribute__", "__getattr__", "__call__", "__iter__"})
 
 
@@ -41,7 +41,7 @@ def is_of_classes(value, *names):
 def behaves_as(value, names):
     """Return True if a value is an instance of a known class, and does what that class does.
 
-    A derived class counts if it defines no methods beside a constructor.
+    A derived class counts if it defines no methods besides a constructor.
 
     Parameters
     ----------

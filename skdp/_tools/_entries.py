@@ -131,8 +131,8 @@ class KnownStep(FrozenValue):
         library = frame_library(step)
         names = None
         if not cells:
-            # A function may return another container than the one that it receives. Functions of
-            # NumPy return a pandas frame with the same columns for a pandas frame.
+            # A function may return a different container from the one that it receives. Functions
+            # of NumPy return a pandas frame with the same columns for a pandas frame.
             is_known = form.library in ("", "pandas") and is_elementwise(step.func, step.kw_args)
             if not (is_known and form.holds_numbers):
                 return TableForm(

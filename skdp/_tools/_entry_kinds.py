@@ -87,7 +87,7 @@ RAW_EFFECT = KnownCaller(
     instead="use fit and, on public rows, predict",
     refusal=bootstrap_problem,
 )
-# A study calls functions of the user, which are checked separately, once for all trials.
+# A study calls user-defined functions, which are checked separately, once for all trials.
 STUDY = KnownCaller(
     wrong="",
     instead=(

@@ -82,7 +82,7 @@ TOOLS: tuple[Tool, ...] = (
         modules=("dask_ml.model_selection",),
         call=SEARCH_CALL,
     ),
-    # A study calls functions of the user, which are checked separately, once for all trials.
+    # A study calls user-defined functions, which are checked separately, once for all trials.
     Tool(
         classes=("optuna",),
         step=KnownStep(kind="cross_validates", advice=SEARCH, inner=("estimator",)),
@@ -346,7 +346,7 @@ TOOLS: tuple[Tool, ...] = (
             name="a report of skore",
         ),
     ),
-    # A graph of operations, of which skdp sees only the private ones.
+    # A graph of operations; skdp sees only the private ones.
     Tool(
         modules=("skrub._data_ops",),
         call=KnownCaller(

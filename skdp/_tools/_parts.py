@@ -69,8 +69,8 @@ def parts_of(value):
     """Yield the names and the values of the steps and models that an object was given.
 
     They are found by their methods, in any parameter of the constructor, and in lists, tuples and
-    dictionaries of such. An object that does not store its parameters under their names is searched
-    in all of its attributes, without fitted ones.
+    dictionaries of these. An object that does not store its parameters under their names is
+    searched in all of its attributes, without fitted ones.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def _add_nested_parts(value, prefix, nested, visited):
 
 
 def copy_parts(value):
-    """Return a copy of an estimator and of those inside it, so that `set_params` changes no other.
+    """Return copies of an estimator and of those inside it, so that `set_params` changes no others.
 
-    Everything else is shared. `clone` would ask the private estimators to be judged again.
+    Everything else is shared. `clone` would cause the private estimators to be judged again.
     """
     if type(value) in (list, tuple):
         return type(value)(map(copy_parts, value))
@@ -170,7 +170,7 @@ def copy_parts(value):
 
 
 def learns_raw(part):
-    """Return True for a model or step without a private one inside it that learns when fitted."""
+    """Return True for a model or step that learns when fitted and contains no private one."""
     if is_frozen(part) or not hasattr(part, "fit") or holds_private(part):
         return False
     # A class can declare that its fits are charged, or learn nothing.

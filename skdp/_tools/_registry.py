@@ -44,7 +44,7 @@ def find_entry(estimator):
     return find_class(type(estimator).__module__, type(estimator).__name__)
 
 
-# Tools that call functions of the user and compute nothing from rows.
+# Tools that call user-defined functions and compute nothing from rows.
 RUNNERS = frozenset(
     "joblib dask distributed ray pyspark cloudpickle loky multiprocess ipyparallel mpi4py "
     "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
@@ -111,7 +111,7 @@ def known_caller(module, function):
 
 
 def is_study(frame):
-    """Return True for a call of a tool that compares the results of a function of the user."""
+    """Return True for a call of a tool that compares the results of a user-defined function."""
     return known_caller(frame.f_globals["__name__"], frame.f_code.co_name) is STUDY
 
 

@@ -48,7 +48,7 @@ def has_private_scores(scoring):
 
 
 def releases_privately(scorer):
-    """Return True for a private scorer, also one that scikit-learn makes of a private metric.
+    """Return True for a private scorer, even one that scikit-learn makes from a private metric.
 
     `make_scorer` of a function of `skdp.metrics` returns its release, which charges the accountant
     that it was given.
@@ -71,7 +71,7 @@ def _metric_of(scorer):
 
 
 def is_unknown_function(scorer):
-    """Return True for a scorer that the user wrote, of which nothing is known."""
+    """Return True for a user-defined scorer, about which nothing is known."""
     if scorer is None or isinstance(scorer, str) or releases_privately(scorer):
         return False
     function = _metric_of(scorer)
@@ -244,7 +244,7 @@ def subset_problem(variables):
 def scores_refusal(variables):
     """Return the reason to refuse a search or a cross-validation, or "".
 
-    Rows may be repeated, or the scores may get no ids of persons, which they refuse after the
+    Rows may be repeated, or the scores may receive no person ids, which they refuse after the
     first fit was charged.
     """
     owner = variables.get("self")
@@ -303,7 +303,7 @@ def unread_folds_problem(variables):
 
 
 def repeats_rows(variables):
-    """Return True if the rows of one fold's fit, which a function of scikit-learn got, repeat."""
+    """Return True if a function of scikit-learn passed repeated rows to the fit of one fold."""
     train = variables.get("train")
     return isinstance(train, list | tuple | np.ndarray) and _repeats(train)
 

@@ -139,7 +139,7 @@ TOOLS: tuple[Tool, ...] = (
             advice=FUNCTION,
             fails_on=fails_outside_domain,
             width=function_width,
-            # Its function may return another container than the one that it receives.
+            # Its function may return a different container from the one that it receives.
             cells="",
             sparse="kept",
             is_row_wise=rounds_rows_alone,

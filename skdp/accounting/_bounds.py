@@ -204,7 +204,7 @@ def _epsilon(counts, delta, relation, method, tolerance):
     leaves = _without_full_samples(counts, relation)
     fewer = with_fewer_events(leaves)
     if delta > 0.0 and any(map(contains_group, leaves)):
-        # The price of a single event takes long, too.
+        # Pricing a single event is slow, too.
         leaves = fewer
     if method == "pld":
         _require_loss_distribution(leaves, relation)
@@ -354,7 +354,7 @@ def _general_group_epsilon(counts, delta, relation, method, tolerance, k):
     """Return k epsilon of one record, at the largest delta whose group delta is at most delta."""
     searches = [(method, 24)]
     if method in ("auto", "pld"):
-        # These are slow, so that a quick search narrows the interval first.
+        # These are slow, so a quick search narrows the interval first.
         searches = [("rdp", 24), (method, 8)]
     log_high = math.log(delta / k)
     best = math.inf
@@ -503,7 +503,7 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
 
     def gap(log_delta):
         excess = epsilon_at(math.exp(log_delta)) - target
-        # An excess of 0 counts as negative, so that the search goes on to smaller deltas.
+        # An excess of 0 counts as negative, so that the search continues with smaller deltas.
         if excess > 0.0:
             return min(excess, 1e9)
         return min(excess, -1e-300)

@@ -27,12 +27,13 @@ from skdp.utils._validation import check_delta, check_epsilon, check_real
 # Renyi orders of a bound that is quick to add up. Every order is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
 
-# A claim that the default tolerance misses by a smaller relative error is tried with finer ones.
+# If the default tolerance misses a claim by less than this relative error, finer ones are tried.
 NEAR_MISS = 1e-3
 FINE_TOLERANCES = (1e-6, 1e-9)
 
 # An event whose epsilon at its own delta is larger by at most this factor than at the limit's delta
-# is charged at its own delta. A single pure release is larger by less, many are by far.
+# is charged at its own delta. For a single pure release the factor is smaller; for many, it is far
+# larger.
 EVENT_DELTA_FACTOR = 1.01
 
 # Schedules with more combinations of parts, one from each partition, are refused.
@@ -235,7 +236,8 @@ class _PricedAtLimit(_Rule):
     def price(self, event, budgets, delta=None):
         """Return the (epsilon, delta) of an event alone, at the delta of the smallest limit.
 
-        The delta does not use up the limit's: totals are computed from the events, at this delta.
+        The delta is not subtracted from that of the limit: totals are computed from the events, at
+        this delta.
         """
         limit_delta = min(limit[1] for _, limit in budgets)
         if delta is not None:

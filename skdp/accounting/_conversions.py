@@ -13,7 +13,7 @@ from skdp.utils._validation import check_relation, check_within
 # A bound on the rounding errors of one formula, relative to the sum of its terms.
 _ROUND_OFF = 2.0**-50
 # The search over orders covers three decades on each side of an approximation of the best order
-# minus 1. Every order gives a valid bound, so this range affects the tightness only.
+# minus 1. Every order gives a valid bound, so this range affects only the tightness.
 _SEARCH_RANGE = (1e-3, 1e3)
 # The approximation is at most this, so that the orders and their squares are finite.
 _MAX_EXCESS = 1e150

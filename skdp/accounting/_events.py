@@ -263,8 +263,8 @@ class ExponentialMechanism(_Listed):
     """A choice whose log-likelihood ratio has a range of at most `epsilon`.
 
     This is the bounded range property (Durfee and Rogers 2019). The exponential mechanism
-    exp(epsilon u / (2 sensitivity)) and Gumbel noisy max have it. Permute-and-flip, and noisy max
-    with Laplace or exponential noise, do not have it: charge them as `PureDP`.
+    exp(epsilon u / (2 sensitivity)) and Gumbel noisy max have this property. Permute-and-flip, and
+    noisy max with Laplace or exponential noise, do not have it: charge them as `PureDP`.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def with_fewer_events(
 ) -> dict[ev.Event, int]:
     """Return a composition of at most `max_distinct` events, if rounding can reach it.
 
-    Of the events of groups under sampling there are at most `MAX_DISTINCT_GROUPS`.
+    There are at most `MAX_DISTINCT_GROUPS` events of groups under sampling.
 
     The result costs no less. An event with less noise or a larger epsilon costs no less, because
     the other event is a post-processing of it. For the sampling rate, (1 - r) Q + r P is a mixture

@@ -296,7 +296,7 @@ def mean_delta(curves, multiplier):
         density = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
         excess = np.maximum(density - t * ndtr(-t), 0.0)
         expected_excess = expected_excess + weight * mu * excess
-    # The factor exceeds the error by cancellation.
+    # The factor is larger than the cancellation error.
     return float(np.min(np.exp(-u) * expected_excess)) * (1.0 + 1e-9)
 
 

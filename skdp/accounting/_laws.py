@@ -472,7 +472,7 @@ def zcdp(
 ) -> tuple[float, float]:
     """Return the cost in approximate zero-concentrated differential privacy.
 
-    Costs add up, also if parameters are chosen after seeing earlier results (Whitehouse et al.
+    Costs add up, even if parameters are chosen after seeing earlier results (Whitehouse et al.
     2023).
 
     Parameters
@@ -507,7 +507,7 @@ def rdp(
 ) -> float:
     """Return the Renyi differential privacy of an event at one order.
 
-    Costs at one fixed order add up, also if parameters are chosen after seeing earlier results
+    Costs at one fixed order add up, even if parameters are chosen after seeing earlier results
     (Feldman and Zrnic 2021).
 
     Parameters

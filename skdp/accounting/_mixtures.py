@@ -16,7 +16,7 @@ from skdp.accounting._gaussian import delta_of_mu
 from skdp.accounting._pairs import LossPair
 from skdp.utils._values import FrozenValue
 
-# Larger groups, and noise or sampling rates out of these ranges, use the general bound on groups.
+# Larger groups, and noise or sampling rates outside these ranges, use the general bound on groups.
 _MAX_GROUP = 32
 _NOISE_RANGE = 1e-2, 1e5
 _MIN_RATE = 1e-12
@@ -215,7 +215,7 @@ class Mixture(FrozenValue):
     def position(self, losses):
         """Return the position of each loss, by Newton's method within a bracket.
 
-        A loss out of the range has the position of an end, which may be infinite. The loss at the
+        A loss outside the range is moved to the nearest end, which may be infinite. The loss at the
         result is the argument up to round-off. The position is ill-conditioned if the loss hardly
         changes around it.
         """

@@ -258,7 +258,7 @@ def _power(values, count):
     """Return values**count by repeated squaring; the array of values is overwritten."""
     result = None
     # Products are written into arrays that are used again, since new long ones take longer than
-    # the arithmetic. NumPy rounds a product that overwrites one of its factors in another way.
+    # the arithmetic. NumPy rounds a product differently if it overwrites one of its factors.
     spare = spare_result = None
     while count:
         if count & 1:

@@ -69,7 +69,7 @@ def whole_sample(event, relation):
 
 
 def amplified(epsilon, rate):
-    """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, also for arrays.
+    """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, for arrays, too.
 
     Negative epsilons are allowed.
     """
@@ -194,7 +194,7 @@ def _mixed(pair: LossPair, rate: float) -> LossPair:
 def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     """Return the pair of sampling under replace-one (Zhu, Dong and Wang 2022).
 
-    Its distribution is that of the mixture and Q for losses above 0 and, mirrored, below 0. The
+    Its distribution is the one for the mixture and Q for losses above 0 and, mirrored, below 0. The
     remaining mass has loss 0. `pair` must dominate any two of these three samples: with a value of
     the record, with another value, and without the record.
     """

@@ -3,7 +3,7 @@ r"""Lower bounds on epsilon from the success of an attacker, with a stated confi
 Two tables: a test of "was the record in the table?" has a false-positive rate :math:`\alpha` and a
 false-negative rate :math:`\beta`, and (epsilon, delta)-DP demands
 :math:`1 - \beta \le e^\varepsilon \alpha + \delta` and the same with the tables exchanged (Kairouz,
-Oh and Viswanath 2015). Exact binomial limits make the rates certain up to the confidence
+Oh and Viswanath 2015). Exact binomial limits bound the rates with the given confidence
 (Clopper and Pearson 1934; Jagielski, Ullman and Oprea 2020).
 
 One run: each of m canaries is in the table by an independent fair coin, and an attacker guesses

@@ -16,11 +16,11 @@ from sklearn.preprocessing import StandardScaler
 from skdp.audit import _bounds
 from skdp.utils._values import FrozenValue
 
-# Maximal number of single numbers that are candidates; those with the largest effect come first.
+# Maximum number of single numbers that are candidates; those with the largest effect come first.
 MAX_FEATURES = 500
 # Number of thresholds per candidate.
 N_THRESHOLDS = 200
-# Minimal number of runs per weight of a discriminant. With more weights, it would overfit the runs.
+# Minimum number of runs per weight of a discriminant. With more weights, it would overfit the runs.
 RUNS_PER_WEIGHT = 4
 # Shrinkage of the discriminant's covariance: larger than rounding errors, but small enough for
 # numbers that share noise, whose difference is informative.
@@ -32,7 +32,7 @@ SHRINKAGE = 1e-9
 SPREAD_FEATURES = 3
 # Fraction of the values in the shortest interval, whose center is the mode (half-sample mode).
 MODE_FRACTION = 0.1
-# With more single numbers than this, only the best one is a candidate beside a discriminant.
+# With more single numbers than this, only the best one is a candidate besides a discriminant.
 MANY_SCORERS = 18
 # Number of errors of each kind that `attainable_bound` adds. With 0, audits of correct estimators
 # make more fits than needed; with 2, audits stop before violations that 1000 fits would prove.
@@ -310,7 +310,7 @@ def _likelihood_ratio(inside, outside, columns):
 
 
 def _counts(scores_in, scores_out, thresholds):
-    """Return the number of scores that reach the thresholds, and of all scores, for both tables."""
+    """Return the count of scores that reach the thresholds, and of all scores, for each table."""
     below_in = np.searchsorted(np.sort(scores_in), thresholds)
     below_out = np.searchsorted(np.sort(scores_out), thresholds)
     return (len(scores_in) - below_in, len(scores_in), len(scores_out) - below_out, len(scores_out))

@@ -438,7 +438,7 @@ def _check_labels(tables, y, declared):
 
 
 class _CountedRuns:
-    """Run fits and show the number of planned and of finished ones.
+    """Run fits and show how many are planned and finished.
 
     Parameters
     ----------
@@ -648,7 +648,7 @@ class _Attack:
         return False
 
     def _private_numbers(self):
-        """Return the numbers of the choosing and of the judging fits, and their descriptions.
+        """Return the private numbers of the choosing and the judging fits, and their descriptions.
 
         Numbers that depend only on the number of rows are public, and are left out.
         """

@@ -46,7 +46,7 @@ def append_row(table, row):
     if issparse(table):
         return vstack([table, csr_array(np.asarray(row, dtype=float)[None, :])], format="csr")
     if not hasattr(table, "columns"):
-        # Another type than float or object may be too narrow for the row.
+        # A type other than float or object may be too narrow for the row.
         dtype = None
         if table.dtype.kind in "fO":
             dtype = table.dtype

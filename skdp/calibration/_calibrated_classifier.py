@@ -116,8 +116,8 @@ def fit_sigmoid(bins):
 def _significant_fraction(bins, design, prior, weights):
     """Return the fraction of a change of weights that is more than noise.
 
-    It maximizes the gain in likelihood less `NOISE_STDS` standard deviations of its noise. With few
-    rows, where the fitted weights follow the noise, it is 0.
+    It maximizes the gain in likelihood minus `NOISE_STDS` standard deviations of its noise. With
+    few rows, where the fitted weights follow the noise, it is 0.
     """
     fractions = np.linspace(0.0, 1.0, 101)
     scores = (prior + fractions[:, np.newaxis] * (weights - prior)) @ design
@@ -130,7 +130,7 @@ def _significant_fraction(bins, design, prior, weights):
 
 
 def fit_isotonic(bins):
-    """Return the increasing function that fits the fractions of positives of released counts best.
+    """Return the increasing function that best fits the fractions of positives in released counts.
 
     The fractions are those of bins that are distinguished from their noise. If there are fewer
     than `MIN_BINS` of them, the sigmoid is returned.

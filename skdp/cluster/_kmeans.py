@@ -203,7 +203,7 @@ class NoisyLloyd(FrozenValue):
         return (self.high - self.low) / (self.high - self.low).max()
 
     def check_sizes(self):
-        """Raise `ValueError` if epsilon is too small for the numbers of values."""
+        """Raise `ValueError` if epsilon is too small for the number of values."""
         _, counting, *steps = self.mechanism.parts
         counting.check_size(1 << self.n_bits)
         steps[0].check_size(self.size)

@@ -29,7 +29,7 @@ def make_customers(
 ) -> Bunch:
     """Make a synthetic table of customers, some of whom renew their contract.
 
-    It has numbers, categories, a date and missing values, as a file from an office has. The chance
+    It has numbers, categories, a date and missing values, as a typical office file does. The chance
     of renewal has a peak in age, grows with the logarithm of income, and grows faster with visits
     below 45 years, so that no linear model fits it. The table is drawn from public formulas and
     needs no protection.

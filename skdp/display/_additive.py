@@ -57,8 +57,8 @@ class AdditiveDisplay(Display):
     about the sample. The gray shapes at the bottom are the noisy counts of rows: where they are
     low, a curve rests on few rows. Dots are single values with many rows. Bars are the categories
     with the most rows, in the order in which they were declared or found. Missing values are drawn
-    beside a curve if they are at least 2 % of the rows. Three columns are drawn as tables of two of
-    them, for the three cells of the third with the most rows. For several columns and several
+    next to a curve if they are at least 2 % of the rows. Three columns are drawn as tables of two
+    of them, for the three cells of the third with the most rows. For several columns and several
     classes, the table of the first class is drawn. Terms of little importance share the last panel.
 
     Parameters
@@ -174,7 +174,7 @@ class AdditiveDisplay(Display):
             rest = {shape.name: _shapes.importance(shape) for shape in ranked[n_panels:]}
         panels = []
         for shape in ranked[:n_panels]:
-            # Values and standard errors get a last axis of outputs, also for a single output.
+            # Values and standard errors receive a last axis of outputs, even for a single output.
             by_output = (*shape.counts.shape, -1)
             standard_errors = shape.standard_errors
             if standard_errors is not None:
@@ -253,7 +253,7 @@ class AdditiveDisplay(Display):
         self._draw_title(ax)
 
     def _draw_pair(self, panel, shape, largest):
-        """Draw a term of two columns; of several outputs, it is that of the first."""
+        """Draw a term of two columns; with several outputs, that of the first one."""
         draw_table(panel, shape, largest)
         first, second = (short_text(self.names[j], 18) for j in shape.features)
         panel.set_xlabel(first, fontsize="x-small")
@@ -304,7 +304,7 @@ class AdditiveDisplay(Display):
             panel.tick_params(labelleft=False)
 
     def _draw_title(self, ax):
-        """Draw the title of all panels; of several outputs, also a legend."""
+        """Draw the title of all panels; with several outputs, also a legend."""
         title = f"{short_text(self._title, 90)}\ngray: rows"
         if any(shape.standard_errors is not None for shape in self.shapes):
             title += "; bands: noise of the fit"
@@ -327,7 +327,7 @@ class AdditiveDisplay(Display):
 
 
 def _unit(model):
-    """Return the unit of the values of a model: log-odds, or that of the target or its log."""
+    """Return the unit of a model's values: log-odds, or the unit of the target or its logarithm."""
     if getattr(model, "loss", None) == "poisson":
         return "log of the target"
     if not hasattr(model, "classes_"):
@@ -338,7 +338,7 @@ def _unit(model):
 
 
 def tick_writer(largest):
-    """Return a function that writes numbers at an axis up to `largest` as a person would."""
+    """Return a function that formats the numbers of an axis up to `largest` for readers."""
 
     def write(value, position=None):
         if largest >= 1e6 and value:
@@ -370,7 +370,7 @@ def draw_rest(ax, importances):
 
 
 def draw_curve(ax, shape):
-    """Draw the steps of a number or a date, with missing values beside them; return no title."""
+    """Draw the steps of a number or a date, with missing values next to them; return no title."""
     edges = _set_axis_of_edges(ax, shape)
     positions, dots = _draw_counts(ax, shape, edges)
     bands = band_of(shape)
@@ -478,7 +478,7 @@ def draw_bars(ax, shape):
 
 
 def set_rotated_ticks(ax, positions, labels):
-    """Set ticks on the horizontal axis whose long labels end at them."""
+    """Set ticks on the horizontal axis so that long labels end at their ticks."""
     ax.set_xticks(positions, labels, rotation=LABEL_ROTATION, ha="right", rotation_mode="anchor")
 
 
@@ -511,7 +511,7 @@ def shortest_first(shape):
 
 
 def slices_of(shape):
-    """Return the names and the tables of the cells of the first column with the most rows."""
+    """Return names and tables for the cells of the first column that have the most rows."""
     shown = np.unique(np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape)[0])
     margins = shape.counts.sum(axis=(1, 2))
     most = sorted(shown, key=lambda cell: -margins[cell])[:MAX_SLICES]
@@ -572,7 +572,7 @@ def ticks(shape, axis, shown):
 
 
 def short_text(text, width=36):
-    """Return text of the user in at most `width` characters, without matplotlib's math mode."""
+    """Return the user's text in at most `width` characters, without matplotlib's math mode."""
     text = escape_control(text)
     half = width // 2
     if len(text) > width:

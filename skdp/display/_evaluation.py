@@ -160,7 +160,8 @@ class EvaluationDisplay(Display):
 def _bands(ax, curve):
     """Draw the intervals of a ROC curve as bands over its false positive rate."""
     for (low, high), alpha in zip((curve.interval, curve.noise_interval), (0.15, 0.3), strict=True):
-        # The intervals of neighboring points differ by noise: the band is the widest up to each.
+        # The intervals of neighboring points differ by noise: at each point, the band is the widest
+        # interval so far.
         low = np.maximum.accumulate(np.clip(low, 0.0, 1.0))
         high = np.maximum.accumulate(np.clip(high, 0.0, 1.0))
         ax.fill_between(

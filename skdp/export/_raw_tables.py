@@ -27,7 +27,7 @@ MISSING = float(np.finfo("f4").max)
 # Minimum width of a threshold: its indicator rises linearly from 0 to 1 over this distance.
 MIN_WIDTH = float(np.finfo("f4").tiny)
 # Largest magnitude of categories that are numbers: above it, single precision does not separate a
-# whole number from the thresholds beside it.
+# whole number from the thresholds next to it.
 MAX_CATEGORY = 2.0**22
 # Distance between a category that is a number and the threshold above it, relative to the number.
 CATEGORY_WIDTH = 2.0**-23
@@ -180,7 +180,7 @@ def cells_of(model, kinds, edges, *, scaled=False):
         transformers = [("numbers", SimpleImputer(), numbers), ("labels", encoder, strings)]
         front = ColumnTransformer([part for part in transformers if part[-1]])
     else:
-        # After other steps of a pipeline skl2onnx converts an imputer, but no ColumnTransformer.
+        # After other steps of a pipeline skl2onnx converts an imputer, but not a ColumnTransformer.
         front = SimpleImputer()
     front.fit(np.full((1, len(columns)), MISSING, dtype=object))
     if strings and hasattr(model, "feature_names_in_"):

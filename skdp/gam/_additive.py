@@ -312,5 +312,5 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         return plan_additive(fit)
 
     def _total_excess_loss(self, plan):
-        # It takes as long as the rest of the plan, so that it is computed on request only.
+        # It takes as long as the rest of the plan, so it is computed only on request.
         return plan.mechanism.total_excess_loss

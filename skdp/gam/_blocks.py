@@ -94,7 +94,7 @@ class Block(FrozenValue):
 
     @property
     def is_indicator(self):
-        """True if a row has a feature in one cell of the block only."""
+        """True if a row has a feature in only one cell of the block."""
         return self.profile is None
 
     @property

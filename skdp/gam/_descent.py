@@ -32,7 +32,8 @@ MIN_STEPS = 4
 MAX_STEPS = 2_200
 # Largest logarithm of `penalty_to_noise` that increases the number of steps.
 MAX_LOG_RATIO = 7.0
-# If the root of the condition number is at least this, noise does not reduce the number of steps.
+# If the square root of the condition number is at least this, noise does not reduce the number of
+# steps.
 FULL_STEPS_ROOT = 20.0
 # Largest condition number; the penalty is raised to ensure it.
 MAX_CONDITION = 22_500.0
@@ -353,7 +354,7 @@ class PerturbedObjective(FrozenValue):
         while True:
             weights = np.zeros(shape)
             smoothness = min(smoothness, max_smoothness)
-            # Ten times the root of the condition number, many more steps than with noise.
+            # Ten times the square root of the condition number, many more steps than with noise.
             schedule = Schedule(
                 loss_smoothness=smoothness,
                 l2_reg_strength=self.l2_reg_strength,

@@ -73,8 +73,7 @@ def _decompositions(design):
         decompositions = {}
         design.decompositions = []
         for blocks, slices in _term_blocks(design):
-            # Columns with equal counts are frequent while a plan is made, before counts are
-            # released.
+            # Columns often have equal counts while a plan is made, before counts are released.
             key = tuple(block.key for block in blocks)
             if key not in decompositions:
                 decompositions[key] = _eigenvectors(blocks)

@@ -109,8 +109,8 @@ class Explanation(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name):
-        # `shape`, `sum`, `T` and all else that an array has. Private names are looked up by copies
-        # and pickles before `_contributions` exists.
+        # `shape`, `sum`, `T` and everything else that an array has. Private names are looked up by
+        # copies and pickles before `_contributions` exists.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._contributions, name)
@@ -125,7 +125,7 @@ class Explanation(NDArrayOperatorsMixin):
         return iter(self._contributions)
 
     def _rows(self):
-        """Return a head and rows of texts: the largest contributions to each of the first rows."""
+        """Return a header and rows of texts: the largest contributions to the first rows."""
         n_terms = min(MAX_TERMS, len(self.names))
         rows = []
         index = range(len(self)) if self._index is None else self._index

@@ -282,8 +282,8 @@ class InteractionFit(AdditiveFit):
     def _last_fraction(self, unused):
         """Return the budget fraction of the last steps, with those of stages that did not run.
 
-        A fraction of mu squared may be spent on other Gaussian releases than planned, because their
-        sum is fixed.
+        A fraction of mu squared may be spent on Gaussian releases other than the planned ones,
+        because their sum is fixed.
         """
         return math.fsum(self.budget_fractions.get(stage, 0.0) for stage in ["steps", *unused])
 

@@ -608,6 +608,6 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         """
         scores = self._scores(X)
         if self.loss == "poisson":
-            # No score overflows, and a larger one is clipped all the same.
+            # No score overflows, and a larger one is clipped anyway.
             scores = np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
         return np.clip(scores, *self.target_bounds_)

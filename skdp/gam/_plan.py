@@ -42,7 +42,7 @@ VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
 # values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
 # distances from it that are clipped at a multiple of their released standard deviation,
 # (min_fraction, max_fraction, ratio). The fraction of the second is ratio / (n mu): its squared
-# error is proportional to 1 / fraction, and what the steps lose to the fraction.
+# error is proportional to 1 / fraction, and the loss of the steps to the fraction.
 FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # The clip of the second mean in standard deviations, at least and at most; between them noise has
@@ -63,8 +63,8 @@ RESIDUAL_CLIP_PER_SIGNAL = 0.001
 MIN_CLIP = 0.02
 # Minimum of the mean square around the corrected mean, relative to that around the first mean.
 MIN_VARIANCE_RATIO = 0.3
-# Number of cells of a numeric column whose noisy counts allow fewer bins, so that its trend tells
-# its values apart.
+# Number of cells of a numeric column whose noisy counts allow fewer bins, so that its trend
+# separates its values.
 MIN_TREND_CELLS = 12
 # Class frequencies with delta > 0, (max_fraction, ratio, min_fraction); trees and delta = 0 use the
 # fractions of their task. On training rows of ten small tables a ratio of 20 and at most 35 %
@@ -87,11 +87,11 @@ MAX_JOINT_CELLS = 1 << 12
 EXPECTED_SQUARES = 6.0
 # Minimum and maximum fraction of a numeric column's squared weights that belongs to its trend. The
 # minimum is used if the rows outside the most frequent class are at least TREND_ROWS, in units of
-# the noise (n mu times their frequency); below, the fraction increases with the inverse root of
-# these rows. Without a trend, a class of 3 % is learned separately in each cell from a few rows. On
-# training rows of twenty small tables (docs/benchmarks/many_tables.py) trends increase the mean AUC
-# by .03 to .04 at epsilon = .3 and by .02 at 1. A fraction of 1/3 on all tables decreases the AUC
-# on Adult by .0013.
+# the noise (n mu times their frequency); below, the fraction increases with the inverse square root
+# of their number. Without a trend, a class of 3 % is learned separately in each cell from a few
+# rows. On training rows of twenty small tables (docs/benchmarks/many_tables.py) trends increase the
+# mean AUC by .03 to .04 at epsilon = .3 and by .02 at 1. A fraction of 1/3 on all tables decreases
+# the AUC on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
 # Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
@@ -266,7 +266,7 @@ class AdditiveFit(ColumnsFit):
                 # The event is the same for every clip, because the noise is proportional to it.
                 distribution += ", at the largest clip of residuals"
             if self.task.is_balanced:
-                # So is it for all weights.
+                # The same holds for all weights.
                 distribution += ", in units of the largest class weight"
             reads = IN_STEPS
         return Stage(
@@ -610,7 +610,8 @@ class AdditiveFit(ColumnsFit):
 
         Clipped residuals, and noise in iterates, decrease the predictions of skewed targets. The
         mean residual r of the model is released, with a larger clip. In units of the mean of the
-        targets, the mean of the predictions is 1 + r. What noise explains of r is left out.
+        targets, the mean of the predictions is 1 + r. The part of r that noise explains is left
+        out.
         """
         clip = self._mean_clip("level", state.variance)
         scores = _descent.Scores(state.cells.detach(0), bin_values)
@@ -821,7 +822,7 @@ class AdditiveFit(ColumnsFit):
         """Return the weights and the regularization strength of the last steps."""
         problem = self._problem(design, budget_fraction)
         if self.budget.is_pure:
-            # The sums are not exact here, and the noise covers the rounding of short blocks only.
+            # The sums are not exact here, and the noise covers only the rounding of short blocks.
             inexact_sums = partial(
                 _descent.residual_sums, cells, design, residuals, step=INEXACT_GRID
             )
@@ -891,7 +892,7 @@ class AdditiveFit(ColumnsFit):
         """Return the regularization strength that weights imply: 1 / (noise-free variance).
 
         This is MacKay's update of the precision of a prior: the effective degrees of freedom of the
-        weights divided by their squared norm. It is computed from released values only.
+        weights divided by their squared norm. It is computed only from released values.
         """
         if not self.task.typical_curvature:
             return 0.0

@@ -5,7 +5,7 @@ All of it is post-processing: it uses noisy counts, released iterates, and publi
 Near the optimum the steps are a linear filter of the noise that is added to gradients
 (`noise_gain`). How a direction responds depends on the curvature of the loss in it. Within a term
 the curvature follows from the noisy counts, because all blocks of the term group the same cells.
-How often cells of two columns occur together was not released, so columns are first assumed to be
+The joint counts of two columns were not released, so columns are first assumed to be
 unrelated. Related columns share what they explain, and the noise moves one against the other. The
 iterates show that: `IterateDrift` compares two means of iterates that would be equal up to noise,
 and a term whose values moved more than unrelated columns explain gets larger standard errors. See

@@ -1,7 +1,8 @@
 r"""Joint tables of two or three columns, and the score by which an interaction is chosen.
 
 A table groups the released cells of its columns. Let S be the sums of residuals in its cells, and
-p, q the frequencies of its rows and columns, from noisy counts. What the margins leave of S is
+p, q the frequencies of its rows and columns, from noisy counts. The part of S that the margins
+leave is
 
 .. math:: R = (I - p 1^\top)\, S\, (I - 1 q^\top) ,
 

@@ -221,8 +221,8 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
-        # Also where the strategy does not read them, so that a search over strategies costs nothing
-        # if one of them is wrong.
+        # Checked even where the strategy does not read them, so that a search over strategies costs
+        # nothing if one of them is wrong.
         category_lists(self.categories, shape)
         declared_bounds(self.bounds, shape)
 
@@ -333,7 +333,8 @@ class DPSimpleImputer(PlannedTransformer):
         examples = self._planned_examples(form)
         kinds = ["mixed" if j in examples else "cells" for j in range(form.n_columns)]
         if self.strategy == "most_frequent":
-            # `fit` and `transform` refuse values of another kind than the declared categories.
+            # `fit` and `transform` refuse values whose kind differs from that of the declared
+            # categories.
             for j, labels in enumerate(category_lists(self.categories, form)):
                 if _are_text(labels):
                     kinds[j] = "text"

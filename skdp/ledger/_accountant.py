@@ -736,8 +736,9 @@ class PrivacyAccountant(LedgerView):
     def _open_config(self):
         """Return the config; raise LedgerError for a data set that is known to be closed.
 
-        Only the limit of a config can change, so a config that was read before is valid. A charge
-        reads the ledger: it notices a data set that was closed meanwhile, or a ledger that is gone.
+        Only the limit of a config can change, so a config that was read earlier is still valid. A
+        charge reads the ledger: it notices a data set that was closed in the meantime, or a ledger
+        that is gone.
         """
         state = self._shared.state
         if state.config is None or state.reserved_from is not None:
@@ -815,14 +816,14 @@ class PrivacyAccountant(LedgerView):
     @property
     def _ledger(self):
         """The ledger, created at the first use."""
-        # No lock is used: a child process that is forked meanwhile would wait for it forever.
+        # No lock is used: a child process that is forked in the meantime would wait for it forever.
         if self._shared.ledger is None:
             self._shared.ledger = open_ledger(self._address)
         return self._shared.ledger
 
     def __sklearn_clone__(self, memo=None):
-        # A class of the user that holds an accountant, and creates its private estimators in `fit`,
-        # shows a tool only here before it is sent to worker processes.
+        # A user-defined class that holds an accountant, and creates its private estimators in
+        # `fit`, shows a tool only here before it is sent to worker processes.
         for check in _clone_checks:
             check(self)
         return super().__sklearn_clone__(memo)

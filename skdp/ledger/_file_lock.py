@@ -1,11 +1,11 @@
-"""Locks of ledgers: one connection per process, and a lock file beside a ledger's file.
+"""Locks of ledgers: one connection per process, and a lock file next to a ledger's file.
 
 The lock file is held by one thread of one process at a time.
 
-SQLite locks a file by POSIX locks. The operating system drops these as soon as any thread of the
+SQLite locks a file with POSIX locks. The operating system drops these as soon as any thread of the
 process closes the file, for example after copying it. The lock here is on a separate file, by
 flock(2), or by `msvcrt.locking` on Windows. It belongs to one open file description: it ends when
-its holder releases it or dies, and not when another process reads, copies or closes the file.
+its holder releases it or dies, not when another process reads, copies or closes the file.
 """
 
 import io
@@ -68,7 +68,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def hold_connection(address):
-    """Hold the only connection of this process in a context, to the ledger at an address.
+    """Context manager that holds this process's only connection to the ledger at an address.
 
     Raises
     ------
@@ -100,7 +100,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def hold_file_lock(path, seconds, *, reading=False):
-    """Hold the lock of a file in a context, which yields the `LockFile`.
+    """Context manager that holds the lock of a file and yields the `LockFile`.
 
     Threads of a process wait for each other. Processes poll the lock, with random pauses, and no
     order among them is guaranteed. The lock file is not removed.

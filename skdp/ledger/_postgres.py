@@ -136,7 +136,7 @@ class PostgreSQLLedger(_sql.TableLedger):
 
     @contextmanager
     def _connected(self):
-        """Open a connection in a context, which yields its `execute`."""
+        """Context manager that opens a connection and yields its `execute`."""
         try:
             import psycopg
         except ImportError:

@@ -1,8 +1,8 @@
 """The protocol of ledgers, and the registry of their kinds by address.
 
 A ledger is an append-only, hash-chained list of records. It stores records and does no accounting.
-An append is one transaction: while no one else can append, a callback reads the present records
-and decides whether to append at all.
+An append is one transaction: while no one else can append, a callback reads the current records and
+decides whether to append at all.
 """
 
 import os
@@ -38,8 +38,9 @@ class Ledger(Protocol):
     All methods must be safe for several threads and processes at once. A ledger that other
     processes cannot see must raise LedgerError in them, and also in a forked child: its
     `address_of` adds an id of the process to the address. A signal handler may call a ledger
-    inside the `decide` of an `append`. There another `append` must raise LedgerError and not wait,
-    and `read` and `verify` either raise it too or return the result from before the append.
+    inside the `decide` of an `append`. There another `append` must raise LedgerError instead of
+    waiting, and `read` and `verify` either raise it too or return the result from before the
+    append.
 
     Parameters
     ----------
@@ -239,7 +240,7 @@ def ledger_factory(address):
             name = f"the scheme {scheme!r}"
         raise LedgerError(
             f"no ledger is registered in this process for {name}: import the module that calls "
-            "register_ledger, also in every worker, or give the path of a file, or "
+            "register_ledger, in every worker too, or give the path of a file, or "
             "postgresql://user@host/database"
         )
     return SQLiteLedger

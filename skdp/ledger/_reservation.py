@@ -59,7 +59,7 @@ class PlannedCharge(FrozenValue):
 
     @property
     def exact(self) -> bool:
-        """True if the event is the mechanism's, and not a placeholder."""
+        """True if the event is that of the mechanism, not a placeholder."""
         return not isinstance(self.event, ApproximateDP | PureDP)
 
     def covers(self, event: Event, relation: Relation) -> bool:
@@ -181,7 +181,7 @@ def covering_event(events):
     reserves_delta = all(isinstance(e, ApproximateDP) and e.epsilon == 0.0 for e in reserved)
     tolerance = Fraction(1, 10**9)
     if reserved:
-        # A reserved delta leaves the Gaussian less budget, by some percent at most.
+        # A reserved delta reduces the Gaussian's budget by a few percent at most.
         tolerance = Fraction(1, 20)
     is_close = max(precisions) <= min(precisions) * (1 + tolerance)
     if not (min(precisions) > 0 and reserves_delta and is_close):
@@ -297,7 +297,7 @@ class Allowance(_PlannedRelease):
 
     An estimator uses it instead of its accountant if the caller has charged a whole plan. It opens
     no ledger, so it can be sent to another process; send one copy only. A second release is
-    refused, also in a clone of the estimator.
+    refused, even in a clone of the estimator.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def _check_plan(planned, name):
 
 @dataclass(frozen=True)
 class Reservation(NotCopied, FrozenValue):
-    """A plan of which each round is charged to an accountant when its first step runs.
+    """A plan whose rounds are charged to an accountant, each when its first step runs.
 
     A round is one run of all steps. A step uses a round that was charged and in which it has not
     run yet. If there is none, it charges a new round, for the whole plan. So if the ledger has
@@ -480,7 +480,7 @@ class ReservedStep(_PlannedRelease, FrozenValue):
         return self.reservation.accountant._open_config()
 
     def _paying_charge(self, price, event, label, seeded):
-        """Reuse a run of the plan that is charged, or charge a new one."""
+        """Reuse a run of the plan that is already charged, or charge a new one."""
         reservation = self.reservation
         accountant = self.reservation.accountant
         step_label = self.planned.name

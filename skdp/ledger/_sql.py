@@ -73,7 +73,7 @@ class TableLedger:
             decision = decide(records)
             if decision is None:
                 return records
-            # Append, commit and read back, because only a record that is there counts.
+            # Append, commit and read back, because only a record that is in the ledger counts.
             row = next_row(end, dataset, *decision)
             self._write(transaction, row, end)
             return [*records, Record.from_row(row)]

@@ -36,7 +36,7 @@ _SEAL = re.compile(r"skdp (\d+ \d+ \d+ \d+) (\d+) (\w+)")
 
 @dataclass(kw_only=True)
 class _LockedTransaction(_sql.Transaction):
-    """A transaction that holds the lock beside the file.
+    """A transaction that holds the lock next to the file.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class SQLiteLedger(_sql.TableLedger):
     """Ledger in one SQLite file, safe for threads, processes, forks and crashes.
 
     Each call opens one connection and runs one transaction, which reads, decides, writes, commits
-    and reads back its record. Every call holds a lock file beside the ledger's file
+    and reads back its record. Every call holds a lock file next to the ledger's file
     (`skdp.ledger._file_lock`), so that reading, copying or backing up the file in any thread is
     safe. Writes are durable when they return, and are then in this one file (rollback journal,
     ``synchronous=EXTRA``). The file must be on a disk whose locks are shared by all of its users,
@@ -83,7 +83,7 @@ class SQLiteLedger(_sql.TableLedger):
         if self.path.name.lower().endswith(_RESERVED_SUFFIXES):
             raise LedgerError(
                 f"the name of a ledger cannot end in {', '.join(_RESERVED_SUFFIXES)}: SQLite and "
-                "skdp write files of such names beside a ledger"
+                "skdp write files with such names next to a ledger"
             )
         self._uri = f"{self.path.as_uri()}?mode=rw"
         # The position up to which this object has checked the chain.
@@ -116,7 +116,7 @@ class SQLiteLedger(_sql.TableLedger):
     @contextmanager
     def _transaction(self, reading=False):
         """Open the file under its lock and begin; anything uncommitted is rolled back."""
-        # This raises if the file is missing, before a lock file is created beside it.
+        # This raises if the file is missing, before a lock file is created next to it.
         self._file_status()
         with hold_file_lock(self.path, BUSY_TIMEOUT_SECONDS, reading=reading) as lock:
             try:
@@ -244,7 +244,7 @@ class SQLiteLedger(_sql.TableLedger):
 
     def _check_schema(self, execute):
         application = execute("PRAGMA application_id").fetchone()[0]
-        # The begin of the transaction has rolled back the journal of a killed writer.
+        # Beginning the transaction has rolled back the journal of a killed writer.
         if application == 0 and self._file_status().st_size == 0:
             for statement in _SCHEMA:
                 execute(statement)

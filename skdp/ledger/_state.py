@@ -89,7 +89,7 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return _rule_of(self)
 
 
-# Not a `cached_property`, whose lock could block a child process that is forked meanwhile.
+# Not a `cached_property`, whose lock could block a child process that is forked in the meantime.
 @lru_cache
 def _rule_of(config):
     return RULES[config.composition](config)
@@ -319,7 +319,7 @@ class PlanRuns:
         return None
 
     def with_step(self, step, position=None):
-        """Return the runs after a step ran, in a new run charged at a position or an earlier one.
+        """Return the runs after one more step; `position` is that of a newly charged run, if any.
 
         ValueError if the step has already run in every charged run.
         """
@@ -428,7 +428,7 @@ class State:
             raise LedgerError(f"the data set was closed and accepts no charge: {self.closed}")
 
     def with_charge(self, charge, position=CHAIN_START):
-        """Return the state with one further charge, whose record is at a position.
+        """Return the state after one more charge; its record is at `position`.
 
         ValueError if the partition of its part was charged with another number of parts.
         """
@@ -458,7 +458,7 @@ class State:
         return runs
 
     def _with_step(self, step, position, charged):
-        """Return the state after a step of a reservation, whose record is at a position.
+        """Return the state after a step of a reservation; its record is at `position`.
 
         `charged` is the position of the charge of a new run, None if the step ran in an earlier
         one.

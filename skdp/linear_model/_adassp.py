@@ -102,7 +102,7 @@ class AdaSSP(PrivateSolver):
 
     @property
     def _scales(self):
-        """Divisors of A, b and the eigenvalue: each one's bound over the root of its fraction."""
+        """Divisors of A, b and the eigenvalue: bounds over the square roots of their fractions."""
         R = math.hypot(self.data_norm, self.constant)
         fraction_A, fraction_b, fraction_eigenvalue = SENSITIVITY_FRACTIONS
         return (

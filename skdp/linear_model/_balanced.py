@@ -152,7 +152,7 @@ def release_counts(codes, n_classes, n_rows, mechanism, source, row_weights=None
     """
     is_binary = n_classes == 2
     counts = np.zeros(n_classes)
-    # In blocks, since counting copies the codes as numbers of eight bytes.
+    # Counted in blocks, because counting copies the codes as eight-byte numbers.
     for rows in row_blocks(codes, COUNTED_ROWS):
         counts += weighted_bincount(codes[rows], slice_row_args(row_weights, rows), n_classes)
     counts = mechanism.release(counts[is_binary:], random_state=source)

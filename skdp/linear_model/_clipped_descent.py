@@ -1,7 +1,7 @@
 """Runs of noisy clipped gradients (`skdp._optim`) as a solver of linear models.
 
 The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3) and depends on no bound of
-the loss or of the rows. These bounds determine the settings only.
+the loss or of the rows. These bounds determine only the settings.
 """
 
 import math

@@ -18,7 +18,7 @@ from skdp.stats._bounds import plan_norm
 from skdp.utils._validation import check_boolean, check_magnitude, check_verbose
 from skdp.utils._values import FrozenValue
 
-# The expected signal grows with the root of the number of columns, up to this number.
+# The expected signal grows with the square root of the number of columns, up to this number.
 MAX_SIGNAL_COLUMNS = 100
 # Largest clip, relative to the bound on a gradient: it clips nothing.
 MAX_CLIP_FRACTION = 1.01
@@ -61,7 +61,7 @@ class RowsFit:
 
     @property
     def norm(self):
-        """Upper bound on the norm of a row with its constant feature."""
+        """Upper bound on the norm of a row including its constant feature."""
         return math.hypot(self.data_norm, self.constant)
 
     @property

@@ -96,7 +96,7 @@ class PartialFit(PrivateFit):
         return charge
 
     def _statement_of_model(self, statement):
-        """Return the statement of all calls together, of which this one is the last."""
+        """Return the statement of all calls together; this one is the last."""
         earlier_calls = ()
         if self._earlier_statement is not None:
             # After one call, the statement of the model is the statement of this call.
@@ -122,8 +122,8 @@ class PartialFit(PrivateFit):
             epsilon = math.inf
         if epsilon < math.inf:
             return self.terms
-        # An earlier charge of another accountant may have no finite cost under the composition rule
-        # and the limit of delta of this one. Basic composition is always possible.
+        # An earlier charge by another accountant may have no finite cost under this accountant's
+        # composition rule and delta limit. Basic composition is always possible.
         return replace(self.terms, composition="basic", rdp_order=None)
 
     def _forget(self):

@@ -21,7 +21,7 @@ MECHANISMS = ("output", "objective", "gradient")
 # the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
 # The same margin relative to the one above for balanced weights, which are planned for a typical
-# largest weight. The expected losses of noise are proportional to the weight at least, so that an
+# largest weight. The expected losses of noise are at least proportional to the weight, so that an
 # improvement at the typical weight is larger by this ratio at the largest one that is possible.
 BALANCED_MARGIN_FACTOR = TYPICAL_MAX_WEIGHT / MAX_BALANCED_WEIGHT
 

@@ -275,7 +275,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
 
     @property
     def _target_scale(self):
-        """The scale of counts, which are clipped and not scaled."""
+        """The scale of counts, which are clipped but not scaled."""
         low, high = check_target_bounds(self.target_bounds, minimum=0.0)
         return TargetScale(low, high, 0.0, 1.0)
 

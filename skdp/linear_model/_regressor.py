@@ -64,11 +64,11 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         return UNSCALED
 
     def _read(self, X, reset=True):
-        """Return the rows; refuse dates, and warn of unscaled columns if data_norm is 1."""
+        """Return the rows; refuse dates, and warn about unscaled columns if data_norm is 1."""
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
         check_types_of_numbers(X, after_fit=not reset)
-        # A table that is refused gets no advice about its scale.
+        # Read first: a refused table should not trigger advice about its scale.
         table = read_table(self, X, reset=reset, accept_sparse=True)
         meta = meta_of(X)
         names = None

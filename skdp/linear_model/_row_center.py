@@ -28,12 +28,12 @@ from skdp.utils._values import FrozenValue
 # numbers scaled by public bounds.
 CENTER_FRACTIONS = (0.001, 0.2)
 CENTER_NOISE_NORM = 0.1
-# The noise is made for at least this number of columns: it must be small beside the distance of
-# rows from the center, too.
+# The noise is made for at least this number of columns: it must also be small relative to the
+# distance of the rows from the center.
 MIN_COLUMNS = 24
 # Rows are not centered if the noise in the center would have a larger norm than this.
 MAX_CENTER_NOISE_NORM = 0.35
-# Unit of centered rows, relative to the root of their mean squared norm. Longer rows have shortened
+# Unit of centered rows, relative to their root mean squared norm. Longer rows have shortened
 # gradients.
 UNIT_PER_SPREAD = 1.25
 # Smallest unit, relative to the bound on rows. It bounds rounding errors.
@@ -93,7 +93,7 @@ class RowCenter(FrozenValue):
         means = self.mechanism.release(total, random_state=source) / self.n_rows
         center = means[:-1] / max(1.0, float(np.linalg.norm(means[:-1])))
         noise = self.n_columns * (self.mechanism.deviation(len(means)) / self.n_rows) ** 2
-        # The squared norm of the released mean has the noise's in it, and so have the squared
+        # The squared norm of the released mean includes that of the noise, and so do the squared
         # distances of rows from it.
         spread = means[-1] - (float(means[:-1] @ means[:-1]) - noise) + noise
         unit = UNIT_PER_SPREAD * math.sqrt(max(spread, noise, 0.0))
@@ -118,10 +118,10 @@ def _add_rows(total, block, row_weights, norm, n_rows):
 def rounding_factor(rows):
     """Return the factor by which centering increases the rounding error of sums of gradients.
 
-    Rows are not centered when they are read: a gradient is the residual times the row less the
-    residual times the center. The residual is at most the clip over the norm of the centered
-    row with its constant feature. So both products are at most the clip times 1 plus the norm of
-    the center over the constant.
+    Rows are not centered when they are read: a gradient is the residual times the row minus the
+    residual times the center. The residual is at most the clip over the norm of the centered row
+    with its constant feature. So both products are at most the clip times 1 plus the norm of the
+    center over the constant.
     """
     if rows.center is None:
         return 1.0

@@ -141,7 +141,7 @@ class HessianRelease:
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
             stages=weights.stages + hessian_stages,
-            # The sensitivity of the Hessian is proved for rows only.
+            # The sensitivity of the Hessian is proved only for rows.
             by_person=False,
             scale=weights.scale,
             sensitivity=weights.sensitivity,
@@ -171,7 +171,7 @@ def split_guarantee(mechanism, guarantee):
 
 
 def _guarantee_of_mu(mu, guarantee):
-    """Return the guarantee of a mu-GDP release, at the delta or else the epsilon of a guarantee.
+    """Return a mu-GDP release's guarantee, at the delta of `guarantee` or else at its epsilon.
 
     If delta is large relative to epsilon, a part of mu has epsilon = 0 at this delta.
     """

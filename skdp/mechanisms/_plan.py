@@ -22,7 +22,7 @@ from skdp.utils._values import FrozenValue, checked, computed
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(FrozenValue):
-    """A private release that is not made yet: its cost, its stages, and the function that makes it.
+    """A planned private release: its cost, its stages, and the function that makes it.
 
     An estimator's ``plan_fit(shape, guarantee)`` returns one, from parameters and the public shape.
     `PrivateFit.run` charges its event, then calls `run` with noise from the source that the charge
@@ -280,7 +280,7 @@ class JointMechanism(FrozenValue):
 
 @dataclass(frozen=True)
 class NoRelease(FrozenValue):
-    """The mechanism of a fit whose result depends on public parameters only.
+    """The mechanism of a fit whose result depends only on public parameters.
 
     It is never charged. Its privacy statement has an epsilon of 0.
 
@@ -414,7 +414,7 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
 def plan_cell_weights(n_columns, guarantee, *, whole):
     """Return the mechanism for the bins of the histograms of `n_columns` columns.
 
-    To the bins of each column a row adds non-negative weights that sum to 1, or nothing. Between
+    A row adds non-negative weights that sum to 1 to the bins of each column, or nothing. Between
     neighbors the bins of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
     L2 norm, with m = 1 under add/remove and 2 under replace-one. The sums of weights must be exact.
 

@@ -40,8 +40,8 @@ def _distinct_labels(categories):
         raise ValueError(f"categories must be distinct, not NaN, and not empty, got {labels!r}")
     if any(isinstance(label, complex) for label in labels):
         raise ValueError(
-            f"categories must not be complex numbers, which are no labels, got {labels!r}: declare "
-            "real numbers or strings, and convert the column in the same way"
+            f"categories must not be complex numbers, which are not labels, got {labels!r}: "
+            "declare real numbers or strings, and convert the column in the same way"
         )
     if any(isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0") for label in labels):
         raise ValueError(f"categories must not end in a NUL, which numpy drops: got {labels!r}")
@@ -344,7 +344,7 @@ class RandomizedResponse(FrozenValue):
 
 
 def categories_array(categories):
-    """Return declared categories as an array, without a change of their type.
+    """Return declared categories as an array, without changing their type.
 
     Parameters
     ----------

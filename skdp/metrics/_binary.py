@@ -54,9 +54,9 @@ def average_precision(counts):
 
 
 def average_precision_range(counts):
-    """Return the least and largest average precision of rows with these counts.
+    """Return the smallest and largest average precision of rows with these counts.
 
-    It is least if in each cell all negatives have higher scores than all positives.
+    It is smallest if in each cell all negatives have higher scores than all positives.
     """
     negatives, positives = nonnegative(counts)[:, ::-1]
     true_before = np.cumsum(positives) - positives

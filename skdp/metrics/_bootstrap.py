@@ -1,4 +1,4 @@
-"""Parametric bootstrap of noise and of sampling, from released values only.
+"""Parametric bootstrap of noise and of sampling, only from released values.
 
 All of it is post-processing: it reads released values and public numbers, and its random numbers
 come from the source of noise of the release.

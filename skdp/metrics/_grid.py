@@ -1,6 +1,6 @@
 """The public grid of scores: its size, its edges and the cell of a score.
 
-A cell contains its upper edge and not its lower one, so that a score of exactly one half counts for
+A cell contains its upper edge but not its lower one, so that a score of exactly one half counts for
 the negative class, as in the `predict` of classifiers.
 """
 
@@ -33,7 +33,7 @@ CALIBRATION_BINS = 8
 
 
 def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
-    """Return the number of cells of the grid, an even number, from public numbers only.
+    """Return the number of cells of the grid, an even number, only from public numbers.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
     for fixed in (*(np.arange(1, n_bins) / n_bins), 0.5, *thresholds):
         edges[np.argmin(np.abs(edges - fixed))] = fixed
-    # Two fixed values may have moved the same edge, which then lost the first of them.
+    # Two fixed values may have moved the same edge, which then is no longer at the first of them.
     inner = [value for value in thresholds if 0.0 < value < 1.0]
     edges = np.union1d(edges, np.concatenate([np.arange(1, n_bins) / n_bins, [0.5], inner]))
     return edges[(edges > 0.0) & (edges < 1.0)]
@@ -107,7 +107,7 @@ def score_cells(scores, edges, score_bounds=(0.0, 1.0)):
     -------
     ndarray of int64
     """
-    # The edges are converted and not the scores: a tiny positive decision value is above 0, but its
+    # The edges are converted, not the scores: a tiny positive decision value is above 0, but its
     # logistic function is 1/2 after rounding.
     if score_bounds is None:
         edges = logit(edges)

@@ -169,7 +169,7 @@ class RegressionSums(FrozenValue):
         return self._score("mean_squared_error", statistic, "squared", 0.0, scale, scale)
 
     def root_mean_squared_error(self):
-        """Return the root of the mean squared error."""
+        """Return the root mean squared error."""
         width = self._width
 
         def statistic(means):
@@ -217,7 +217,7 @@ class RegressionSums(FrozenValue):
 
         if variance > 3.0 * np.std(noisy):
             return self._score("r2", statistic, "r2", -math.inf, 1.0)
-        # The ratio is not known at all: the value is that of guessing the mean.
+        # The ratio is not known at all: the result is the value for guessing the mean.
         return NoisyScore(
             0.0,
             name="r2",

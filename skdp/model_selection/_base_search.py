@@ -37,7 +37,7 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
-# Widths of a table that are tried for a strategy that depends on it, if it is unknown.
+# Widths that are tried if a strategy depends on the table's width and it is unknown.
 POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
 # Description of each strategy, for the printed line and the privacy statement.
 STRATEGY_TEXTS = {
@@ -216,7 +216,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     def _check_score_and_splits(self, candidates, table, n_columns):
         """Raise `ValueError` if candidates cannot be scored, or the rows cannot be split.
 
-        A pipeline calls it before its first charge, with what it knows of the rows of the search.
+        A pipeline calls it before its first charge, with what it knows about the search's rows.
 
         Parameters
         ----------
@@ -251,7 +251,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             check_cv(self.cv, by_person)
             return
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
-        # If the number of columns is unknown, so may be the strategy.
+        # If the number of columns is unknown, the strategy may be unknown, too.
         for width in POSSIBLE_WIDTHS if n_columns is None else (n_columns,):
             task = SearchTask(
                 candidates=tuple(candidates),

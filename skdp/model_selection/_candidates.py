@@ -155,7 +155,7 @@ class Rows(FrozenValue):
 
     def routing(self):
         """Return the context of a candidate's fit."""
-        # Steps of a pipeline receive groups by metadata routing only.
+        # Steps of a pipeline receive groups only by metadata routing.
         if self.persons is None:
             return nullcontext()
         return config_context(enable_metadata_routing=True)
@@ -225,7 +225,7 @@ def labels_of_candidate(model, y):
 
 
 def check_searched(params):
-    """Raise `ValueError` if a candidate sets a parameter that the search sets, or to a class."""
+    """Raise `ValueError` if a candidate sets a parameter of the search, or sets one to a class."""
     for name, value in params.items():
         if isinstance(value, type) and hasattr(value, "get_params"):
             raise ValueError(
@@ -240,7 +240,7 @@ def check_searched(params):
 
 
 def check_accountants(model, accountant):
-    """Raise `ValueError` if a step of a candidate has another accountant than the search."""
+    """Raise `ValueError` if a step of a candidate has a different accountant from the search."""
     for name, step_accountant in fitted_params(model, "accountant").items():
         if step_accountant is not None and step_accountant is not accountant:
             raise ValueError(

@@ -90,7 +90,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         """
         if self._is_prefit:
             self._check_parameters()
-            # A frozen estimator is one of public rows, if it is not private.
+            # A frozen estimator counts as fitted to public rows if it is not private.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             if self._is_prefit:
@@ -158,7 +158,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
                 return name
         raise ValueError(
             f"estimator needs one of the methods {', '.join(self._response_methods)}, and "
-            f"{type(model).__name__} with its parameters shows none before its fit"
+            f"{type(model).__name__} with its parameters has none before it is fitted"
         )
 
     def _check_two_classes(self, classes):
@@ -187,7 +187,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         return splits
 
     def _check_single_model(self, n_splits):
-        """Raise `ValueError` if several models would be fitted, of which none is published.
+        """Raise `ValueError` if several models would be fitted and none of them published.
 
         Parameters
         ----------
@@ -213,7 +213,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
     def _read_plan_and_charge(self, fit, X, y, groups, params):
         self._check_parameters()
         if self._is_prefit:
-            raise ValueError("a prefit estimator cannot be fitted inside of another search")
+            raise ValueError("a prefit estimator cannot be fitted inside another search")
         check_selectable(self.estimator, X)
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
         guarantee = fit.guarantee
@@ -348,7 +348,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
 
     @property
     def best_estimator_(self):
-        """The fitted model, by the name that searches give theirs."""
+        """The fitted model, under the name that searches use."""
         return self.estimator_
 
     def _check_published(self, method):

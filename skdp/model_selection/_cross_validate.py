@@ -182,7 +182,7 @@ def _scores_of_folds(score, coarse, mechanism, source):
     task = score.task
     sizes = np.array(score.fold_sizes, dtype=float)
     noise = draw_noise(mechanism, coarse.size, N_DRAWS, source.stream()) / score.fold_factor
-    # The spread that noise alone has about folds that are equal to their mean.
+    # The spread that noise alone causes if all folds are equal to their mean.
     shares = coarse.sum(axis=0) / sizes.sum()
     equal = sizes[:, np.newaxis] * shares
     drawn = task.coarse_scores(equal + noise.reshape(N_DRAWS, *coarse.shape), sizes)

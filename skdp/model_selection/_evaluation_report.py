@@ -10,7 +10,7 @@ from skdp.utils._documents import PrintedDocument, Section
 MAX_HALF_WIDTH = 0.05
 # Half the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL_QUANTILE = 1.96
-# Metrics of which smaller values are better.
+# Metrics for which smaller values are better.
 LOSSES = (
     "brier_score",
     "log_loss",

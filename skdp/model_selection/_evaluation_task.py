@@ -47,7 +47,7 @@ BINARY_METRICS = (
 # Metrics of two classes for models that only predict labels.
 LABEL_METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
 MULTICLASS_METRICS = ("accuracy", "balanced_accuracy")
-# Metrics of several classes that need further counts, so that they are released on request only.
+# Metrics of several classes that need further counts, so they are released only on request.
 REQUESTED_METRICS = ("roc_auc_ovr",)
 REGRESSION_METRICS = ("r2", "mean_absolute_error", "root_mean_squared_error", "mean_squared_error")
 
@@ -407,7 +407,7 @@ def make_task(model, metrics, target_bounds, classes=None):
 
 
 def check_metrics(metrics, existing, requested=()):
-    """Return the names of the metrics as a tuple; None is all existing ones."""
+    """Return the names of the metrics as a tuple; None means all existing ones."""
     if metrics is None:
         return existing
     if isinstance(metrics, str):

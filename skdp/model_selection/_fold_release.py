@@ -1,6 +1,6 @@
 """The release of the scores of folds: the fits, one charge, and the noise.
 
-`dp_cross_validate`, `dp_cross_val_score` and the curves differ in the score of a fold only: counts
+`dp_cross_validate`, `dp_cross_val_score` and the curves differ only in the score of a fold: counts
 or sums that are pooled over folds, or one number for each fold.
 """
 
@@ -98,7 +98,7 @@ def release_folds(
     """
     check_selectable(estimator, X)
     rows = Rows.read(report, fit, X, y, groups)
-    # Made after the rows were read, because `groups` sets the privacy unit.
+    # Created after the rows were read, because `groups` sets the privacy unit.
     guarantee = fit.make_guarantee(epsilon, delta)
     splits = make_splits(cv, rows.n_units, rows.ids)
     options = {}

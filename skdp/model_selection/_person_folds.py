@@ -18,7 +18,7 @@ class PersonKFold(BaseCrossValidator):
 
     The fold is a hash of the id under a public key. So the rows of one person, and their number,
     never change the fold of another person. ``GroupKFold`` does not guarantee this, because it
-    balances the sizes of the folds. The folds here have about equal sizes only.
+    balances the sizes of the folds. The folds here are only approximately equal in size.
 
     Parameters
     ----------

@@ -163,7 +163,7 @@ class SearchTask(FrozenValue):
 
     @cached_property
     def denominators(self):
-        """Plan of the denominators of the score, which all rows are read for; None without them."""
+        """Plan of the denominators of the score, for which all rows are read; None without them."""
         if not self.score.needs_denominators:
             return None
         # Without delta, so that it can be composed with every mechanism of the search.
@@ -434,7 +434,7 @@ def plan_runs(task, strategy, layout):
     scale = fitting_scale(task, lambda s: record_paths(s, 1.0, trained))
     stage_scale = 1.0
     if not is_shared:
-        # Rows that are only scored have the whole budget for the choice and the scores.
+        # Rows that are only scored can spend the whole budget on the choice and the scores.
         stage_scale = fitting_scale(task, lambda s: record_paths(scale, s, [((), True)]))
     choice, noisy = score_mechanisms(stage_scale)
     return task.make_fit(

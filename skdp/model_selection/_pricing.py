@@ -15,7 +15,7 @@ SCALES = (2.0**-30, 2.0**20)
 
 
 def fitting_scale(task, make_record_paths):
-    """Return a scale at which all record paths are within the budget and the worst nearly fills it.
+    """Return a scale at which all record paths fit the budget and the worst nearly uses it up.
 
     Costs grow with the scale, about in proportion.
     """
@@ -53,8 +53,8 @@ def fitting_scale(task, make_record_paths):
 def worst_record_paths(record_paths):
     """Return the record paths (lists of events) that can be the most expensive ones, composed.
 
-    The Gaussian events of a path are merged into one. Of paths that differ only in this event, the
-    one with the smallest noise multiplier dominates the others.
+    The Gaussian events of a path are merged into one. Among paths that differ only in this event,
+    the one with the smallest noise multiplier dominates the others.
     """
     min_noise = {}
     for events in record_paths:

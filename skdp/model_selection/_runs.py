@@ -49,7 +49,7 @@ def dry_run(search, rows):
     for candidate, splits in enumerate(search.layout.candidate_splits):
         smallest = min(splits, key=lambda s: len(train[s]))
         _dry_run_candidate(search.runs[candidate, smallest], rows, len(train[smallest]))
-        # A search inside of a candidate splits the rows that it is fitted to.
+        # A search inside a candidate splits the rows that it is fitted to.
         if _holds_search(search.runs[candidate, smallest]):
             for split in splits:
                 units = train[split]
@@ -59,7 +59,7 @@ def dry_run(search, rows):
 
 
 def _holds_search(fit):
-    """Return True if a fit runs a search inside of it."""
+    """Return True if a fit runs a search."""
     pipe = fit.pipeline.pipe
     parts = (pipe, *pipe.get_params().values())
     return any(is_estimator(part) and hasattr(part, "_candidate_params") for part in parts)
@@ -275,7 +275,7 @@ def run_search(run, progress):
 
 
 def _choose(run):
-    """Return the outcome of a choice by raw scores, of which only noisy ones are released."""
+    """Return the outcome of a choice by raw scores; only noisy scores are released."""
     search = run.search
     numbers = list(search.runs)
     m = len(search.layout.candidate_splits)

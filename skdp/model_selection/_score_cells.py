@@ -88,8 +88,8 @@ def cell_counts(task, n_units, guarantee, edges=None):
 def plan_counted_fits(task, layout):
     """Return the plan of a model's fits on their splits and of the counts of its scores.
 
-    Rows that are only counted have the whole budget for the counts, besides that of a refit; rows
-    that are trained on and counted share it.
+    Rows that are only counted can spend the whole budget on the counts, besides that of a refit;
+    rows that are trained on and counted share it.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def is_read_before_charge(model):
 def _is_known(part):
     if of_skdp(part):
         return not get_tags(part).non_deterministic
-    # Functions of the user are in no table of accepted steps.
+    # User-defined functions are not in any table of accepted steps.
     is_function = isinstance(part, FunctionTransformer) and accepted_entry(part) is None
     return bool(sklearn_name(part)) and not is_function
 
@@ -121,7 +121,7 @@ def _check_reader(reader, X, form):
     """Raise `ValueError` if a fitted estimator cannot read a table's container or names."""
     name = type(reader).__name__
     if not hasattr(reader, "__sklearn_tags__"):
-        # Any object with a method `predict` can be scored.
+        # Any object with a `predict` method can be scored.
         return
     if isinstance(reader, ColumnTransformer):
         _check_selection(reader, form)
@@ -129,7 +129,7 @@ def _check_reader(reader, X, form):
     if form.is_sparse and refuses_sparse(reader):
         raise ValueError(f"{name} does not accept sparse tables, and X is one: pass X.toarray()")
     with warnings.catch_warnings():
-        # Only one of the two has names, which `predict` warns of.
+        # Only one of the two has names; `predict` warns about that.
         warnings.simplefilter("ignore")
         validate_data(reader, meta_of(X), reset=False, skip_check_array=True)
     tags = get_tags(reader).input_tags
@@ -205,7 +205,7 @@ def check_suits(score, estimator):
     is_other = is_classifier
     if score.of_labels:
         is_other = is_regressor
-    # Any object with a method `predict` can be scored.
+    # Any object with a `predict` method can be scored.
     if hasattr(estimator, "__sklearn_tags__") and is_other(estimator):
         expected = "a regressor"
         if score.of_labels:

@@ -81,7 +81,7 @@ class DPScorer:
 
     @in_one_run
     def __call__(self, estimator, X, y, groups=None):
-        """Return a noisy score after charging it.
+        """Charge and return a noisy score.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class DPScorer:
 
             plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
             model = estimator
-            # A score of the user may read more of a model than its answers.
+            # A user-defined score may read more of a model than its predictions.
             is_known = type(self.score).__module__.partition(".")[0] == "skdp"
             if is_known and is_read_before_charge(estimator) and release.can_charge(plan):
                 # The model may refuse a cell. No score is computed before the charge.

@@ -101,7 +101,7 @@ class BoundedScore(FrozenValue, ABC):
             raise TypeError(
                 f"{cls.__name__} defines value but not sensitivity: define sensitivity, too"
             )
-        # A new `value` may change in another direction than in the base class.
+        # A new `value` may change in a different direction than in the base class.
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
@@ -307,7 +307,7 @@ class Accuracy(_MeanOverRows):
 
 @dataclass(frozen=True)
 class ErrorCount(BoundedScore):
-    """Minus the number of rows that are predicted incorrectly."""
+    """Negative number of rows that are predicted incorrectly."""
 
     name = "neg_error_count"
     monotonic = _MeanOverRows.monotonic
@@ -326,7 +326,7 @@ class ErrorCount(BoundedScore):
 
 
 class _ClassCounts:
-    """Mixin of scores whose denominators are the numbers of rows of the classes."""
+    """Mixin for scores whose denominators are the class counts."""
 
     @property
     def needs_denominators(self):
@@ -527,7 +527,7 @@ class F1(_ClassCounts, BoundedScore):
 
 @dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
-    """Minus the mean log-loss, where the loss of each row is clipped to `bound`.
+    """Negative mean log-loss, where the loss of each row is clipped to `bound`.
 
     Parameters
     ----------
@@ -552,7 +552,7 @@ class LogLoss(_MeanOverRows):
 
 @dataclass(frozen=True)
 class BrierScore(_MeanOverRows):
-    """Minus the mean over rows of half the squared distance between probabilities and labels."""
+    """Negative mean over rows of half the squared distance between probabilities and labels."""
 
     name = "neg_brier_score"
     methods = ("predict_proba",)
@@ -562,7 +562,7 @@ class BrierScore(_MeanOverRows):
     def _row_values(self, estimator, X, y):
         probabilities = estimator.predict_proba(X)
         truth = _indicators(estimator, y)
-        # A label that the estimator does not know is a further class with probability 0.
+        # A label that the estimator does not know counts as an additional class with probability 0.
         unknown = ~truth.any(axis=1)
         return 0.5 * (row_sums(np.square(probabilities - truth)) + unknown)
 
@@ -625,7 +625,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
         return 1.0 / limits[0] + 1.0 / limits[1] + ROUNDING
 
     def _class_limits(self, n_samples):
-        """Return the maximal number of scored rows of each class, at least 1."""
+        """Return the maximum number of scored rows of each class, at least 1."""
         return [max(1, round(fraction * n_samples)) for _, fraction in self.class_counts]
 
 
@@ -676,7 +676,7 @@ class Precision(_ReleasedByCounts):
 
 @dataclass(frozen=True)
 class MeanSquaredError(_MeanOverRows):
-    """Minus the mean squared error, with targets and predictions clipped to bounds.
+    """Negative mean squared error, with targets and predictions clipped to bounds.
 
     Parameters
     ----------
@@ -701,7 +701,7 @@ class MeanSquaredError(_MeanOverRows):
 
 @dataclass(frozen=True)
 class MeanAbsoluteError(_MeanOverRows):
-    """Minus the mean absolute error, with targets and predictions clipped to bounds.
+    """Negative mean absolute error, with targets and predictions clipped to bounds.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# Names of splitters of scikit-learn whose splits depend on row numbers only.
+# Names of splitters of scikit-learn whose splits depend only on row numbers.
 ALLOWED_SPLITTERS = (
     "KFold",
     "RepeatedKFold",
@@ -259,7 +259,7 @@ def check_cv(cv, by_person=False):
             f"{', '.join(ALLOWED_SPLITTERS)}, or a list of (train, test) index arrays, which "
             "declares them public"
         )
-    # The generator of a splitter is what the splitter is: its folds are not declared public.
+    # A splitter's generator is treated like the splitter: its folds are not declared public.
     splitter = splitter_of(cv)
     is_allowed = type(splitter) is PersonKFold or sklearn_name(splitter) in ALLOWED_SPLITTERS
     if hasattr(splitter, "split") and not is_allowed:

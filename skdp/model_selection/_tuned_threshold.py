@@ -24,7 +24,7 @@ def matthews_corrcoef(matrix):
     return ratio(tp * tn - fp * fn, np.sqrt(product))
 
 
-# Metrics of a confusion matrix that a threshold can be chosen by. Precision and recall alone are
+# Metrics of a confusion matrix by which a threshold can be chosen. Precision and recall alone are
 # best at the ends.
 METRICS = {
     "balanced_accuracy": balanced_accuracy,
@@ -40,7 +40,7 @@ MAX_THRESHOLDS = 1000
 # training rows of three tables and to simulated ones, with 1, 10 and 30 % of positives
 # (`docs/benchmarks/metric_constants.py thresholds`).
 CELLS_FACTOR = 3.0
-# Largest weight of the logistic fit of the fractions of positives, beside the isotonic one.
+# Largest weight of the logistic fit of the fractions of positives, next to the isotonic one.
 MAX_LOGISTIC_WEIGHT = 0.5
 # Precisions of the prior of the slope and the intercept of this fit, and its Newton steps.
 PRIOR = np.array([1.0, 1e-6])
@@ -51,7 +51,7 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
     """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. The
-    threshold is the edge with the best metric by these counts, less the noise of its difference to
+    threshold is the edge with the best metric by these counts, minus the noise of its difference to
     the metric at 1/2. The fit of the classifier and the
     counts together cost one (`epsilon`, `delta`), which is charged before the fit. By default a
     quarter of the rows is held out for the counts. Then no row is in both, so that each has the
@@ -286,7 +286,7 @@ def threshold_scores(bins, metric):
 
     The metric is computed from fractions of positives that rise with the score in any way, and from
     fractions that are a logistic function of the logit. The former follow the noise, and the latter
-    may not fit. Their mean has the second one's weight of `logistic_weight`.
+    may not fit. In their mean, the second one has the weight `logistic_weight`.
     With one bin the result has one entry, as if its middle were the threshold.
 
     Parameters
@@ -335,7 +335,7 @@ def logistic_weight(differences, noise_stds):
     Differences that are no larger than the noise are noise, and larger ones are errors of the
     logistic function: the noise's part of their squares is the weight that has the least expected
     squared error if the logistic function holds on average (James and Stein 1961). It vanishes with
-    the noise, and is limited because the logistic function holds for no model exactly.
+    the noise, and is limited because the logistic function does not hold exactly for any model.
     """
     squares = float(np.sum(differences**2))
     noise = float(np.sum(noise_stds**2))

@@ -22,7 +22,7 @@ MAX_BINS = 64
 BIN_COUNT_STDS = 30.0
 # Bins have equal probability under a normal distribution whose standard deviation is this multiple
 # of the value for independent columns. Columns are seldom independent, and tails matter most. On
-# the same rows, 1.5 and 2 differed by .003 at most.
+# the same rows, 1.5 and 2 differed by at most .003.
 STD_FACTOR = 2.0
 # Candidate slopes. The smallest is close to the best one for 85 strongly correlated columns
 # (Caravan: .05).
@@ -108,7 +108,7 @@ def calibrate(noisy, evidence, prior, deviation, n_rows):
 
 
 def _shrunk_counts(noisy, variance, n_rows):
-    """Return the numbers of rows of bins: noisy counts, shrunk to equal counts.
+    """Return the number of rows in each bin: noisy counts, shrunk toward equal counts.
 
     This is the estimator of James and Stein.
     """

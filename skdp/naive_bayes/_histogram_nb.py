@@ -187,7 +187,7 @@ class HistogramNBFit(ColumnsFit):
         """Return the finest level whose cells have enough rows of the rarer of two classes.
 
         The odds of two classes in a cell are as uncertain as the count of the rarer one. Finer
-        levels add noise to all counts and hold nothing about this class.
+        levels add noise to all counts and contain no information about this class.
         """
         exact = weighted_bincount(codes, row_weights, self.n_classes).astype(float)
         noisy = self._classes_mechanism.release(exact, random_state=source)
@@ -228,7 +228,7 @@ class HistogramNBFit(ColumnsFit):
     def _log_ratios(self, terms, noisy, class_counts, noise_std):
         """Return log ratios of the classes' frequencies in each cell to their priors.
 
-        All is computed from released counts.
+        Everything is computed from released counts.
 
         Returns
         -------
@@ -472,7 +472,7 @@ def _parent_counts(counts, n_parents, variance):
 
 
 def _class_probabilities(summary, prior, parent_count, removed=0.0):
-    """Return the probabilities of the classes in each cell; the last one is of missing values.
+    """Return the probabilities of the classes in each cell; the last cell is for missing values.
 
     Parameters
     ----------
@@ -511,7 +511,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     release counts the rows of each class in all bins of all levels (with delta = 0, where noise
     grows with their number, in the finest ones only). The evidence of a bin is the log-ratio of
     each class's frequency in the bin to its frequency in the table; the score of a row is the sum
-    of the evidence of its bins. A bin whose count is hidden by noise or chance has the evidence of
+    of the evidence of its bins. A bin whose count is hidden by noise or chance uses the evidence of
     its parent bin. Tables need no preprocessing: numbers, strings, dates and missing values are
     accepted.
 

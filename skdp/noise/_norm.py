@@ -10,7 +10,8 @@ from skdp.noise._exact import floors
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_within
 
-# Points whose squared norm differs from 1 by less are compared with the unit circle in integers.
+# Points whose squared norm differs from 1 by less than this are compared with the unit circle in
+# integers.
 _NEAR_CIRCLE = 2.0**-48
 
 

@@ -325,7 +325,7 @@ def describe_uncovered_steps(estimator):
             described_steps += [(f.step, f.message) for f in _raw_candidates(step)]
         problem = None
         if step.kind in FITTING and is_estimator(step.estimator):
-            # Whether a plan could hold it says nothing of its privacy, which the fit has judged.
+            # Whether a plan could hold it says nothing about its privacy, which the fit has judged.
             problem = _problem_of_fit(step.estimator)
         if problem == "" or (problem is None and step.kind == "wrapper"):
             continue
@@ -369,7 +369,7 @@ register_uncovered_reader(describe_uncovered_steps)
 
 
 def _may_charge(step):
-    """Return True if a step may make unpredictable charges: inner fits, or each transform."""
+    """Return True if a step may make unpredictable charges, by inner fits or at each transform."""
     return step.kind == "local" or step.kind in NESTING and step.kind != "wrapper"
 
 

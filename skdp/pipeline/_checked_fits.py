@@ -65,7 +65,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
     """Mixin whose fits check all steps, parameters and raw cells before the first charge.
 
     The steps of a plan can be replaced by `set_params`, or by a search. So each fit checks its
-    present steps, as the plan checked the original ones.
+    current steps, as the plan checked the original ones.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
             is_fitted = True
             return output
         finally:
-            # A lazy output reads the table later; then its file goes with the last reference.
+            # A lazy output reads the table later; then its file is removed with the last reference.
             if not (is_fitted and isinstance(output, ChunkedArray)):
                 _close_opened(table, X)
 

@@ -86,7 +86,8 @@ def _check_transform_input(pipe):
         raise ValueError(f"transform_input must be a list of parameter names, got {names!r}")
     if "groups" in names:
         raise ValueError(
-            "transform_input contains 'groups', which are one id per row and no table: remove it"
+            "transform_input contains 'groups', which has one id per row and is not a table: "
+            "remove it"
         )
 
 
@@ -108,7 +109,8 @@ def _check_weights(weights, names):
 def check_joined_times(container, forms):
     """Raise `ValueError` if an array would join columns of dates or durations with numbers.
 
-    NumPy has no type for dates beside numbers, and makes durations of numbers beside durations.
+    NumPy has no type for dates mixed with numbers, and turns numbers mixed with durations into
+    durations.
     """
     if asks_for_frame(container):
         return

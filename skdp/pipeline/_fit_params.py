@@ -288,8 +288,8 @@ def _route(container, parts, params, method, title):
     for name in getattr(container, "transform_input", None) or ():
         if any(step.get("groups") is params.get(name, step) for step in received.values()):
             raise ValueError(
-                f"{title}: transform_input contains {name!r}, which is the person id of each row "
-                "and no table: remove it"
+                f"{title}: transform_input contains {name!r}, which is the person id of each row, "
+                "not a table: remove it"
             )
     return received
 
@@ -331,7 +331,7 @@ def check_fit_params(steps, ids=None, n_rows=None, terms=None):
 def check_fit_params_of_charges(steps):
     """Raise the errors of `check_fit_params` for steps that each charge an accountant.
 
-    A ledger adds up the charges of its steps as those of one set of persons. A step without an
+    A ledger adds up the charges of the steps as charges on one set of persons. A step without an
     accountant has no charge.
     """
     for step in steps:
@@ -437,7 +437,7 @@ def _are_same_persons(ids, others, n_rows, missing_ids):
 
 @contextmanager
 def routed_groups(container, params):
-    """Yield the fit parameters of a container, in a context in which `groups` reach every step.
+    """Context manager that yields a container's fit parameters and passes `groups` to every step.
 
     With metadata routing, scikit-learn passes `groups` on. Otherwise a `Pipeline` accepts only
     parameters that begin with a step's name, and no such name reaches the parts of a
@@ -467,7 +467,7 @@ def routed_groups(container, params):
 
 
 def _holds_parts(container):
-    """Return True if a private step stands inside a `ColumnTransformer` or `FeatureUnion`."""
+    """Return True if a private step is inside a `ColumnTransformer` or `FeatureUnion`."""
     if isinstance(container, FeatureUnion | ColumnTransformer):
         return bool(fitted_params(container, "accountant"))
     if isinstance(container, Pipeline):
@@ -476,7 +476,7 @@ def _holds_parts(container):
 
 
 def _groups_by_name(pipe, ids, prefix):
-    """Return `groups` for the private steps of a pipeline, and of pipelines inside of it."""
+    """Return `groups` for the private steps of a pipeline, and of pipelines inside it."""
     groups = {}
     for name, step in pipe.steps:
         if isinstance(step, Pipeline):

@@ -53,7 +53,7 @@ def form_of_table(X):
 
 
 def _words_in(table):
-    """Return an example of the columns of a frame whose type says that they are strings."""
+    """Return an example of the columns of a frame whose dtype declares strings."""
     if not is_frame(table):
         return {}
     types = enumerate(types_of(table))
@@ -85,7 +85,7 @@ def output_form(estimator, form):
     """
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
         return form
-    # A step may rename columns of which only a part of the name is known.
+    # A step may rename columns whose names are only partly known.
     form = replace(form, name_prefixes=None, known_names=())
     if isinstance(estimator, str):
         # The step is "drop".

@@ -13,7 +13,7 @@ from skdp._data._output import asks_for_frame
 
 
 def is_estimator(value):
-    """Return True if a value is an estimator, and not a class or a string."""
+    """Return True if a value is an estimator, rather than a class or a string."""
     return hasattr(value, "fit") and hasattr(value, "get_params") and not isinstance(value, type)
 
 
@@ -51,7 +51,7 @@ def step_message(title, error, params=None):
     text = str(error) or type(error).__name__
     is_named = text.startswith("step ")
     if title and text.startswith(f"step '{title}"):
-        # An error of a step inside of this one names both.
+        # An error of a step inside this one names both.
         return text
     if (
         params

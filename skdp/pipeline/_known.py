@@ -138,7 +138,7 @@ def find_raw_steps(estimator, with_fitted=False):
 
 
 def _add_raw_steps(estimator, name, raw_steps, with_fitted):
-    # Some classes have no `get_params`, or other methods than steps have.
+    # Some classes have no `get_params`, or methods other than those of steps.
     is_part = is_step(estimator) or find_entry(estimator) is not UNKNOWN
     if not is_part or isinstance(estimator, PrivateEstimator):
         return
@@ -159,7 +159,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
     for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
         if is_prefit and is_estimator(inner):
             inner = FrozenEstimator(inner)
-        # Behind private reports of the rows a step computes from these alone.
+        # After private reports of the rows, a step computes only from the reports.
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             _add_raw_steps(inner, join_names(name, part), raw_steps, with_fitted)
         if hasattr(estimator, "steps"):

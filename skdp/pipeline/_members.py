@@ -31,7 +31,7 @@ PASS_TARGET_ON = frozenset(
     {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
-# Tools that refuse targets that are no labels, and those that pass their table on unchanged.
+# Tools that refuse targets that are not labels, and those that pass their table on unchanged.
 NEED_LABELS = ENCODE_LABELS | {"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"}
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
@@ -82,7 +82,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
     """Raise `ValueError` if a private estimator inside a tool refuses a parameter or the target.
 
     Members may receive any number of rows. Their columns are known if the tool passes its table on
-    unchanged, and in a container if the steps before state their output.
+    unchanged, and in a container if the preceding steps state their output.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
 def _check_candidates(search, table, name):
     """Raise the error of a search's first candidate that would fail, or warn about it.
 
-    With another `error_score` than "raise", a search goes on after an error, and the other
+    With another `error_score` than "raise", a search continues after an error, and the other
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")
@@ -210,7 +210,7 @@ def _target_of_members(tool, y):
 def listed_candidates(search, name=""):
     """Yield the estimators that a search of scikit-learn may fit, with the settings it lists.
 
-    Of the parameters with a distribution, those of the search's estimator are taken.
+    Among the parameters with a distribution, those of the search's estimator are used.
 
     Parameters
     ----------

@@ -316,7 +316,7 @@ def _check_search(step, table):
     terms = terms_of(search.accountant)
     with config_context(enable_metadata_routing=is_routed):
         for candidate in candidates:
-            # Before a fit, nothing is known of its parameters.
+            # Before a fit, nothing is known about its parameters.
             if table.step_params:
                 charged = candidate
                 if table.groups is not None:
@@ -355,7 +355,7 @@ def _check_of_sklearn(step, table):
 
 
 def _check_declared_words(step, plan):
-    """Raise `ValueError` for categories that cannot match: strings for numbers, or the reverse."""
+    """Raise `ValueError` for categories that cannot match: strings for numbers, or vice versa."""
     params = step.params
     form = step.form
     if form.has_known_cells and form.n_columns and not holds_for_every_shape(plan):
@@ -367,7 +367,7 @@ def _check_declared_words(step, plan):
             table = RowsAndTarget(table, np.zeros(len(rows)))
         step.estimator._check_rows(table, plan)
     elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
-        # Without a known shape there is no plan. An imputer reads categories for one strategy only.
+        # Without a known shape there is no plan. An imputer reads categories for only one strategy.
         declared = declared_labels(params.get("categories"), _names(step), form.n_columns)
         for _, labels in declared:
             check_label_kinds(np.zeros(1), "the table", categories_array(labels))

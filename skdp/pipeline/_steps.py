@@ -554,8 +554,8 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     places = _places_by_rules(columns, width, form)
     is_resolved = _has_known_container(form)
     if callable(columns):
-        # A function of the user is not called. The types of a table of positions are not those of
-        # the columns.
+        # User-defined functions are not called. A table of positions does not have the types of the
+        # columns.
         reads_types = _reads_types(columns)
         is_resolved &= type(columns) is make_column_selector and not reads_types
         if reads_types and form.empty is not None and form.names is None:

@@ -59,7 +59,7 @@ def _check_for_some_kinds(possible_kinds, bounds, categories, names):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorizerFit(ColumnsFit):
-    """Bounds and categories that are not declared, and bins unless numbers are scaled.
+    """Search for undeclared bounds and categories, and for bins unless numbers are scaled.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ class DPTableVectorizer(PlannedTransformer):
             names = names_in(self.get_params(deep=False), shape.n_columns)
         dates = list(kinds_of_bounds(self.bounds, names))
         if not (is_auto(self.bounds) or isinstance(self.bounds, Mapping)):
-            # Bounds of all columns are not read for objects, so they are checked as of numbers.
+            # Bounds of all columns are not read for objects, so they are checked as numbers.
             _check_for_some_kinds([["number"] * shape.n_columns, *dates], self.bounds, None, names)
         kinds = [["object"] * shape.n_columns, *dates]
         _check_for_some_kinds(kinds, self.bounds, self.categories, names)

@@ -114,7 +114,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
 
     def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))
-        # A one-dimensional table goes on: the step itself raises for it.
+        # A one-dimensional table is passed on: the step itself raises for it.
         if len(X.shape) == 2 and not X.shape[1]:
             return self
         if not self.is_private:
@@ -248,7 +248,7 @@ def _column_transformers_behind(params, steps, private):
 
 
 def _outside(parts, replaced):
-    """Return the parts that are not inside of a replaced container."""
+    """Return the parts that are not inside a replaced container."""
     return {
         name: part
         for name, part in parts.items()

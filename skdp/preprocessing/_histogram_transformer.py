@@ -80,8 +80,8 @@ class BinsAndCounts(FrozenValue):
     def _report_one_bin(self, bins, noisy, n_units):
         """Report numeric columns with nearly all values in one bin.
 
-        Edges at quantiles were chosen so that no bin does, unless one value is that frequent. Of
-        declared edges the outermost bins are those of values beyond them.
+        Edges at quantiles were chosen so that no bin does, unless one value is that frequent. With
+        declared edges, the outermost bins contain the values beyond the edges.
         """
         noise_std = self.counts.deviation(sum(map(len, noisy)))
         undeclared = self.edges.columns_with_found_bounds
@@ -91,7 +91,7 @@ class BinsAndCounts(FrozenValue):
             if column.kind != "uniform" and not (column.kind == "declared" and is_outermost):
                 continue
             # The number of rows is public, so only the largest count has noise. The column is not
-            # reported unless the others are few also if the noise is large.
+            # reported unless the others are few even if the noise is large.
             others = n_units - counts.max() + CERTAIN_NOISE * noise_std
             is_declared = j not in undeclared
             if is_in_one_bin(
@@ -583,7 +583,7 @@ def densities(bins, counts):
 
 
 def _norm_bound(encode, bins, counts, pairs):
-    """Return a bound on the norm of an encoded row, from released values only."""
+    """Return a bound on the norm of an encoded row, only from released values."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
         if root.is_integer():

@@ -296,7 +296,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         if self.encode == "ordinal":
             return None
         if self.strategy != "uniform":
-            # The number of bins is not known: quantiles of values that are common are one edge.
+            # The number of bins is not known: quantiles that fall on a common value form one edge.
             return [None] * form.n_columns
         n_bins = _binning.planned_n_bins(self.n_bins)
         return [[float(k) for k in range(n_bins)]] * form.n_columns

@@ -377,7 +377,7 @@ def _min_count(min_frequency, n_rows):
 
 
 def _infrequent(categories, counts, min_count, other):
-    """Return the infrequent categories of each column; `other` never is."""
+    """Return the infrequent categories of each column; `other` is never one of them."""
     if min_count is None:
         return [labels[:0] for labels in categories]
     return [

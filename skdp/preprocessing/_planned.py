@@ -145,7 +145,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         return {}
 
     def _shape_of_size(self, n_rows, n_columns):
-        """Return the shape of a table of which only the size is known."""
+        """Return the shape of a table when only its size is known."""
         names = names_in(self.get_params(deep=False), n_columns)
         return TableShape(n_rows=n_rows, n_columns=n_columns, names=names)
 
@@ -230,7 +230,7 @@ def planned_input_names(form):
 
 
 def _named_by_labels(form):
-    """Return a form whose names are the columns' labels, also those that are not strings.
+    """Return a form whose names are the columns' labels, even those that are not strings.
 
     These are the keys of dicts in parameters.
     """

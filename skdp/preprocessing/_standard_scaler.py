@@ -14,7 +14,7 @@ from skdp.utils._types import Bounds
 
 
 class DPStandardScaler(CenteringTransformer):
-    """Standardize features by noisy means and variances.
+    """Standardize features with noisy means and variances.
 
     Values are clipped to `bounds`. The sums and sums of squares of all features are released
     jointly.

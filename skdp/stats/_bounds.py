@@ -143,8 +143,8 @@ class _SpacedHistogram(FrozenValue):
         """Return a mask of occupied bins, for noisy counts of shape (..., n_bins).
 
         A bin is occupied if its count exceeds the threshold. All bins of an octave are occupied if
-        none of their counts does but the sum exceeds the threshold of octaves. So rare values are
-        found even if they are in several bins.
+        none of their counts exceeds its threshold but their sum exceeds the threshold of octaves.
+        So rare values are found even if they are in several bins.
         """
         is_occupied = noisy > self.threshold
         if self.splits == 1:
@@ -470,8 +470,9 @@ def plan_bounds(shape, guarantee, *, whole=None):
 def plan_search(shape, guarantee, *, alone=False):
     """Return the plan of a search for bounds, and the remaining guarantee.
 
-    The search has a fifth of epsilon. It also receives a fifth of delta if Gaussian noise is then
-    smaller. With `alone` it receives all of epsilon and delta, and the remaining guarantee is None.
+    The search spends a fifth of epsilon. It also receives a fifth of delta if Gaussian noise is
+    then smaller. With `alone` it receives all of epsilon and delta, and the remaining guarantee is
+    None.
     """
     fraction = BOUNDS_FRACTION
     if alone:

@@ -1,4 +1,4 @@
-"""Estimation of the range of columns from noisy counts whose single bins are hidden by noise.
+"""Estimation of the range of columns from counts with enough noise to hide individual bins.
 
 Everything here is post-processing of noisy counts and public values, which is not charged. The
 counts belong to octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
@@ -168,7 +168,7 @@ def _widened(counts, first, last, std, n_rows):
         first = 0
     if last < 0 and _may_hold(counts[middle + last + 1 : middle + 1][::-1], min_count, std):
         last = 0
-    # A range from 0 on is extended to the other sign, up to the same magnitude.
+    # A range that starts at 0 is extended to the other sign, up to the same magnitude.
     if first == 0 < last and _has_sign(negative, last, min_count, std):
         first = -last
     elif first < 0 == last and _has_sign(positive, -first, min_count, std):

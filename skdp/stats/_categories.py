@@ -275,8 +275,8 @@ class MixedCategories(FrozenValue):
 def check_declared(table, release):
     """Raise `ValueError` if a table contains labels that a release cannot count.
 
-    Labels of other kinds than the declared categories are refused. If categories are to be found,
-    labels that cannot be categories are refused.
+    Labels of a kind that the declared categories do not have are refused. If categories are to be
+    found, labels that cannot be categories are refused.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def _without(other, labels):
 
 
 def check_served(table, categories, declared):
-    """Raise `ValueError` if samples contain labels of other kinds than a model's categories.
+    """Raise `ValueError` if samples contain labels of a kind that a model's categories do not have.
 
     Columns with found categories are checked only if their dtype determines the kind of all values.
     In a column of objects the found categories do not determine the kinds of rare values, and the
@@ -339,7 +339,7 @@ def check_served(table, categories, declared):
 
 
 def check_encoded(encoder, table):
-    """Raise `ValueError` if samples contain labels of other kinds than `categories_`."""
+    """Raise `ValueError` if samples contain labels of a kind that `categories_` does not have."""
     categories = encoded_categories(encoder)
     names = names_for_keys(encoder)
     declared = declared_places(encoder.categories, names, len(categories))

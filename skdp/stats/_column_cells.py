@@ -147,7 +147,7 @@ class Column(FrozenValue):
         return ValueError(message + as_text + ".")
 
     def cells(self, values, edges):
-        """Return the cell of each value; the last cell is of missing values.
+        """Return the cell of each value; the last cell is for missing values.
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ def declared_columns(kinds, bounds, categories, names):
 
 
 def check_labels_served(model, table, labels):
-    """Raise `ValueError` if samples contain labels of other kinds than a model's categories.
+    """Raise `ValueError` if samples contain labels of a kind that a model's categories do not have.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def _is_bound_of(kind, bound):
 
 
 def _check_time_cells(values, kind):
-    """Raise `TypeError` if a value is of another type than dates, or than durations.
+    """Raise `TypeError` if a value is not a date, or not a duration.
 
     NumPy would read a number as microseconds since 1970. Text is read as a date if it is one. Each
     value is checked independently.
@@ -505,7 +505,7 @@ def integer_edges(domain, max_cells):
 def binary_edges(domain, n_cells):
     """Return the edges of cells from the lower bound on, whose width is a power of two.
 
-    So bins of 2, 4, 8, ... cells have round edges, and of whole numbers equally many. The last
+    So bins of 2, 4, 8, ... cells have round edges and contain equally many whole numbers. The last
     cells may be beyond the domain.
 
     Parameters
@@ -529,7 +529,7 @@ def binary_edges(domain, n_cells):
 
 
 def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
-    """Return the edges of as many cells, of which those of the bin around 0 are narrower near 0.
+    """Return the edges of the same number of cells; in the bin around 0 they are narrower near 0.
 
     Values of skewed columns, such as amounts of money, are mostly near 0. The edges of the bins do
     not change, so that counts of bins of equal width remain sums of cells.
@@ -656,7 +656,7 @@ def _read_cells(terms, columns, numeric, bins, checks, table, rows):
             edges = table.as_label(j, edges)
         else:
             values = table.values(j, rows)
-        # The labels of all columns were checked together before.
+        # The labels of all columns were checked together earlier.
         if checks and not column.is_categorical:
             column.check(values, table.name(j), after_fit=True)
         cells[k] = column.cells(values, edges)

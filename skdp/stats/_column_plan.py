@@ -522,7 +522,7 @@ class ColumnsFit(FrozenValue):
     def _is_in_one_bin(self, term, scale):
         """Return True if the noisy counts show that one bin contains nearly all rows of a column.
 
-        The answer is False if the noise is too large to show it.
+        Returns False if the noise is too large to show it.
         """
         if "label" in term.kinds:
             return False

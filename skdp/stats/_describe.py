@@ -68,10 +68,10 @@ def dp_describe(
 ) -> TableProfile:
     """Describe a table with differential privacy in one charge; see `pandas.DataFrame.describe`.
 
-    Released are the missing values of all columns, the mean, standard deviation, quantiles and
-    histogram of numeric columns, the frequencies of categories, and one association for each pair
-    of columns. Bounds and categories that are not declared are found privately in the same charge;
-    the result has them as `schema`, which fits of models accept at no further cost.
+    The release contains the missing values of all columns, the mean, standard deviation, quantiles
+    and histogram of numeric columns, the frequencies of categories, and one association for each
+    pair of columns. Bounds and categories that are not declared are found privately in the same
+    charge; the result has them as `schema`, which fits of models accept at no further cost.
 
     Parameters
     ----------

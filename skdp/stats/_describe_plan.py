@@ -52,12 +52,12 @@ MIN_LEVELS = 4
 MAX_BIN_LEVEL = 5
 # Half the width of the cell of a bound or of 0, relative to that of other cells.
 ATOM_WIDTH = 2.0**-10
-# Number of groups of the values of a column of which tables of pairs are counted, without missing
-# values. More groups show finer dependence, and have a larger score by chance.
+# Number of groups, besides missing values, into which a column's values are divided for tables of
+# pairs. More groups show finer dependence, and have a larger score by chance.
 N_GROUPS = 8
 # A group has at least as many rows as this number of standard deviations of the noise of a count.
 MIN_GROUP_STDS = 3.0
-# Edges of the numbers of rows of a person; the last bin has no upper edge.
+# Edges of bins of the number of rows per person; the last bin has no upper edge.
 ROWS_OF_PERSON_EDGES = np.array(
     [1, 2, 3, 4, *(round(2.0**k * f) for k in range(2, 20) for f in (1.5, 2.0))]
 )
@@ -276,7 +276,7 @@ class DescriptionFit(ColumnsFit):
 
     @cached_property
     def releases_scores(self):
-        """True if the noise of the scores leaves them useful, by public facts only."""
+        """True if the noise of the scores leaves them useful, judged only by public facts."""
         if not self.uses_associations or not self.pairs:
             return False
         mechanism = self._scores_mechanism_for(self._fractions(with_scores=True)["pair_scores"])
@@ -455,7 +455,8 @@ class DescriptionFit(ColumnsFit):
 def _read_once(cells, table):
     """Return the cells of a table, which are read again for the scores, or stored in memory.
 
-    The cells of a table in memory are two bytes each. Those of a partitioned one are found again.
+    The cells of a table in memory are two bytes each. Those of a partitioned table are computed
+    again.
     """
     if isinstance(table.matrix, ChunkedArray):
         return cells

@@ -31,7 +31,7 @@ def expected_error(
 ) -> float | np.ndarray:
     """Return the expected absolute error that privacy adds to a statistic.
 
-    It is computed from public quantities only.
+    It is computed only from public quantities.
 
     Parameters
     ----------

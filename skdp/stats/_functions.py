@@ -653,8 +653,8 @@ def _histogram_planner(n_columns, bins, range, *, joint=True):
 def _check_resolved_bins(bins, low, high):
     """Raise `ValueError` if doubles do not resolve the edges of the bins.
 
-    An undeclared range is NaN. The check is then for a range of [-1, 1], before the charge; the
-    bins of a found range that is narrower may be empty.
+    An undeclared range is NaN. The check is then for a range of [-1, 1], before the charge; if a
+    narrower range is found, its bins may be empty.
     """
     low = np.nan_to_num(low, nan=-1.0)
     high = np.nan_to_num(high, nan=1.0)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from skdp.stats._profile_display import ProfileDisplay
 
 TABLES = ("columns", "cells", "associations")
-# A bin of the numbers of rows of persons counts if it is this number of standard deviations above
-# 0. Noise of bins with many rows per person would dominate the number of rows otherwise.
+# A bin of the histogram of rows per person counts if it is this many standard deviations above 0.
+# Noise of bins with many rows per person would dominate the number of rows otherwise.
 MIN_BIN_OF_PERSONS_STDS = 4.5
 
 
@@ -35,7 +35,7 @@ class TableProfile(PrintedDocument):
     """Released description of a table, from `dp_describe`.
 
     ``print(profile)`` shows it as text, a notebook as HTML, and ``profile.plot()`` draws it. It
-    holds released values only, so that all of this is free.
+    holds only released values, so all of this is free.
 
     Parameters
     ----------

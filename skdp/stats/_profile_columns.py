@@ -22,7 +22,7 @@ DAY = 86_400e6
 
 
 def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
-    """Return the number of standard deviations that the errors of all values exceed seldom.
+    """Return the number of standard deviations that the errors of all values rarely exceed.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class NoisyHistogram(FrozenValue):
 class NumericProfile(FrozenValue):
     """Released description of a column of numbers, dates or durations.
 
-    Values are those of the raw rows within the bounds, with noise. A standard error is that of the
+    Values are those of the raw rows within the bounds, with noise. A standard error measures the
     noise.
 
     Parameters

@@ -216,7 +216,7 @@ def _draw_categories(ax, column):
 
 
 def _short(text, length=MAX_LABEL):
-    """Return printable text of limited length, in which no mathematics is read."""
+    """Return printable text of limited length that is not parsed as mathematics."""
     text = escape_control(text).replace("$", r"\$")
     if len(text) <= length:
         return text

@@ -59,7 +59,7 @@ def profile_html(profile):
 
 
 def _numeric_table(columns):
-    """Return the table of numeric columns; the first row is its head."""
+    """Return the table of numeric columns; the first row is the header."""
     rows = [("column", "missing (%)", "mean", "std", *QUANTILE_NAMES.values(), "bounds")]
     for column in columns:
         quantiles = [
@@ -82,7 +82,7 @@ def _numeric_table(columns):
 
 
 def _categorical_table(columns):
-    """Return the table of categorical columns; the first row is its head."""
+    """Return the table of categorical columns; the first row is the header."""
     rows = [("column", "missing (%)", "other (%)", "categories", "most frequent")]
     for column in columns:
         n_units = max(column.count_std / max(column.missing_std, 1e-300), 1.0)
@@ -114,7 +114,7 @@ def _categorical_table(columns):
 
 
 def _association_table(profile):
-    """Return the table of the strongest associations; the first row is its head."""
+    """Return the table of the strongest associations; the first row is the header."""
     rows = [("columns", "association", "if independent")]
     visible = [a for a in profile.associations if a.is_visible]
     visible.sort(key=lambda a: -a.value)

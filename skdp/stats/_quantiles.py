@@ -369,7 +369,7 @@ class _Part(FrozenValue):
     def stop(self):
         """Position after the part's rows.
 
-        A row at a chosen point belongs to the part above it, also at the end of the range.
+        A row at a chosen point belongs to the part above it, even at the end of the range.
         """
         return self.last + (self.node.last is None)
 

@@ -65,7 +65,7 @@ LONG_RANGE = 8
 # Values in at most this number of adjacent cells may be at an edge between two of them, and a small
 # part of both. More cells show that the column fills a part of its range.
 MAX_UNRESOLVED_CELLS = 2
-# A range of which more than one part in MIN_PART is filled is no rough one.
+# A range is not rough if more than one part in MIN_PART of it is filled.
 MIN_PART = 8
 # Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
 MIN_STD = 2.0**-20
@@ -290,7 +290,7 @@ class _ColumnSearch:
     def n_cells(self, max_cells):
         """Return the number of cells at the next level, limited to what doubles can resolve."""
         magnitude = max(abs(self.low), abs(self.high))
-        # New bounds have a width of two cells at least.
+        # New bounds have a width of at least two cells.
         n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)
         return int(min(max_cells, n_resolved))
 
@@ -313,7 +313,7 @@ class _ColumnSearch:
         cell_range, is_certain = _shortest_range(*args, max_noise_of_long_range)
         self._are_spread = _are_spread(*args, MAX_UNRESOLVED_CELLS)
         if cell_range is None:
-            # Values that are spread over an eighth of the range can be told apart.
+            # Values that are spread over an eighth of the range can be distinguished.
             length = max(MAX_UNRESOLVED_CELLS, len(counts) // MIN_PART)
             self.is_seen = is_certain or _are_spread(*args, length)
             self.is_open = False

@@ -86,7 +86,7 @@ def release(
 
 
 def shaped(values, is_vector):
-    """Return the values of columns, or of the only column of a vector as Python numbers."""
+    """Return the values of columns; for a vector, the value of its column as a Python number."""
     if is_vector:
         values = values[..., 0]
     if values.ndim:

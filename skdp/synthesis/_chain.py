@@ -22,7 +22,8 @@ from scipy.sparse import csr_array
 from skdp.utils._values import FrozenValue
 
 # Sweeps of iterative scaling over the measured tables, tuned on training rows of Adult: .896 AUC
-# with 6 and .898 with 30. Columns with few groups are cheap, and have more sweeps, up to a factor.
+# with 6 and .898 with 30. Columns with few groups are cheap and receive more sweeps, up to a
+# factor.
 SWEEPS = 6
 MAX_SWEEPS_FACTOR = 8
 GROUPS_FOR_SWEEPS = 16
@@ -208,7 +209,7 @@ def _zero_factor(parents, sizes, n_groups):
 
 
 def _excluded_factors(child, excluded, sizes, position):
-    """Return the factors of the excluded pairs of which `child` is the later column."""
+    """Return the factors of the excluded pairs in which `child` is the later column."""
     factors = []
     for pair, is_excluded in excluded:
         if child not in pair:

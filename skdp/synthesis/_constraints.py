@@ -99,7 +99,7 @@ def column_position(key, names, n_columns, parameter):
     try:
         entries = column_entries({key: True}, names, n_columns, parameter)
     except TypeError:
-        raise ValueError(f"{parameter}: {key!r} is no name or position of a column") from None
+        raise ValueError(f"{parameter}: {key!r} is not a name or position of a column") from None
     return entries.index(True)
 
 
@@ -226,7 +226,7 @@ def _groups_within(column, value):
         starts = grid.equal_edges[:-1]
         ends = grid.equal_edges[1:]
         if grid.has_value_cells:
-            # The edges are half a step beside the values.
+            # The edges are half a step away from the values.
             starts = starts + 0.5 * grid.step
             ends = starts
         is_equal_within = (starts >= low) & (ends <= high)

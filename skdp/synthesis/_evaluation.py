@@ -338,7 +338,7 @@ def _codes(synthetic, test):
 
 
 def _bin_edges(values):
-    """Return edges between bins of about equal counts; a frequent value is a bin."""
+    """Return edges between bins of about equal counts; a frequent value has a separate bin."""
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if not len(distinct):
         return np.empty(0)

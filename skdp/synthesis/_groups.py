@@ -57,7 +57,7 @@ class GroupedColumn(FrozenValue):
         if self.grid.is_categorical:
             is_possible[: len(self.grid.categories)] = True
             if not is_possible.any():
-                # No category was found: all values are other values.
+                # No category was found, so every value counts as "other".
                 is_possible[-2] = True
         else:
             is_possible[: self.grid.n_equal_cells] = self.grid.can_hold_values
@@ -105,7 +105,7 @@ def _category_masses(grid, noisy, noise_std, min_single, total):
 
 
 def shrink_to_uniform(noisy, noise_std, total, n_uniform):
-    """Return counts, of which the first `n_uniform` are shrunk towards their common mean.
+    """Return the counts, the first `n_uniform` of them shrunk toward their common mean.
 
     The factor is that of James and Stein: noise alone would spread the counts by as much as their
     squared differences from the mean. Where the noise hides the counts, they become equal.

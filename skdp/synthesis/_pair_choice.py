@@ -25,15 +25,15 @@ PURE_COST_EXPONENT = 0.5
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
 # Every table has at least this fraction of the tables' budget.
 MIN_TABLE_FRACTION = 1e-4
-# Maximum number of pairs that are scored: the noise of the scores grows with the root of their
-# number, and so do the tables in memory.
+# Maximum number of pairs that are scored: the noise of the scores grows with the square root of
+# their number, and the tables in memory also grow with it.
 MAX_CANDIDATES = 2016
 
 
 def candidate_pairs(n_columns, targets, required):
     """Return the sorted pairs of columns that are scored; all pairs for up to 64 columns.
 
-    Of wider tables these are the required pairs, those with a target, and then the pairs of the
+    For wider tables these are the required pairs, those with a target, and then the pairs of the
     nearest columns, since forms and surveys ask related questions one after another.
 
     Parameters

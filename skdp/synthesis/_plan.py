@@ -46,7 +46,7 @@ from skdp.utils._values import FrozenValue
 COUNTS_FRACTIONS = (0.1, 0.3)
 TYPICAL_COUNTS_FRACTION = 0.12
 TYPICAL_SIGNAL = 8000.0
-# Exponent of the cost of a column with k cells, of which a row changes r counts: the expected total
+# Exponent of the cost of a column with k cells, where a row changes r counts: the expected total
 # error of all columns is minimal if their fractions of the counts' budget are proportional to
 # (k sqrt(r))**exponent, with Gaussian and with Laplace noise. On training rows (see
 # docs/benchmarks/synthetic_constants.py), exponents of 0, 1/3, 2/3 have a mean utility of .677,
@@ -391,7 +391,7 @@ class SynthesisFit(ColumnsFit):
         return [group_cells(c, n_bins, max(c.noise_std, table_std)) for c in columns]
 
     def _report_unmatched(self, columns):
-        """Warn of categorical columns of which nearly all values are outside the categories."""
+        """Warn about categorical columns with nearly all values outside the categories."""
         listed = {}
         scales = {}
         for column in columns:

@@ -8,12 +8,12 @@ from skdp.utils._documents import html_text
 PANEL_SIZE = (176, 72)
 # Number of groups that a panel shows, the most frequent ones of a categorical column.
 MAX_BARS = 32
-# Lines are this many standard errors of the noise long in each direction.
+# Lines extend this many standard errors of the noise in each direction.
 LINE_STDS = 2.0
 # Size of a cell of the map of pairs: at least, at most, and that of the whole map, in pixels.
 CELL_SIZES = (5.0, 22.0)
 MAP_SIZE = 440.0
-# Width in pixels of the names beside the map, and of one letter.
+# Width in pixels of the names next to the map, and of one letter.
 NAME_WIDTH = 150.0
 MAX_NAME_LETTERS = 22
 BAR_COLOR = "#5b8fc7"
@@ -103,7 +103,7 @@ def _pair_map(columns, pairs):
     for pair in pairs:
         column, row = sorted(places[name] for name in pair["columns"])
         x, y = NAME_WIDTH + column * size, row * size
-        # The root shows weak dependences, too.
+        # The square root also makes weak dependence visible.
         opacity = 0.04 + 0.96 * math.sqrt(min(max(pair["dependence"] / largest, 0.0), 1.0))
         text = f"{names[column]} and {names[row]}: dependence {pair['dependence']:.3f}"
         dot = ""
@@ -124,7 +124,7 @@ def _pair_map(columns, pairs):
         if i:
             marks.append(_name(name, NAME_WIDTH - 5.0, y, font, "end"))
         if i < len(names) - 1:
-            # The name of the squares below stands on the diagonal.
+            # The name for the squares below is written on the diagonal.
             marks.append(_name(name, NAME_WIDTH + i * size + 4.0, y, font, "start"))
     height = len(names) * size
     width = NAME_WIDTH + len(names) * size + NAME_WIDTH / 2.0

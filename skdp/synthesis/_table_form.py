@@ -1,6 +1,6 @@
 """The container of a fit's table, in which simulated rows are returned.
 
-Only public facts are stored: names and types. A categorical type of pandas or polars lists labels,
+Only public facts are stored: names and types. A categorical dtype of pandas or polars lists labels,
 which may come from the rows; its labels are replaced by the declared or released categories.
 """
 
@@ -232,7 +232,7 @@ def _as_numpy(values, dtype):
     if dtype.kind in INTEGER_KINDS and values.dtype.kind == "f":
         limits = np.iinfo(dtype)
         rounded = np.rint(np.nan_to_num(values))
-        # The largest integers of 64 bits are no doubles: stay below them.
+        # The largest 64-bit integers are not doubles: stay below them.
         high = limits.max
         if dtype.itemsize == 8:
             high = np.nextafter(float(limits.max), 0.0)
@@ -255,7 +255,7 @@ def _as_objects(values):
 
 
 def days_as_times(days, code):
-    """Return days as dates ("M8") or durations ("m8") of NumPy in microseconds.
+    """Return days as NumPy dates ("M8") or durations ("m8") in microseconds.
 
     Parameters
     ----------

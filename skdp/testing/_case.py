@@ -21,7 +21,7 @@ N_FEATURES = 4
 HIGH_NOISE = {"epsilon": 1e-3}
 N_TRIES = 3
 
-# A context without warnings of seeds, which are harmless for synthetic tables.
+# Suppresses warnings about seeds, which are harmless for synthetic tables.
 ignore_seed_warnings = partial(catch_warnings, action="ignore", category=SeededNoiseWarning)
 
 
@@ -40,7 +40,7 @@ def make_table(estimator, seed=0):
 
 
 def needs_categories(estimator):
-    """Return True if an estimator is for categories: declared, or without a parameter `bounds`."""
+    """Return True if an estimator expects categories: they are declared, or it has no `bounds`."""
     parameters = estimator.get_params(deep=False)
     if "categories" not in parameters:
         return False

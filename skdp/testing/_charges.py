@@ -198,7 +198,7 @@ def check_public_words(case):
 
 
 def check_failed_fit(case):
-    """Invalid input raises ValueError, is not charged and leaves nothing of an earlier fit."""
+    """Invalid input raises ValueError, is not charged and leaves no trace of an earlier fit."""
     accountant = case.budget(4)
     fitted = case.clone_with(accountant=accountant).fit(case.X, case.y)
     n_charges = len(accountant.charges)

@@ -23,7 +23,7 @@ from skdp.testing._case import (
 
 # False-alarm rate of the statistical checks.
 FALSE_ALARM = 1e-6
-# Smallest number of fits: fewer prove hardly anything at this false-alarm rate.
+# Smallest number of fits: fewer prove almost nothing at this false-alarm rate.
 MIN_FITS = 60
 # A small and a large epsilon, and one at which the noise is negligible.
 EPSILONS = (0.01, 1e5)
@@ -117,7 +117,7 @@ def _changes_like_removed(case):
     """Return True if a replaced row changes a release no more than a row that becomes zeros."""
     (X, y), *_ = extreme_tables(case)
     row = X[-1]
-    # The opposite row: at the other end of the bounds, or of the opposite direction.
+    # The opposite row: at the other end of the bounds, or in the opposite direction.
     if case.params.get("data_norm") is None:
         opposite = X[0]
     else:

@@ -68,7 +68,7 @@ WRONG_VALUES = {
     ),
     "number of at least 0": (["power_t"], POSITIVE),
     "norm": (["data_norm", "projection_radius"], (0.0, *POSITIVE)),
-    # A center of another length than the table is one of `wrong_widths`.
+    # A center whose length differs from the table's width is one of `wrong_widths`.
     "center": (["center"], ([math.nan], [[0.0], [0.0]], "middle")),
     "edges": (["edges"], ([3.0, 2.0, 1.0], [[1.0]], [math.nan, 1.0], "wide")),
     "label": (["fill_value"], ([1, 2], math.nan)),

@@ -88,7 +88,7 @@ def align_columns(rows):
 
 
 def wrap_text(text, indent):
-    """Return text in lines of at most 92 characters, of which later ones are indented."""
+    """Return text in lines of at most 92 characters; all but the first are indented."""
     return textwrap.fill(escape_control(text), 92, subsequent_indent=" " * indent, tabsize=1)
 
 

@@ -28,7 +28,7 @@ Classes = list | tuple | np.ndarray
 
 
 class _HasShape(Protocol):
-    """A table with a public shape that is no array, such as a sparse matrix or a dask frame."""
+    """A table with a public shape that is not an array, such as a sparse matrix or a dask frame."""
 
     @property
     def shape(self) -> tuple:

@@ -285,7 +285,7 @@ def has_auto(value: object) -> bool:
 def public_inputs(estimator, *names):
     """Return the public inputs of a fit as text: sizes, and the names of declared parameters.
 
-    A parameter that is None or "auto" is not declared, nor is a dict with such entries only.
+    A parameter that is None or "auto" is not declared, nor is a dict with only such entries.
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, value in values.items() if not _declares_nothing(value))
