@@ -969,7 +969,7 @@ def test_each_call_of_a_tool_is_warned_of():
     assert {w.filename for w in caught if issubclass(w.category, RawDataWarning)} == {__file__}
 
 
-@pytest.mark.quick_cases(every=7)
+@pytest.mark.quick_cases(every=14)
 @pytest.mark.parametrize("name", WARNED)
 def test_a_loop_over_one_object_is_warned_of_each_time(name):
     """The frames of its calls have the same address, one after the other."""
@@ -1035,6 +1035,7 @@ def test_threads_of_one_tool_warn_once(name):
         assert len(texts) == 1
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", ["private scores", "voting", "one versus rest"])
 def test_workers_do_not_repeat_the_warning_of_their_tool(name, capfd):
     labels = three if name == "one versus rest" else y

@@ -733,6 +733,7 @@ IN_PROCESSES = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "name", [*PUBLIC_STEPS, *(pytest.param(n, marks=pytest.mark.thorough) for n in IN_PROCESSES)]
 )

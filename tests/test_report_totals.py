@@ -197,7 +197,7 @@ class OwnVote(VotingClassifier):
     """A class that scikit-learn does not have."""
 
 
-@pytest.mark.quick_cases(every=4)
+@pytest.mark.quick_cases(every=8)
 @pytest.mark.parametrize("place", ["same ledger", "two ledgers", "no ledger"])
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_a_report_of_a_wrapper_says_what_it_has_charged(name, place):

@@ -231,6 +231,7 @@ PRICES = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", PRICES)
 def test_a_tool_is_refused_before_its_first_fit_if_and_only_if_the_budget_is_too_small(name):
     run, price = PRICES[name]

@@ -101,6 +101,7 @@ def test_words_in_the_place_of_numbers_are_refused(transformer):
     assert_refused(transformer, np.full((40, 2), "word"))
 
 
+@pytest.mark.quick_cases(every=2)
 @named(NUMERIC + CATEGORICAL)
 @pytest.mark.parametrize("shape", [(40, 0), (0, 3), (40,)])
 def test_tables_without_a_row_or_a_column_are_refused(transformer, shape):

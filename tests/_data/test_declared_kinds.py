@@ -201,6 +201,7 @@ def tables_of_booleans():
     yield "arrow", pa.table({"x": COLUMNS["booleans"]})
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_only_zero_and_one_are_categories_of_a_column_of_booleans(name):
     accountant = PrivacyAccountant(1000.0, 0.1)

@@ -378,6 +378,7 @@ def test_a_true_claim_of_a_regressor_stands():
     assert not quiet_audit(ridge, n_fits=100).violation
 
 
+@pytest.mark.thorough
 def test_workers_and_a_seed_that_would_repeat_the_noise():
     # The same noise in every fit would certify 0.43.
     model = DPLogisticRegression(epsilon=0.25, random_state=0, **OUTPUT)

@@ -40,6 +40,7 @@ def server():
         yield server
 
 
+@pytest.mark.quick_cases(every=3)
 @BY_NAME
 def test_postgresql(check, server):
     check(server.new_database())
@@ -79,6 +80,7 @@ def test_a_damaged_memory(damage):
     check_damage(f"memory://{uuid.uuid4().hex[:8]}", rewrite_memory, damage)
 
 
+@pytest.mark.quick_cases(every=4)
 @DAMAGED
 def test_a_damaged_postgresql(damage, server):
     check_damage(server.new_database(), rewrite_postgresql, damage)

@@ -67,6 +67,7 @@ def make_table(n=600, n_classes=2, seed=0):
     return X, y
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", FIRST_OF_CLASS, ids=lambda e: type(e).__name__)
 def test_without_noise_the_weights_are_those_of_scikit_learn(estimator, n_classes):

@@ -18,6 +18,7 @@ def benchmark():
     return module
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("estimator", "table", "n", "epsilons"),
     [

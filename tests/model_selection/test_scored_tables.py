@@ -131,6 +131,7 @@ READERS = {
 }
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("kind", sorted(BAD_TABLES))
 @pytest.mark.parametrize("name", sorted(READERS))
 def test_rows_that_a_model_refuses_cost_nothing(name, kind):

@@ -76,6 +76,7 @@ def scores_of(model, method, X):
     return scores[:, 1] if scores.ndim == 2 else scores
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("params", "delta", "relation"),
     [

@@ -307,7 +307,7 @@ ROUTED = {
 }
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("container", sorted(ROUTED))
 @pytest.mark.parametrize(
     ("request_of_model", "more"),
@@ -358,6 +358,7 @@ WRONG_SEARCHES = {
 }
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("wrong", sorted(WRONG_SEARCHES))
 def test_a_search_behind_a_step_is_scored_and_split_before_the_first_charge(wrong):
     params, words = WRONG_SEARCHES[wrong]
@@ -391,6 +392,7 @@ def test_folds_without_persons_are_refused_before_the_first_charge():
     check_refused(by_split(pipe), "without persons", "person", groups=ROWS % 3)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "ids",
     [[uuid.UUID(int=i) for i in IDS], [(i, "a") for i in IDS.tolist()]],

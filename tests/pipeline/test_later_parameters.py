@@ -385,6 +385,7 @@ def test_a_shown_error_names_the_parameters_where_the_step_does_not():
 WORDS = np.where(X == 1, "a", "b").astype(object)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     "later",
     [

@@ -868,6 +868,7 @@ def test_an_excuse_for_what_is_frozen_is_none_for_a_count_of_what_it_stores():
     assert left == {"columntransformer__sparse_threshold"} and not excused.accepted
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("name", LEAKS)
 def test_what_leaks_is_not_accepted(name):
     if name == "a callback in a private search" and not hasattr(scaler(), "set_callbacks"):
@@ -882,6 +883,7 @@ def test_there_are_enough():
     assert len(LEAKS) >= 80 and len(ACCEPTED) >= 60
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer")
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_is_private_stays_accepted(name):

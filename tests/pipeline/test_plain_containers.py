@@ -256,6 +256,7 @@ def test_a_search_that_goes_on_after_errors_warns_before_its_charges():
     assert accountant.epsilon_spent > 0.0
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("routes", [False, True])
 @pytest.mark.parametrize("unit", ["row", "person"])
 @pytest.mark.parametrize("kind", [RFECV, SequentialFeatureSelector])

@@ -146,6 +146,7 @@ def test_cross_validation_charges_each_fold_once():
     accountant.verify()
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("composition", ["basic", "pld"])
 def test_a_search_in_worker_processes_charges_each_fit_once(composition):
     accountant = accountant_of(13, composition=composition)

@@ -175,6 +175,7 @@ def test_a_fitted_pipeline_predicts_in_another_process(tmp_path):
     assert there == [str(label) for label in pipe.predict(frame)]
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 @pytest.mark.parametrize("by_config", [False, True])
 def test_a_frame_between_the_front_and_the_model_changes_nothing(container, by_config):

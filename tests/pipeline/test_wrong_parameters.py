@@ -171,7 +171,7 @@ def check(step, name, place):
     assert re.search(rf"{title}(-2)?':", str(caught.value)), where
 
 
-@pytest.mark.quick_cases(every=3)
+@pytest.mark.quick_cases(every=6)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_a_wrong_parameter_costs_nothing(kind):
     for case in cases(kind):

@@ -95,12 +95,14 @@ def test_a_check_finds_what_it_is_for(name):
     assert found
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize(("name", "broken"), MORE)
 def test_checks_find_mistakes_that_are_not_theirs_alone(name, broken):
     with pytest.raises(AssertionError):
         CHECKS[name](broken)
 
 
+@pytest.mark.quick_cases(every=2)
 @pytest.mark.parametrize(
     ("estimator", "reference"),
     [(zoo.PrivateMean(), MeanWithoutPrivacy()), (zoo.PrivateCentroids(), None)],
@@ -139,6 +141,7 @@ def test_a_sensitivity_that_ignores_the_relation_is_refused_with_a_remedy():
         CHECKS["check_relation"](zoo.OneRelationMean())
 
 
+@pytest.mark.thorough
 def test_an_estimator_without_statement_and_seeds_is_checked_for_the_rest():
     # scikit-learn demands that a fit can be repeated, which needs a seed.
     expected = {"check_sklearn_contract": "fresh noise in every fit"}
