@@ -58,7 +58,8 @@ axes[0].legend()
 axes[1].set(title="Renewals", xlabel="age", ylabel="fraction", ylim=(0, None))
 released = synthesizer.marginal("renews", "job").to_pandas()["count"].unstack()
 released.T.plot.barh(stacked=True, ax=axes[2], color=["C7", "C0"])
-axes[2].set(title="Released counts", xlabel="customers")
+axes[2].set(title="Released counts", xlabel="customers", xlim=(0, 3_300))
+axes[2].legend(title="renews", loc="center right")
 if len(sys.argv) > 1:
     figure.savefig(sys.argv[1], dpi=70)
 else:
