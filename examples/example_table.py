@@ -83,7 +83,7 @@ def make_encoder():
 def load_table():
     """Return X, y, X_test, y_test, encoded by public facts, with rows of norm at most 1."""
     folder = os.environ.get("SKDP_DATA")
-    # Bounds and categories are those of the census form, so that nothing is learned.
+    # Bounds and categories are those of the census form, so nothing is learned.
     if folder:
         table, y, table_test, y_test = read_adult(folder)
         encoder = make_encoder().fit(table)

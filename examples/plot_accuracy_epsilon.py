@@ -22,8 +22,8 @@ X, y, X_test, y_test = load_table()
 # Fits at several epsilons
 # ------------------------
 #
-# Noise comes from the operating system, so every run of this page gives other results. Each fit to
-# private rows costs its epsilon. If you choose epsilon from such a curve, you pay for all of its
+# Noise comes from the operating system, so every run of this page gives different results. Each fit
+# to private rows costs its epsilon. If you choose epsilon from such a curve, you pay for all of its
 # fits, and its scores are not private. So compute the curve on public or simulated rows like yours.
 
 epsilons = np.array([0.1, 0.3, 1.0, 3.0])

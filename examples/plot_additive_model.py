@@ -55,7 +55,7 @@ else:
     plt.show()
 
 # %%
-# In a notebook the model itself is displayed in the same way. The contributions to one row add up
+# In a notebook the model itself is displayed in the same way. The contributions for one row add up
 # to its score, and a curve can be edited: the edited copy costs no further epsilon.
 
 first = table.iloc[:1]

@@ -3,8 +3,8 @@ Linkage, differencing, reconstruction: three attacks on answers
 ===============================================================
 
 No name was published in any of these cases. Nevertheless a table without names, two sums, and a few
-hundred counts each reveal a secret of single persons. The same answers with noise, at one epsilon
-for all of them together, do not. The persons are simulated.
+hundred counts each reveal secrets of individual persons. The same answers with noise, at one
+epsilon for all of them together, do not. The persons are simulated.
 
 Run it as ``python examples/plot_attacks_on_answers.py [image]``.
 """
@@ -85,7 +85,7 @@ epsilons = [0.1, 1.0, 10.0, 100.0, 1000.0]
 guess = max(secret.mean(), 1 - secret.mean())
 rates = [linear_reconstruction(groups, groups @ secret).success(secret)]
 for seed, epsilon in enumerate(epsilons):
-    # A person is in at most all counts, so the L2 sensitivity is sqrt(n_counts).
+    # A person may be in all counts, so the L2 sensitivity is sqrt(n_counts).
     noise = GaussianMechanism(epsilon, 1e-5, sensitivity=np.sqrt(n_counts))
     answers = noise.release((groups @ secret).astype(float), random_state=seed)
     rates.append(linear_reconstruction(groups, answers).success(secret))
@@ -99,7 +99,7 @@ print(f"{n_counts} exact counts reveal {rates[0]:.0%} of the bits, guessing {gue
 # of these are revealed. Private counts of the same cells at ε = 0.1 reveal them hardly more often
 # than a coin. Middle: exact sums reveal each income exactly; private sums vary by more than incomes
 # differ. Right: exact counts reveal every bit. At ε = 1 for all counts together the attacker does
-# no better than by guessing the more frequent bit for everyone.
+# no better than someone who guesses the more frequent bit for everyone.
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 places = [str(len(columns)) for columns in known]

@@ -45,7 +45,7 @@ y = (X[:, 1:6].sum(axis=1) + rng.normal(0.0, 1.0, n_rows) > 2.5).astype(int)
 
 
 def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95):
-    """Return the share of rows whose value of a column is told rightly, by what one has.
+    """Return the fraction of rows whose value is inferred correctly, for each kind of attacker.
 
     Parameters
     ----------
@@ -54,16 +54,16 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
     X, y : ndarray
         All columns as numbers; labels are 0, 1, …
     column : int
-        The one that the attacker does not know.
+        Index of the column that the attacker does not know.
     n_models : int, default=10
-        Even: models are fitted in pairs.
+        Even number of models, which are fitted in pairs.
     confidence : float, default=0.95
-        Of the limits: Student's, over pairs of models.
+        Confidence of the limits, which are Student's, over pairs of models.
 
     Returns
     -------
     dict of str to (float, float)
-        A share, or the gain in pairs, and how far its limits are from it.
+        A fraction, or the gain in pairs, and the distance from it to its limits.
     """
     values, codes = np.unique(X[:, column], return_inverse=True)
     known = np.column_stack([np.delete(X, column, axis=1), y])
@@ -86,7 +86,7 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
         own = np.arange(n_models) // 2 == pair
         outside = ~fitted[~own, None]
         excess = seen - (seen[~own] * outside).sum(axis=0) / outside.sum(axis=0)
-        # The weights of guess and excess, by which value is the right one, on the other pairs.
+        # Learn how to weigh guess and excess from the other pairs, whose true values are known.
         i, row = np.nonzero(fitted[~own])
         features = np.stack([guess[:, row], excess[~own][i, :, row].T])
         features -= features.mean(axis=1, keepdims=True)

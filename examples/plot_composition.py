@@ -21,9 +21,9 @@ release = Gaussian(gaussian_noise_multiplier(0.05, 1e-5))
 counts = np.unique(np.geomspace(1, 500, 25).astype(int))
 
 # %%
-# **Result:** basic composition leaves the figure before a hundred releases. zCDP and RDP at the
-# best order give the same curve for Gaussian noise. RDP at a fixed order touches it where that
-# order is the best. PLD, which is exact up to rounding, is the lowest.
+# **Result:** the curve of basic composition leaves the figure before a hundred releases. zCDP and
+# RDP at the best order give the same curve for Gaussian noise. RDP at a fixed order touches it
+# where that order is the best. PLD, which is exact up to rounding, is the lowest.
 
 display = CompositionDisplay.from_event(release, counts, delta=1e-5, rdp_order=12.0).plot()
 display.ax_.set(ylim=(0, 5), title="Gaussian releases of ε = 0.05 each")

@@ -3,8 +3,8 @@ A private search on a cluster
 =============================
 
 `DPGridSearchCV` fits its candidates through joblib, so they run on any backend of joblib: here on
-two workers of a dask cluster, which are separate processes. With workers on other hosts only the
-cluster's address changes. Without dask two processes of joblib do the same.
+two workers of a dask cluster, which are separate processes. With workers on other hosts, only the
+cluster's address changes. Without dask, two processes of joblib do the same.
 
 The search is one release with one price. It is charged once, before any candidate is sent to a
 worker; workers have no budget and cannot overspend one.
@@ -30,7 +30,7 @@ X, y, _, _ = load_table()
 # --------------
 #
 # Each of five regularization strengths is fitted three times, to two of three folds. With the final
-# fit to all rows, these are 16 fits for a total epsilon of 2. Folds depend on row numbers only.
+# fit to all rows, these are 16 fits for a total epsilon of 2. Folds depend only on row numbers.
 
 strengths = np.geomspace(1e-4, 1, 5)
 accountant = PrivacyAccountant(epsilon=2.0, delta=1e-5)
@@ -73,10 +73,10 @@ print(f"chosen: C = {search.best_params_['C']:.2g}")
 
 # %%
 # **Result:** the upper figure shows the score that was released for each candidate, with the
-# standard deviation of its noise (smaller than the dots if there are many rows). The choice has
-# separate noise, so it may narrowly miss the best candidate. In the lower figure, each block is a
-# fit on one of the workers. A worker starts the next fit as soon as it is free. The final fit runs
-# locally.
+# standard deviation of its noise (smaller than the dots if there are many rows). The noise of the
+# choice is separate, so it may narrowly miss the best candidate. In the lower figure, each block is
+# a fit on one of the workers. A worker starts the next fit as soon as it is free. The final fit
+# runs locally.
 
 workers = sorted({worker for worker, _, _ in tasks})
 heights = (4, len(workers)) if workers else (1,)

@@ -79,7 +79,7 @@ def spent(model, method, n_points=12):
 # noise each, and loses accuracy at a small epsilon. With δ > 0 the cost grows like the square root
 # of the number of steps. With many rows, both kinds of batches reach about the same accuracy, but
 # Poisson batches read the rows ten times, and full batches up to a few hundred times. The exact
-# composition of Gaussian noise gives the cost 1, which is charged; zCDP gives slightly more.
+# composition of Gaussian noise gives a cost of 1, which is charged; zCDP gives slightly more.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(7.5, 4.2), layout="constrained")
 for (name, model), method, style in zip(regimes.items(), methods, styles, strict=True):

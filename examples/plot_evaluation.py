@@ -3,9 +3,9 @@ A model's scores with their errors, for one charge
 ==================================================
 
 `dp_evaluate` releases one noisy histogram of the scores of held-out rows by class. All metrics of a
-model of two classes follow from it, with two intervals each: one for the noise alone, and one that
-also contains the sampling error of the rows. The smaller the budget, the wider is the first; the
-second does not become smaller than the sampling error.
+model of two classes are computed from it, with two intervals each: one for the noise alone, and one
+that also contains the sampling error of the rows. The smaller the budget, the wider the first
+interval; the second does not become smaller than the sampling error.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ model = DPAdditiveClassifier(epsilon=1.0, delta=1e-6, **customers.schema, accoun
 model.fit(X, y)
 
 # %%
-# The report states each metric beside that of guessing the more frequent class.
+# The report states each metric beside the value from guessing the more frequent class.
 
 report = dp_evaluate(model, X_test, y_test, epsilon=0.5, accountant=accountant)
 print(report)

@@ -23,7 +23,7 @@ plt.style.use("tableau-colorblind10")
 
 
 def load_ages():
-    """Return the ages of Adult, or of made people."""
+    """Return the ages of Adult, or of simulated people."""
     folder = os.environ.get("SKDP_DATA")
     if folder:
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:
@@ -35,8 +35,8 @@ ages, larger, smaller = load_ages(), 0.1, 0.01
 print(f"{len(ages)} people")
 
 # %%
-# The error is known before anything is spent: `expected_error` is the mean distance of a
-# released count from the true one. It is the same for every bin, however the bins are chosen.
+# The error is known before anything is spent: `expected_error` is the mean distance from a
+# released count to the true one. It is the same for every bin, however the bins are chosen.
 
 for epsilon in (larger, smaller):
     print(

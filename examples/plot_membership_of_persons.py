@@ -4,8 +4,8 @@ Membership inference on authors with many texts
 
 A single row may reveal little. But an author who is in the table has many rows, and an attacker can
 add up the evidence of all of them. Here authors wrote up to forty texts each, which depend on the
-author's style, and half of the authors are in the table. ``groups`` has the author of each row: all
-rows of an author are in the table or none, and the attack is on authors.
+author's style, and half of the authors are in the table. ``groups`` holds the author of each row:
+all rows of an author are in the table or none, and the attack is on authors.
 """
 
 import matplotlib.pyplot as plt
@@ -31,8 +31,8 @@ y = rng.integers(0, 2, n_authors)[author]
 # Two models, three attacks
 # -------------------------
 #
-# The plain model is attacked text by text and author by author. The private one has an accountant
-# with ``unit="person"``, so that the rows of an author share the weight of one row: ε = 1 protects
+# The plain model is attacked text by text and author by author. The private model has an accountant
+# with ``unit="person"``, so the rows of an author share the weight of one row: ε = 1 protects
 # all of them together, however many there are.
 
 epsilon = 1.0

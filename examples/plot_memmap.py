@@ -27,7 +27,7 @@ n_rows = int(gigabytes * 1e9 / (4 * N_COLUMNS))
 # %%
 # Memory is that of the process without pages of files: ``RssAnon`` in ``/proc/self/status`` on
 # Linux. The operating system may reclaim mapped pages at any time. Each fit runs in a separate
-# process, so that it does not inherit memory from the previous fit.
+# process, so it does not inherit memory from the previous fit.
 
 
 def anonymous_megabytes():
@@ -35,7 +35,7 @@ def anonymous_megabytes():
 
 
 def measure(estimator, X, y):
-    """Fit, and return the most memory, looked at every few milliseconds, and the time."""
+    """Fit, and return the peak memory, measured every few milliseconds, and the time."""
     looks, done = [anonymous_megabytes()], threading.Event()
 
     def look():

@@ -42,7 +42,7 @@ class PrivateCentroids(ClassifierMixin, BaseEstimator):
             classes, codes = np.unique(table.y, return_inverse=True)
             if len(classes) < 2:
                 raise ValueError("y holds one class only")
-            # A row is in one sum; a replaced row leaves it and joins another sum.
+            # A row is in one sum; a replaced row leaves it and joins another.
             factor = fit.guarantee.neighbors.sensitivity_factor
             n_features = table.shape.n_columns
             sensitivity = factor * np.abs(self.bounds).max() * n_features

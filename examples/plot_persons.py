@@ -20,7 +20,7 @@ from skdp import DPAdditiveClassifier, PrivacyAccountant
 from skdp.datasets import make_customers
 
 # %%
-# ``groups`` has the person of each row. With ``unit="person"`` the budget protects all rows of a
+# ``groups`` holds the person of each row. With ``unit="person"`` the budget protects all rows of a
 # person, however many there are; a fit without ``groups`` is refused.
 
 MOST_ROWS, N_PERSONS = 30, 2000
@@ -36,8 +36,8 @@ print(model.privacy_)
 
 # %%
 # **Result:** with shared weights every row is used, with the noise of one row per person. One row
-# per person has the same noise and fewer rows to learn from, which matters the more, the less noise
-# there is. A thirtieth of epsilon per row uses every row, with thirty times the noise. All three
+# per person means the same noise and fewer rows to learn from, which matters more when there is
+# less noise. A thirtieth of epsilon per row uses every row, with thirty times the noise. All three
 # are scored on other persons, and each value is the mean of five fits.
 
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0]

@@ -32,7 +32,7 @@ MARITAL_STATUS = [
 
 
 def load_answers():
-    """Return one column of answers, and which answers there can be."""
+    """Return one column of answers, and the list of possible answers."""
     folder = os.environ.get("SKDP_DATA")
     if folder:
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:

@@ -92,9 +92,9 @@ else:
 print(accountant.report())
 
 # %%
-# **Result:** the table grows (dashed), and the data received hardly do: sums of 20 columns for the
-# scaler, a gradient and a 21 by 21 matrix per step of the solver for the logistic regression, and a
-# message or two per chunk and pass.
+# **Result:** the table grows (dashed), but the data received hardly grow: sums of 20 columns for
+# the scaler, a gradient and a 21 by 21 matrix per step of the solver for the logistic regression,
+# and a message or two per chunk and pass.
 
 figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 table_sizes = [8 * N_COLUMNS * size / 1e3 for size in sizes]

@@ -34,7 +34,7 @@ y = (X[:, 0] > 0).astype(int) ^ (rng.random(n_rows) < 0.3)
 # ``releases`` describes what is published: a function that fits a clone to the members and yields
 # one model after another. Here it trains sixteen epochs, and the attacker sees the last few. The
 # attacker repeats the whole sequence with shadow models (LiRA on several releases). An epoch of the
-# private model costs ε = 1/16, so that all epochs cost ε = 1.
+# private model costs ε = 1/16, so all epochs cost ε = 1.
 
 N_EPOCHS = 16
 
@@ -109,7 +109,8 @@ of_late = {
 # four targets, two for the private model, with standard errors). The private sequence stays near
 # guessing, whether one model is seen or all. Right: among those who joined late, six plain models
 # reveal several times as many members as the last one alone. The curve of the six private models
-# stays in the region that ε = 1 for all of them allows, except for chance among so few rows.
+# stays in the region that ε = 1 for all of them allows, except by chance because there are so few
+# rows.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for (name, found), marker in zip(areas.items(), ("-o", "-x"), strict=True):

@@ -4,8 +4,8 @@ A table that anyone may look at
 
 One private fit, then any number of rows with the columns, types and missing values of the table.
 This example draws rows from a table of customers, looks at them as one would look at the real
-rows, and shows what they keep and what they do not. The customers are simulated, so that real and
-synthetic rows can be shown side by side; do not publish such a picture of your own rows.
+rows, and shows what they keep and what they do not. The customers are simulated, so real and
+synthetic rows can be shown side by side; do not publish such a picture of real rows.
 
 Run it as ``python examples/plot_synthetic_table.py [image]``.
 """

@@ -65,7 +65,7 @@ def single(epsilon, seed, own):
 # %%
 # **Result:** the mean of three models, each with separate noise, approaches the pooled model as the
 # noise decreases; at a small epsilon it is no better than one hospital alone. Its advantage is
-# trust: noise is drawn where the rows are, so that only a patient's own hospital could learn more
+# trust: noise is drawn where the rows are, so only a patient's own hospital could learn more
 # about them than epsilon allows. The values are means of five fits.
 
 epsilons = [0.1, 0.3, 1.0, 3.0]

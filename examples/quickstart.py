@@ -3,9 +3,10 @@ A first private model, and the cost of privacy
 ==============================================
 
 Run it as ``python examples/quickstart.py [folder]``. The table is simulated by `skdp.datasets`:
-20,000 customers, some of whom renew their contract, by a formula that was chosen for demonstration.
-The documentation has accuracies on real tables. With a folder that contains ``adult_train.csv.gz``
-(or one that the environment variable SKDP_DATA names) the table is Adult, from a census.
+20,000 customers, some of whom renew their contract, according to a formula chosen for
+demonstration. The documentation gives accuracies on real tables. With a folder that contains
+``adult_train.csv.gz`` (or one that the environment variable SKDP_DATA names) the table is Adult,
+from a census.
 """
 
 import os

@@ -123,7 +123,7 @@ def plans_for_groups(plan_fit):
     """Decorate `plan_fit` so that it also handles groups of rows and unknown shapes.
 
     The decorated method is written for one row and a known shape. For a guarantee on groups of
-    `max_rows` rows, the plan has the noise that a group needs. Where the number of rows or columns
+    `max_rows` rows, the plan's noise is what a group needs. Where the number of rows or columns
     is None, the plan's event holds for every shape.
 
     Parameters
@@ -283,7 +283,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     def get_metadata_routing(self):
         """Return the metadata that `fit` requests: `groups` if the privacy unit is a person.
 
-        A request by ``set_fit_request`` takes precedence.
+        A request set with ``set_fit_request`` takes precedence.
 
         Returns
         -------
@@ -308,7 +308,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or columns is None, the plan's event holds for every shape. Parameters
-            that need no shape are checked then, too.
+            that need no shape are also checked then.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

@@ -32,7 +32,7 @@ def max_bounded_additions(n_features):
 class BoundedRows(Rows):
     r"""The rows :math:`(x_i \min(1, B / \|x_i\|), c)` of a table, for a norm bound B.
 
-    The factor of a row is rounded down such that the exact norm of the row times its factor never
+    The factor of a row is rounded down so that the exact norm of the row times its factor never
     exceeds B. A row whose norm overflows counts as zero. The scaled rows are never stored; blocks
     are converted to float64 as they are read. A sparse table stays sparse. Its blocks are cached,
     as sorting the entries of a block takes longer than a product with it.

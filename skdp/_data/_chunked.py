@@ -33,7 +33,7 @@ OPENING = Lock()
 class ChunkedArray:
     """Rows of several 2-D arrays, of files or of a table of another library, read in chunks.
 
-    Estimators that document it fit and predict block by block, so that the table is never loaded as
+    Estimators that document it fit and predict block by block, so the table is never loaded as
     a whole. Files are opened when their rows are needed, at most one at a time, and never written.
 
     Parameters
@@ -208,7 +208,7 @@ class ChunkedArray:
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):
-        """Concatenate columns of tables lazily, which scikit-learn's unions do with NumPy.
+        """Concatenate columns of tables lazily; scikit-learn's unions use NumPy for this.
 
         Other functions of NumPy receive the table in memory.
         """

@@ -27,8 +27,8 @@ def check_classes(classes, y):
         If there are fewer than two classes, or a label of y is not among them.
     """
     if classes is None:
-        # scikit-learn's check is slow, as it looks for distinct values twice. Integers need it only
-        # if there are very many of them.
+        # scikit-learn's check is slow, because it looks for distinct values twice. Integers need it
+        # only if there are very many of them.
         is_integer_type = y.ndim == 1 and y.dtype.kind in "biu"
         if not is_integer_type:
             check_classification_targets(y)
@@ -45,7 +45,7 @@ def check_classes(classes, y):
                 f"y holds one class only, {classes.tolist()}: if other classes can occur, declare "
                 "all of them, as classes=[...]"
             )
-        # -0.0 becomes 0.0: which of the two `unique` returns depends on single rows.
+        # -0.0 becomes 0.0, because single rows determine which of the two `unique` returns.
         if classes.dtype.kind == "f":
             classes += 0.0
         return classes, np.searchsorted(classes, y).astype(code_type(classes))
@@ -80,7 +80,7 @@ def _codes_hint(y):
 def too_many_classes_problem(estimator, label_encoder):
     """Return the problem of a classifier whose declared labels differ from those in y, or "".
 
-    `cross_val_predict` replaces the labels of y by 0, 1, ... if its method returns a column for
+    `cross_val_predict` replaces the labels of y with 0, 1, ... if its method returns a column for
     each label, and fails after the first fit was charged if there are more columns than labels.
 
     Parameters

@@ -361,7 +361,7 @@ class ColumnTable:
     def _warn_of_mixed_kinds(self, expected):
         """Warn about lists of mixed kinds if the column's type allows values of any kind.
 
-        Its values must not decide on a refusal, so that a list of the wrong kind that has one label
+        Its values must not determine a refusal, so a list of the wrong kind that has one label
         of the right kind is accepted.
         """
         for j, categories in expected.items():
@@ -551,7 +551,7 @@ def category_of_no_value(kind, number_type, categories):
         if number_type is not None and number_type.kind in "iu" and not is_whole:
             return category, f"{number_type} values"
         # Longer integers are not compared with the type's limits: the columns of a file of small
-        # values are often stored in a type that has no room for all declared categories.
+        # values are often stored in a type that cannot hold all declared categories.
         if number_type is not None and number_type.kind == "b" and key not in (0, 1):
             return category, "Booleans"
     return None
@@ -680,7 +680,7 @@ def split_by_column(values, columns):
 def read_columns(estimator, X, *, reset=True, allow_nan=False):
     """Read a table with numeric and categorical columns, each cell independently.
 
-    Values are checked later, by `ColumnTable.check`.
+    Values are checked later, with `ColumnTable.check`.
 
     Parameters
     ----------
@@ -766,7 +766,7 @@ def check_zones(estimator, X, reset=False):
     -------
     dict of column to bool
         Columns whose dates had a time zone in the fit, or had none (False), and whose type in X
-        does not show it: their values have to be checked, by `_check_zones_of_values`.
+        does not show it: their values have to be checked with `_check_zones_of_values`.
     """
     meta = meta_of(X)
     if is_frame(meta):

@@ -166,7 +166,7 @@ def as_csr(X):
 def canonical_rows(block):
     """Return a CSR block in double precision, with sorted columns and without duplicate entries.
 
-    Entries that share a row and column are added in the order of their values, so that the sum
+    Entries that share a row and column are added in the order of their values, so the sum
     does not depend on how they are stored.
 
     Parameters

@@ -202,7 +202,7 @@ class DaskWorkers:
     call = staticmethod(delayed_call)
 
     def run_on_all(self, function):
-        """Call a function without arguments on every worker of a cluster, even without rows.
+        """Call a function without arguments on every worker of a cluster, even those without rows.
 
         Threads of this process need no call.
         """

@@ -114,7 +114,7 @@ def check_no_label_is_missing(y):
     """
     missing = False
     if y.dtype.kind == "O":
-        # Strings and integers are never missing, so that checking types is enough for most labels.
+        # Strings and integers are never missing, so checking types is enough for most labels.
         other_types = {
             cls for cls in set(map(type, y)) if not issubclass(cls, str | int | np.integer)
         }

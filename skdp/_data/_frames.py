@@ -184,8 +184,8 @@ def in_memory(table):
     Raises
     ------
     ValueError
-        If a partition has another type than dask declares, which would change the type of the
-        others, or if dask declares no type.
+        If a partition has a type other than the one dask declares, which would change the type of
+        the others, or if dask declares no type.
     """
     kind = type(table)
     if kind.__name__ == "RecordBatch" and hasattr(kind, "to_pylist"):

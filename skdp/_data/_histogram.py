@@ -20,10 +20,10 @@ _OFFSET_WORD = int(np.float64(_OFFSET).view(np.int64))
 # edge.
 _FAR_MASK = (1 << _FRACTION_BITS) - 4
 
-# Number of values that are processed together: more would leave the cache, and fewer would be done
+# Number of values that are processed together: more would exceed the cache, and fewer would be done
 # before another thread has started.
 STEP_VALUES = 1 << 16
-# Number of values of a line. A line joins several rows, so that NumPy's inner loops are long.
+# Number of values of a line. A line joins several rows, so NumPy's inner loops are long.
 LINE_VALUES = 1 << 9
 # Number of rows up to which values are compared with all edges instead of by bisection.
 MAX_COMPARED_ROWS = 16
@@ -175,7 +175,7 @@ class Bins:
         self.ends = np.cumsum(self.sizes)
         self.starts = self.ends - self.sizes
         # A slot begins at its lower edge, and the first slot of a column at -inf. The last bin
-        # contains its upper edge, so that the slot above begins at the next double.
+        # contains its upper edge, so the slot above begins at the next double.
         all_edges = np.concatenate(edges)
         self._lower = np.full(self.ends[-1], -np.inf)
         is_edge = np.ones(len(self._lower), dtype=bool)

@@ -96,7 +96,7 @@ def label_key(value):
 def canonical_label(value):
     """Return the form of a label that is the same in every container, or None.
 
-    Only labels with such a form can be found privately. Strings have one, and so have numbers of a
+    Only labels with such a form can be found privately. Strings have one, as do numbers of a
     magnitude below 2**53: 1, 1.0 and True are one label, and 0.0 and -0.0 are, because a missing
     value in another row may change the type of a column. Larger numbers are not exact in a column
     of floats. Dates, intervals and other objects have different types in different libraries.
@@ -215,7 +215,7 @@ def rounded_labels(values, float_type):
 def text_array(texts):
     """Return strings as an array of strings, or of objects if one ends in a NUL character.
 
-    Arrays of fixed-width strings drop these characters, so that different labels would be equal.
+    Arrays of fixed-width strings drop these characters, so different labels would be equal.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def category_codes(values, categories, other=UNDECLARED):
         codes = order[np.minimum(ranks, len(categories) - 1)]
         return np.where(categories[codes] == values, codes, other)
     keys = _keys(categories)
-    # Built backwards, so that the first of equal categories is kept.
+    # Built backwards, so the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     index[None] = other
     cells = built_in_cells(values)
@@ -392,8 +392,8 @@ def label_kinds(categories):
 def kind_of_others(values, kinds):
     """Return the kind of the first value whose kind is not in a set, or None.
 
-    Each value is checked independently. A missing value has every kind, and a value that is not a
-    label, such as a list, has none of them. The function never raises.
+    Each value is checked independently. A missing value is of every kind, and a value that is not
+    a label, such as a list, is of none. The function never raises.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ def check_lengths(n_rows, **columns):
 def _n_rows_of_shape(values):
     """Return the first entry of a `shape`, or None if there is none or if it is unknown."""
     shape = getattr(values, "shape", None)
-    # Lazy collections have NaN or a task in place of a number.
+    # Lazy collections contain NaN or a task in place of a number.
     is_known = isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)
     if is_known:
         return int(shape[0])

@@ -46,11 +46,11 @@ def limit_rows(
 
     Notes
     -----
-    The selection depends on `groups` and on the order of rows only. Adding or removing a person
+    The selection depends only on `groups` and on the order of rows. Adding or removing a person
     does not change the selected rows of other persons, but shifts the indices of later rows. If
-    folds depend on indices, use splits that depend on the person only:
+    folds depend on indices, use splits that depend only on the person:
     ``list(PersonKFold(5).split(X, groups=groups))`` for the selected rows. ``GroupKFold`` balances
-    the sizes of folds, so that one person's rows change the folds of others.
+    the sizes of folds, so one person's rows can change which fold other people's rows are in.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def id_column(groups):
         else:
             groups = column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
-        # As objects, so that no value of a list changes the type of another one.
+        # Converted to objects, so no value of a list changes the type of another one.
         groups = np.fromiter(groups, dtype=object, count=len(groups))
     else:
         name = type(groups).__name__

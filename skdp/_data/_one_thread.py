@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, so that products are rounded the same way on all machines."""
+"""Linear algebra on one thread, so products are rounded the same way on all machines."""
 
 from contextlib import contextmanager
 from functools import cache

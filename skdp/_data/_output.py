@@ -6,7 +6,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 
 
 class _Probe(TransformerMixin, BaseEstimator):
-    """A transformer with the output setting of an estimator, whose output is a single zero."""
+    """A transformer that outputs a single zero, with the output setting of an estimator."""
 
     def __init__(self, estimator, sparse):
         # scikit-learn stores the setting of `set_output` as an attribute.
@@ -25,7 +25,7 @@ class _Probe(TransformerMixin, BaseEstimator):
 def check_output_setting(estimator, *, sparse=False):
     """Raise the error that scikit-learn would raise for the output of a transformer.
 
-    The container is set by ``set_output``, or by ``set_config`` for all transformers. Frames
+    The container is set with ``set_output``, or with ``set_config`` for all transformers. Frames
     cannot hold sparse output, and the library of a frame may not be installed. The error must come
     before the charge.
 

@@ -1,4 +1,4 @@
-"""Scores of pairs of columns: one number per pair that measures how far they are from independent.
+"""Scores of pairs of columns: one number per pair that measures how far they are from independence.
 
 The score of a pair is the L1 distance between its table of counts and the table that independent
 columns would have, which is computed from released counts of the single columns. All scores are
@@ -25,7 +25,7 @@ import numpy as np
 from skdp._data._parts import block_size, sum_over
 from skdp._data._persons import STEP, weighted_bincount, zero_counts
 
-# Row weights are whole multiples of this step, so that 1 / STEP times a weighted count is a whole
+# Row weights are whole multiples of this step, so 1 / STEP times a weighted count is a whole
 # number of steps.
 STEPS_PER_ROW = round(1.0 / STEP)
 # Mean of the magnitude of a standard normal variable.
@@ -66,7 +66,7 @@ def pair_scores_of_rows(cells, groups, sizes, pairs, expected_counts, n_units, r
     """Return the exact score of each pair, from one pass over the rows.
 
     The scores are those of `pair_scores`, to the last bit. They are computed where the tables are
-    summed up, so that workers send one number per pair.
+    summed up, so workers send one number per pair.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def _sum_pair_counts(cells, groups, sizes, pairs, row_weights, finalize=None):
     lengths = [sizes[j] * sizes[k] for j, k in pairs]
     ends = np.cumsum(lengths, dtype=np.int64)
     total = zero_counts(sum(lengths), row_weights)
-    # A sum of a few blocks is as long as all tables, so that blocks of few rows would be slow.
+    # A sum of a few blocks is as long as all tables, so blocks of few rows would be slow.
     n_rows = max(block_size(cells.shape[1]) // 8, len(total) // max(cells.shape[1], 1))
     return sum_over(
         cells.with_block_size(n_rows),
@@ -171,7 +171,7 @@ def pair_scores(tables, expected, n_units):
     Parameters
     ----------
     tables : list of ndarray
-        Result of `pair_tables`, which is private, and so are the scores.
+        Result of `pair_tables`, which is private, as are the scores.
     expected : list of ndarray of int64
         Result of `independent_tables`.
     n_units : int
@@ -220,10 +220,10 @@ def score_sensitivity(n_pairs, sensitivity_factor):
 def chance_scores(counts, pairs, n_units, count_stds=None):
     """Return the expected score of each pair if its columns are independent.
 
-    The rows are a sample, and the released counts have noise, so that the score of independent
-    columns is not 0. Given the counts of the columns p and q, an entry of their table has the
-    variance n p q (1 - p) (1 - q). The noise of a count moves an expected entry by its product with
-    the other column's frequency.
+    The rows are a sample, and the released counts are noisy, so the score of independent
+    columns is not 0. Given the counts of the columns p and q, an entry of their table has
+    variance n p q (1 - p) (1 - q). The noise of a count changes an expected entry by its product
+    with the other column's frequency.
 
     Parameters
     ----------

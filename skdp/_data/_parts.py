@@ -8,7 +8,7 @@ other blocks. So a partition may be on another machine: the partitions of a dask
 dask's workers (`skdp._data._workers`), and only the sums are sent back.
 
 Use ``dot``, not ``@``, in functions of blocks: ``@`` holds Python's interpreter lock for
-products of few values, and so does all of `scipy.linalg.blas`, so that threads wait for each other.
+products of few values, as does all of `scipy.linalg.blas`, so threads wait for each other.
 """
 
 from bisect import bisect_right
@@ -424,7 +424,7 @@ def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, ou
 def max_additions(size):
     r"""Return a bound on the additions that one term goes through in `sum_over`.
 
-    The bound holds for any number of rows, so that the number need not be public. A term is added
+    The bound holds for any number of rows, so the number need not be public. A term is added
     within its block of at most `size` rows, then with the blocks of its run (the first of which is
     added to zero), then with the runs of its partition pairwise, then with the partitions
     pairwise. There are fewer runs than rows, and no memory holds 2**48 rows, so a table of one

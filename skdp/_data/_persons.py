@@ -10,7 +10,7 @@ from skdp._data._lengths import check_lengths
 from skdp._data._limit_rows import person_codes
 from skdp._data._parts import sum_over
 
-# Row weights are multiples of this step, so that their sums over at most MAX_PERSONS persons are
+# Row weights are multiples of this step, so their sums over at most MAX_PERSONS persons are
 # exact in double precision.
 STEP = 2.0**-26
 MAX_PERSONS = 2**26
@@ -62,7 +62,7 @@ def read_persons(groups, n_rows, missing="error"):
         Person ids.
     n_rows : int
     missing : {"error", "distinct"}, default="error"
-        "distinct" makes each row with a missing id a person.
+        "distinct" treats each row with a missing id as a separate person.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def read_persons(groups, n_rows, missing="error"):
         raise ValueError(
             f"groups has {n_persons} persons, and sums are exact up to 2**26 persons only"
         )
-    # Assignment keeps the last of several values with one index. It runs backwards, so that the
+    # Assignment keeps the last of several values with one index. It runs backwards, so the
     # first row of each person is kept.
     first_rows = np.full(len(counts), n_rows)
     first_rows[codes[::-1]] = np.arange(n_rows)[::-1]
@@ -130,7 +130,7 @@ def units_of_labels(codes, size, persons):
     """Return the number of privacy units with each of `size` labels.
 
     A unit is a row, or a person. A person counts for the most frequent label of their rows, and
-    for the smallest code among equally frequent ones, so that the label does not depend on other
+    for the smallest code among equally frequent ones, so the label does not depend on other
     persons' rows.
 
     Parameters

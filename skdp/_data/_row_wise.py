@@ -1,10 +1,10 @@
-"""Functions of the rows of a matrix whose result for a row depends only on that row.
+"""Functions of the rows of a matrix; the result for a row depends only on that row.
 
-It must not depend, in any bit, on the number of other rows, on the memory layout of the matrix, on
-the size of blocks or on the number of threads. If the number of rows is private (``unit="person"``,
-``count="noisy"``), the rows of one person could otherwise change the last bit of other persons'
-rows. A clip, an edge of a bin, a threshold or the rounding of a weight could turn this bit into a
-difference of 1, for every person.
+The result must not depend, in any bit, on the number of other rows, on the memory layout of the
+matrix, on the size of blocks or on the number of threads. If the number of rows is private
+(``unit="person"``, ``count="noisy"``), the rows of one person could otherwise change the last bit
+of other persons' rows. A clip, an edge of a bin, a threshold or the rounding of a weight could turn
+this bit into a difference of 1, for every person.
 
 Values of a row before such a step must be computed by this module, or by
 
@@ -12,7 +12,7 @@ Values of a row before such a step must be computed by this module, or by
   IEEE 754 determines;
 - sums along the rows of C-ordered doubles. NumPy adds these pairwise, in an order that depends only
 on the number of columns. In other layouts it adds column by column unless there is a single
-  row, so that sums of nine or more columns differ. `row_sums` therefore copies first;
+  row, so sums of nine or more columns differ. `row_sums` therefore copies first;
 - compiled loops over rows, such as SciPy's sparse products, `cdist` and `scipy.special`;
 - ``exp``, ``log`` and similar functions of NumPy on contiguous arrays only: for strided arrays
   NumPy may use another algorithm.
@@ -38,7 +38,8 @@ BLOCK_VALUES = 1 << 15
 def row_sums(values):
     """Return the sums along the last axis, in double precision."""
     if 0 < values.shape[-1] <= MAX_SEQUENTIAL_COLUMNS:
-        # Column by column, in NumPy's order for so few columns: for any layout, and faster.
+        # Column by column, in NumPy's order for so few columns: this works for any layout and is
+        # faster.
         sums = values[..., 0].astype(np.float64)
         for j in range(1, values.shape[-1]):
             sums += values[..., j]
@@ -102,7 +103,7 @@ def row_combinations(X, vectors):
 
 
 def row_distances(X, points):
-    """Return the Euclidean distances of the rows of an array to some points.
+    """Return the Euclidean distances from the rows of an array to some points.
 
     Parameters
     ----------

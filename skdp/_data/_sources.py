@@ -41,7 +41,7 @@ class Source(FrozenValue):
         Function without arguments that returns an array, or an object that can be sliced like one.
         It can be pickled.
     in_memory : bool, default=False
-        True if `open` refers to rows in memory, so that it must not be sent to other processes.
+        True if `open` refers to rows in memory, so it must not be sent to other processes.
     folders : frozenset of str
         Folders of its files.
     temporary : TemporaryTable, default=None
@@ -143,13 +143,13 @@ def path_parts(paths):
 
 
 def _numeric_sort_key(fragment):
-    """Return a key by which numbers in file names are sorted as numbers."""
+    """Return a sort key that orders numbers in file names as numbers."""
     pieces = re.split(r"(\d+)", fragment.path)
     return [int(piece) if k % 2 else piece for k, piece in enumerate(pieces)]
 
 
 class LazyArray:
-    """An array whose rows are read by `_read(slice)`."""
+    """An array whose rows are read with `_read(slice)`."""
 
     ndim = 2
 
@@ -187,7 +187,7 @@ def open_source(source):
 def rows_within(n_bytes, n_columns, min_rows=1):
     """Return the number of rows of doubles that take at most `n_bytes`, as a power of two.
 
-    As all such numbers are powers of two, one divides the other.
+    Since all such numbers are powers of two, one divides the other.
     """
     return max(min_rows, 1 << max(n_bytes // (8 * max(n_columns, 1)), 1).bit_length() - 1)
 
@@ -246,7 +246,7 @@ def typed_columns(meta):
 
 def common_type(dtypes):
     """Return the type of an array of columns with these types."""
-    # Dates are objects: as numbers they would lose nanoseconds, and that they are dates.
+    # Dates are objects: as numbers they would lose nanoseconds, and the fact that they are dates.
     are_numbers = all(dtype.kind in _frames.NUMBERS for dtype in dtypes)
     if are_numbers:
         return np.result_type(np.float32, *dtypes)
@@ -440,7 +440,7 @@ class TemporaryTable:
     """A Parquet file of raw rows in a new directory, which only its owner can read.
 
     It is removed by `remove`, with the last reference to this object, or when the process ends. A
-    pickle contains only the path, so that another process removes nothing.
+    pickle contains only the path, so another process removes nothing.
 
     Attributes
     ----------

@@ -69,7 +69,7 @@ def exact_sum(
         least the number of rows of `X`, or the sum of their `row_weights`.
     row_weights : ndarray of shape (n_samples,), default=None
         Weights in [0, 1] by which clipped values are multiplied before they are rounded; None for
-        ones. The products are rounded to nearest first, so that sensitivities grow by a relative
+        ones. The products are rounded to nearest first, so sensitivities grow by a relative
         2**-53.
 
     Returns

@@ -105,8 +105,8 @@ def validate_meta(estimator, chunked, *, reset=True):
 def check_types_of_numbers(X, name="X", *, after_fit=False):
     """Raise `ValueError` if a column has dates, durations, text, or categories that are text.
 
-    The type decides, so that a table is refused in every container or in none. A column of objects,
-    or of categories that are numbers, has no such type, and its cells are read one by one.
+    The type determines this, so a table is refused in every container or in none. A column of
+    objects, or of categories that are numbers, has no such type; its cells are read one by one.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableShape(FrozenValue):
-    """Public facts of a table, from which the plan of a fit is made.
+    """Public facts of a table, from which the plan of a fit is computed.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def indexable_table(X):
     ------
     ValueError
         If X has no rows or columns, two columns have the same name, or a column of a list mixes
-        numbers and other values, so that one row would determine how the others are converted.
+        numbers and other values, so one row would determine how the others are converted.
     """
     _frames.check_names_differ(X)
     table = _indexable(X)

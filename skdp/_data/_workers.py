@@ -3,7 +3,7 @@
 The calls are run by joblib with its active backend, by dask (`skdp._data._dask`) or by Spark
 (`skdp._data._spark`), whose classes have the same methods. A call receives a function, values with
 one entry per row, and arguments of small size, but neither accountant nor noise. Calls can be
-repeated, so that calls of a worker that died run again elsewhere.
+repeated, so calls of a worker that died run again elsewhere.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -82,12 +82,12 @@ class JoblibWorkers:
     n_jobs : int
         Number of threads or processes.
     in_memory : bool
-        True if partitions must not be pickled, so that threads are used.
+        True if partitions must not be pickled, so threads are used.
 
     Attributes
     ----------
     threads : bool
-        True if calls see the arrays of this process, so that they can write to slices of them.
+        True if calls see the arrays of this process, so they can write to slices of them.
     depth : int
         Number of halvings of a partition's runs; there is one call for each of the 2**depth pieces.
     persist : callable or None

@@ -105,7 +105,7 @@ class CallStack:
     calls : list of ToolCall
         Calls of known tools and containers.
     direct : frame or None
-        Innermost call of other code that does more than pass on rows. In an installed package it is
+        Innermost call of other code that does more than pass rows on. In an installed package it is
         the package's outermost call, which the user's code made.
     is_outermost : bool
         True if `direct` is outside of all `calls`.
@@ -114,7 +114,7 @@ class CallStack:
     batches : list of frames
         Calls in which joblib or Python runs or sends tasks.
     is_parallel : bool
-        True if a task of another thread is running, so that outer calls are missing.
+        True if a task of another thread is running, so outer calls are missing.
     waiting : tuple of frames, default=()
         Calls in other threads that wait for the task in which the ones before them are.
     """

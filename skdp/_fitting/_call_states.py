@@ -13,7 +13,7 @@ STATE_VARIABLE = "__skdp_warning_state__"
 
 @dataclass
 class CallState:
-    """The judgments, intermediate results and warnings of one call of a tool.
+    """The judgments, intermediate results and warnings of one call to a tool.
 
     Attributes
     ----------
@@ -26,7 +26,7 @@ class CallState:
     raw_candidates : list or None
         Problems of the candidates of a search; None before they were looked for.
     is_judged : bool
-        True if the call was judged, so that answers of its estimators need no other judgment.
+        True if the call was judged, so answers of its estimators need no other judgment.
     has_private_parts : bool
         True if the parts of the tool were looked at and have no problem.
     """

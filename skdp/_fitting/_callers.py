@@ -76,7 +76,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         True if a plan around the estimator checked its steps.
     """
     if getattr(estimator, "_refusal", None) is not None:
-        # It was stored when the estimator was sent to this worker.
+        # The answer was stored when the estimator was sent to this worker.
         raise estimator._refusal
     innermost = sys._getframe(2)
     stack = read_stack(innermost)
@@ -87,7 +87,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     if occasion == "answer" and stack.is_in_study:
         _check_answer_in_study(operation, stack, innermost, on_raw_data)
         return is_planned
-    # The private estimators beside an accountant that is sent were judged with their copies.
+    # The private estimators sent along with an accountant were judged with their copies.
     is_repeated = occasion == "answer" or (occasion == "send" and operation.is_of_function)
     if is_repeated and stack.calls and all(is_judged(call.frame) for call in stack.calls):
         return is_planned
@@ -109,7 +109,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 def _check_classes_of_user(operation, stack, on_raw_data, are_private):
     """Raise or warn if a step that learns from raw rows was passed to a user-defined class.
 
-    Its `fit` may fit this step in addition to the private estimator. A tool that was given such an
+    Its `fit` may fit this step in addition to the private estimator. A tool given such an
     object has reported its steps.
     """
     if getattr(operation.estimator, "_was_reported", False):
@@ -197,7 +197,7 @@ def _check_answer_in_study(operation, stack, innermost, on_raw_data):
 def check_members_of_sender():
     """Raise `ValueError` if a tool that sends an estimator to workers has a wrong member.
 
-    The tool waits in another thread than the one in which the estimator is pickled.
+    The tool waits in a different thread from the one in which the estimator is pickled.
     """
     for frame in read_stack(sys._getframe(1)).waiting:
         check_members_around(frame)
@@ -219,7 +219,7 @@ def is_judged_before_copies(estimator, is_fitted):
     calls this function. Three kinds of calls cannot wait for the first copy. The splitter of a
     generator of folds is visible only before the generator is read. joblib loses an error of
     the first copy if all tasks are dispatched at once, as in `learning_curve`. And a fitted
-    estimator may be frozen, so that the tool neither copies nor fits it.
+    estimator may be frozen, so the tool neither copies nor fits it.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ MAX_MATCHED = 0.02
 MAX_NOISE_OF_NO_VALUES = 3.0
 # Bounds are reported as unfilled if a statistic that is 0 if all values are at one end of them is
 # within `UNFILLED_NOISE` standard deviations of 0, and, even if `CERTAIN_NOISE` standard deviations
-# are added to it, at most a limit. The statistic is the distance of the mean from the nearer end,
+# are added to it, at most a limit. The statistic is the distance from the mean to the nearer end,
 # or the variance, of values that are scaled to [-1, 1]. So a column with a statistic above the
 # limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %, with Laplace noise.
 UNFILLED_NOISE = 6.0
@@ -333,7 +333,7 @@ def report_no_values(n_values, noise_std, n_units):
 
 
 def report_unfilled_means(means, noise_std, low, high):
-    """Report columns whose noisy mean is at one of their bounds, beyond the noise.
+    """Report columns whose mean is at one of their bounds, even after allowing for noise.
 
     Then nearly all values are at this end of the bounds, or so close to it that they are lost.
 
@@ -347,7 +347,7 @@ def report_unfilled_means(means, noise_std, low, high):
         Bounds.
     """
     is_typical = _is_typical(np.where(means < 0.0, low, high))
-    # A fraction p of flags with the other value moves the mean by 2 p.
+    # A fraction p of flags with the other value shifts the mean by 2 p.
     limits = np.where(is_typical, 2.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_DISTANCE_OF_MEAN)
     _report_unfilled(1.0 - np.abs(means), noise_std, limits)
 
@@ -367,7 +367,7 @@ def report_unfilled_variances(means, mean_squares, noise_std, low, high):
     is_typical = _is_typical(np.where(means < 0.0, low, high))
     # If a fraction p of flags has the other value, their variance is 4 p (1 - p).
     limits = np.where(is_typical, 4.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_VARIANCE)
-    # The square of the mean has noise, too.
+    # The square of the mean is also noisy.
     noise_std = noise_std * np.hypot(1.0, 2.0 * means)
     _report_unfilled(mean_squares - means**2, noise_std, limits)
 
@@ -426,7 +426,7 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
 
 
 def _report_unfilled(statistic, noise_std, limits):
-    """Report columns whose statistic is 0 against its noise, and certainly below its limit."""
+    """Report columns whose statistic is within its noise of 0, and certainly below its limit."""
     is_zero = statistic <= UNFILLED_NOISE * noise_std
     is_certain = statistic + CERTAIN_NOISE * noise_std <= limits
     report_finding(UNFILLED, np.flatnonzero(is_zero & is_certain))

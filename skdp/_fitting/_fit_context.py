@@ -106,7 +106,7 @@ def private_fit(estimator, n_tasks=None):
     Parameters
     ----------
     estimator : estimator
-        It has the parameters `accountant` and `random_state`, and `epsilon` unless it makes its
+        It has the parameters `accountant` and `random_state`, and `epsilon` unless it builds its
         guarantee itself.
     n_tasks : int, default=None
         Number of stages that the fit reports to scikit-learn's callbacks; None if unknown.
@@ -381,7 +381,7 @@ class PrivateFit(PrivateRelease):
         """Return this fit's charge as the statement shows it, without its user and purpose.
 
         Without an accountant it is the charge that would have been made. Every call returns the
-        same object, so that a report counts it once.
+        same object, so a report counts it once.
         """
         if self._public_charge is None:
             self._public_charge = self._make_charge(mechanism)

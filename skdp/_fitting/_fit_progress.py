@@ -13,9 +13,9 @@ _fit = ContextVar("fit", default=None)
 
 
 class FitProgress:
-    """Context that reports the progress of a fit to scikit-learn's callbacks and by `verbose`.
+    """Context that reports the progress of a fit to scikit-learn's callbacks and with `verbose`.
 
-    The fit is a task, whose subtasks are runs of planned steps, whose subtasks are epochs. Their
+    The fit is a task. Its subtasks are runs of planned steps; those of a run are epochs. Their
     metadata are the epsilon and delta spent so far. Rows, iterates and losses are not passed to
     callbacks. The iterations of a solver with a stopping rule are not reported, as their number
     depends on rows. All planned steps are taken, regardless of the return values of callbacks.

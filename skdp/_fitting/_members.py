@@ -1,7 +1,7 @@
 """The check of all private members of scikit-learn's tools, before the first member is charged.
 
-An ensemble, a pipeline or a search of scikit-learn fits one private estimator after the other, and
-each has a separate charge. Without this check a wrong parameter of a later member raises only after
+An ensemble, a pipeline or a search of scikit-learn fits one private estimator after another, and
+each charges separately. Without this check a wrong parameter of a later member raises only after
 the charges of the earlier ones.
 """
 

@@ -90,7 +90,7 @@ def _check_price(name, price, subject, call):
     if price is None:
         return
     accountant = price.accountant
-    # Charges on a part of the rows count only beyond those on the other parts.
+    # Charges on one part of the rows count only where they exceed those on the other parts.
     remaining = accountant._remaining_for_charge()
     if price.epsilon <= remaining * (1 + 1e-9) or has_refused_candidates(subject, call.variables):
         return

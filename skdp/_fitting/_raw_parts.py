@@ -48,7 +48,7 @@ class PartProblem(NamedTuple):
     is_refused : bool
         True if the fit of the part would be refused, after other parts were charged.
     is_of_plan : bool, default=False
-        True if the part is private, and its own fit refuses a step, so that nothing raw is learned.
+        True if the part is private, and its own fit refuses a step, so nothing raw is learned.
     is_unknown : bool, default=False
         True if the registry does not know the class of the part, which may learn nothing.
     """
@@ -68,7 +68,7 @@ def register_step_reader(find_raw_steps):
 
 
 def register_plan_reader(find_refusal):
-    """Set the function that returns why a private search refuses an estimator, "" if it does not.
+    """Set the function that returns a private search's reason to refuse an estimator, or "".
 
     It is called with the estimator and the names of the steps that are declared public.
     """

@@ -151,10 +151,10 @@ def private_release(label, accountant=None, random_state=None, *, are_callers_ch
 class PrivateRelease:
     """Context of one charge and of the noise that is added for it; see `private_release`.
 
-    Inside it, noise can be drawn only from the source that `charge` returns, so a release that is
-    not in the ledger cannot be made. A second charge raises. Data are checked to be finite
-    regardless of scikit-learn's ``assume_finite``, and NumPy's warnings, which may reveal the size
-    of a value, are suppressed.
+    Inside it, noise can be drawn only from the source that `charge` returns, so no release can
+    bypass the ledger. A second charge raises. Data are checked to be finite regardless of
+    scikit-learn's ``assume_finite``, and NumPy's warnings, which may reveal the size of a value,
+    are suppressed.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class PrivateRelease:
     random_state : int or None
         Seed of the noise; None draws it from the operating system.
     are_callers_checked : bool, default=False
-        True if the tools around the release were checked, so that they are not checked again.
+        True if the tools around the release were checked, so they are not checked again.
     """
 
     def __init__(self, *, label, accountant, random_state, are_callers_checked=False):
@@ -176,7 +176,7 @@ class PrivateRelease:
         # A charge was attempted, whether or not the accountant accepted it.
         self._is_charge_tried = False
         self._is_charged = False
-        # The plan released nothing, so that there is no entry in the ledger.
+        # The plan released nothing, so there is no entry in the ledger.
         self._is_free = False
         # Names of the table's columns, for warnings.
         self._column_names = None
@@ -193,9 +193,9 @@ class PrivateRelease:
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         # Configuration of the accountant; `read_groups` makes a person its unit.
         self.terms = read_config()
-        # A tool that sets a seed may set a generator: its refusal names the tool.
+        # A tool that sets a seed may set a generator; the error then names the tool.
         self._check_callers()
-        # This also runs where no noise will be drawn: a wrong parameter is refused for every table.
+        # This also runs if no noise will be drawn: a wrong parameter is refused for every table.
         check_seed(self._random_state)
         with ExitStack() as settings:
             # Without this check, one row that is not finite makes a fit fail after its charge.
@@ -225,7 +225,7 @@ class PrivateRelease:
     def cost_of(self, plan):
         """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.
 
-        A plan for a group of rows has the epsilon of one row. The group's is charged.
+        A plan for a group of rows states the epsilon of one row. The group's epsilon is charged.
         """
         if plan.event == EMPTY_EVENT or self._group_guarantee is None:
             return plan

@@ -121,7 +121,7 @@ def _was_checked_by_fit(step):
 
 
 class RefusedScore:
-    """Value that a private scorer returns if scikit-learn would replace its error by NaN.
+    """Value that a private scorer returns if scikit-learn would replace its error with NaN.
 
     With a score of NaN a search would continue, and fit the model that is not private at the end.
     scikit-learn refuses a score that is not a number, with a `ValueError` that quotes this object.
@@ -140,7 +140,7 @@ class RefusedScore:
 
 
 def hides_errors_of_scores():
-    """Return True if the calling function of scikit-learn replaces errors of a scorer by NaN."""
+    """Return True if the calling function of scikit-learn replaces a scorer's errors with NaN."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == VALIDATION and frame.f_code.co_name == "_score":

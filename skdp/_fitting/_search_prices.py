@@ -149,7 +149,7 @@ def price_of_search(search, X):
 
 
 def price_of_container(container):
-    """Return a lower bound of the charges of a container that fits a search among other parts.
+    """Return a lower bound on the charges of a container that fits a search among other parts.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def _has_disjoint_calls(estimator):
 def has_refused_candidates(value, variables):
     """Return True if a tool continues after a candidate's fits refuse their parameters.
 
-    Such fits charge nothing, and their scores neither. At most `MAX_CHECKED` candidates of each
+    Neither such fits nor their scores charge anything. At most `MAX_CHECKED` candidates of each
     search are checked.
 
     Parameters
@@ -322,7 +322,7 @@ def _common_accountant(value, scorers):
 
 
 def _charge_of_fit(estimator, accountant):
-    """Return a lower bound of the charges of one fit to a ledger."""
+    """Return a lower bound on the charges of one fit to a ledger."""
     if not is_step(estimator) or is_frozen(estimator):
         return _Charge()
     if is_private(estimator):
@@ -437,7 +437,7 @@ def _count_runs_of(search):
 
 
 def _charge_of_search(search, accountant, X):
-    """Return a lower bound of the charges of a search."""
+    """Return a lower bound on the charges of a search."""
     n_splits = _number_of_splits(getattr(search, "cv", None), X)
     if n_splits is None:
         return _UNKNOWN

@@ -16,7 +16,7 @@ from skdp.utils._warnings import warn_user
 
 # Folds of rows that the texts recommend.
 ROW_FOLDS = re.compile(r"\bKFold\((\w+), shuffle=True, random_state=0\)")
-# Lock that is held while warning, so that the threads of a tool warn only once.
+# Lock that is held while warning, so the threads of a tool warn only once.
 _warning_lock = threading.RLock()
 
 

@@ -2,7 +2,7 @@
 
 `judge` is a function of the calls and of the private estimator alone. It reads parameters, shapes
 and listed folds, computes nothing from rows, and reports nothing. The calls keep two of its results
-(`_call_states.py`), so that each call is examined once.
+(`_call_states.py`), so each call is examined once.
 
 Each finding comes from one rule:
 

@@ -27,7 +27,7 @@ SENDS_TASKS = frozenset(
 )
 # Flags of the code of functions whose calls can be suspended.
 SUSPENDABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
-# Other threads continue while their calls are read, so that a generator may be suspended before its
+# Other threads continue while their calls are read, so a generator may be suspended before its
 # outer call is read. Then all threads are read again, at most this number of times.
 MAX_READS = 20
 # Modules whose calls run or send tasks of another thread.

@@ -1,7 +1,7 @@
 """Inner loops over rows, each as a function of NumPy and as one that numba compiles.
 
 `numpy_loops` and `numba_loops` define the same functions with the same parameters. A fit chooses
-one of them once, by public numbers (`choose_loops`), and sends the choice with its tasks, so that
+one of them once, by public numbers (`choose_loops`), and sends the choice with its tasks, so
 all rows, blocks and workers of a fit use the same version. `get_loops` returns the module.
 
 A loop is either *exact* or *rounded*. An exact loop gathers values, adds them in a fixed order, or

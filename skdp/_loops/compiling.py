@@ -1,7 +1,7 @@
 """Compilation of the loops by numba."""
 
 # Without `fastmath` no sum is reordered and no product is fused with an addition; the loops release
-# Python's interpreter lock, so that threads run them at the same time. Divisions by zero are those
+# Python's interpreter lock, so threads run them at the same time. Divisions by zero are those
 # of NumPy.
 OPTIONS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 

@@ -5,11 +5,11 @@ import numpy as np
 from skdp._loops import numpy_loops
 from skdp._loops.compiling import compiled
 
-# Number of rows that are processed at a time, so that their codes and scores stay in a processor's
+# Number of rows that are processed at a time, so their codes and scores stay in a processor's
 # cache.
 CHUNK_ROWS = 1 << 15
 # Bound on the difference between the logistic function of SciPy and one over one plus NumPy's
-# exponential. Both exponentials have relative errors of at most 2**-51, so that each probability
+# exponential. Both exponentials have relative errors of at most 2**-51, so each probability
 # p has an error of at most 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
 EXPIT_ERROR = 2.0**-49
 # Largest margin, in steps of the grid, with which few rows are computed twice.
@@ -72,7 +72,7 @@ def class_residual_steps(scores, targets, weights, clip, step):
     """Return the clipped residuals of two classes, weighted, in multiples of `step`. Exact.
 
     SciPy's `expit` takes longer than all of the other loops. Here the probability is computed from
-    NumPy's exponential. The two differ by less than `EXPIT_ERROR`, and so do the residuals before
+    NumPy's exponential. The two differ by less than `EXPIT_ERROR`, as do the residuals before
     rounding, in units of the largest weight. A row is rounded towards zero to the same multiple
     unless a multiple is that close to it: about one row in millions, which is computed again as in
     the NumPy version.
@@ -99,7 +99,7 @@ def class_residual_steps(scores, targets, weights, clip, step):
 def _round_residuals(values, targets, first, second, clip, scale, margin):
     """Replace exponentials by residuals in multiples of 1 / `scale`; NaN for a doubtful row.
 
-    The scale is a power of two, so that the product with it is exact.
+    The scale is a power of two, so the product with it is exact.
     """
     n_doubtful = 0
     for i in range(len(values)):

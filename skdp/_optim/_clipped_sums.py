@@ -26,9 +26,9 @@ from skdp.utils._validation import check_choice, check_magnitude
 # Twice the relative rounding error of a double, and the smallest double with this error.
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
-# Residuals are always clipped at this bound, so that their product with 0 is 0.
+# Residuals are always clipped at this bound, so their product with 0 is 0.
 MAX_CAP = 1e30
-# Rows of a larger norm count as zero, so that underflow of residuals is negligible.
+# Rows of a larger norm count as zero, so underflow of residuals is negligible.
 MAX_NORM = 1e150
 # The squares of shorter vectors lose their precision.
 MIN_NORM = 1e-140
@@ -235,7 +235,7 @@ def sum_loss_decreases(score_changes, first, last, clip_norms, row_weights):
     last = _clip_to_unit_norm(last, max_residual)
     products = -first * score_changes, last * score_changes, SQUARED_RESIDUAL_WEIGHT * first**2
     decreases = np.stack([row_sums(product) for product in products], axis=1)
-    # NaN by overflow becomes 0. Rounding towards 0 does not increase the norm of any unit.
+    # NaN from an overflow becomes 0. Rounding towards 0 does not increase the norm of any unit.
     steps = np.trunc(times_row_weights(np.nan_to_num(decreases) / DECREASE_GRID, row_weights))
     return DECREASE_GRID * steps.sum(axis=0)
 

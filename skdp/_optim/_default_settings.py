@@ -53,12 +53,12 @@ class LossSpec(FrozenValue):
         Upper bound on the norm of a residual, or a typical norm. In an `SGDProblem` the norm to
         which residuals are clipped.
     curvature : float
-        Upper bound on the second derivative of the loss by a score.
+        Upper bound on the second derivative of the loss with respect to a score.
     weights_norm : float
         Expected norm of the weights times the norm of rows.
     signal : float, default=inf
         Expected variance of scores times the curvature. If it is finite, the penalty grows with
-        the square of large noise, so that weights then end near 0.
+        the square of large noise, so weights then end near 0.
     min_clip_fraction : float, default=1.0
         Residuals are clipped at least at this fraction of `residual_norm`. The fraction grows
         where the noise on the mean gradient is below `clip_noise_threshold`.
@@ -225,7 +225,7 @@ class Settings(FrozenValue):
         `max_iter` is the number of passes over as many rows as the table has.
     clip, alpha, eta0, momentum : float, default=None
     intercept_l2_reg : float, default=None
-        L2 regularization strength of the distance of the constant feature's weights from their
+        L2 regularization strength of the distance between the constant feature's weights and their
         start.
     """
 
@@ -335,7 +335,7 @@ def _balance(problem, clip, requested):
         l2_reg_strength = max(strength, requested.alpha or 0.0)
         steps = steps_per_root
         if requested.alpha is not None:
-            # If the noise is smaller than the bias by a requested alpha, the optimization error
+            # If the noise is smaller than the bias due to a requested alpha, the optimization error
             # must be as small.
             largest_bias = min(l2_reg_strength, problem.curvature)
             steps += 2.0 * max(0.0, math.log(largest_bias) - math.log(noise / weights_norm))

@@ -1,6 +1,6 @@
 r"""The objective :math:`C \sum_i \ell(\langle w, x_i\rangle, y_i) + \frac q2 |w - v|^2 + b^T w`.
 
-The module has the objective and the sums over rows that it and the standard errors use.
+The module defines the objective and the sums over rows that it and the standard errors use.
 """
 
 import math
@@ -61,7 +61,7 @@ def _pairs(n_outputs):
 def _add_hessians(grams, block, y, loss, weights):
     """Add the rows' Hessians to the matrices of pairs of outputs.
 
-    The sign of the off-diagonal matrices is changed, so that all weights are non-negative.
+    The sign of the off-diagonal matrices is changed, so all weights are non-negative.
     """
     scores = block.scores(weights)
     curvature = loss.curvature(scores, y)

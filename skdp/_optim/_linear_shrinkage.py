@@ -8,16 +8,16 @@ is released.
 
 Only the bound R on a row's norm is public: the eigenvalues of the second moment of p features sum
 to at most :math:`R^2`. Real rows are shorter and lie in few directions. The curvature along the
-released weights follows from the released decreases themselves: between the start and weights at a
-displacement w, residuals change by the loss's curvature times the changes s of the scores, and
+released weights is computed from the released decreases themselves: between the start and weights
+at a displacement w, residuals change by the loss's curvature times the changes s of the scores, and
 the mean of s² is :math:`w^\top H w`. Divided by :math:`R^2 \|w\|^2 / p`, its value for rows of norm
 R that are equally distributed over all directions, it is the *relative curvature* a. The model is
-that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` each, so that their
+that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` each, so their
 sum is at most :math:`R^2`. It is small for short rows and large for rows in few directions.
 
 Noise in the released numbers leaves an interval for a. So does the curvature of a logistic loss,
 which is only known to lie between a typical value and a bound. The value in the interval that is
-nearest to 1 is used, so that a is 1 if nothing is known.
+nearest to 1 is used, so a is 1 if nothing is known.
 
 All of this is post-processing of released numbers. The derivation is in ``docs/theory/dp_sgd.md``.
 """
@@ -152,9 +152,9 @@ class LinearShrinkageRule(ShrinkageRule):
 
 
 def _relative_curvature(product):
-    """Return the variance of changes of scores, relative to the typical one.
+    """Return the variance of changes in scores, relative to the typical one.
 
-    `product` is the mean of a change of a score times the clipped change.
+    `product` is the mean of a score's change times the clipped change.
     """
     std = DISPLACEMENT_CLIP * _interpolate_std(CLIPPED_PRODUCTS, product)
     return max(std**2, MIN_RELATIVE_CURVATURE)

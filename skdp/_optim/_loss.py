@@ -40,8 +40,9 @@ class ClippableLoss(FrozenValue, ABC):
         score. Regressors pass targets in units of half their range, (-1, 1), or counts, (0, high).
         A loss with a Lipschitz constant for such targets can be a `BoundedLoss`.
     curvature_bound : float
-        Upper bound on the eigenvalues of a row's second derivative by its scores. Clipped
-        gradients need it for step sizes only, so that some rows may exceed that of `PoissonLoss`.
+        Upper bound on the eigenvalues of a row's second derivative with respect to its scores.
+        Clipped gradients need it for step sizes only, so some rows may exceed that of
+        `PoissonLoss`.
     curvature_rank : int
         Upper bound on the rank of that matrix.
     trace_bound : float
@@ -71,9 +72,9 @@ class ClippableLoss(FrozenValue, ABC):
     def relative_weights(self, y):
         """Return the weight of each row relative to the largest weight, a number of at most 1.
 
-        A gradient is clipped at this fraction of the clip, as if it was clipped first and weighted
+        A gradient is clipped at this fraction of the clip, as if it were clipped first and weighted
         afterwards. With the same clip for all classes only the class of the largest weight would
-        be clipped, which moves scores to the other classes.
+        be clipped, which shifts scores to the other classes.
         """
         return 1.0
 

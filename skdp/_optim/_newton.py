@@ -18,7 +18,7 @@ STEPS_PER_FACTOR = 10
 # Number of steps without a factor, and of pairs that L-BFGS keeps.
 LBFGS_STEPS = 3000
 MEMORY = 20
-# Number of step lengths that the line search tries, and how many of them follow from a model.
+# Number of step lengths that the line search tries, and how many of them are computed from a model.
 MAX_BACKTRACKS = 20
 MODEL_BACKTRACKS = 3
 
@@ -29,7 +29,7 @@ def minimize(objective, tolerance, radius=math.inf):
     The method is L-BFGS. If it converges slowly and there are few features and one output, a
     Cholesky factor of the Hessian is the initial curvature. If L-BFGS stalls, accelerated gradient
     descent follows. On a strongly convex, L-smooth objective it reaches the tolerance within a
-    number of steps that follows from L and the gradient alone (Nesterov 2004, section 2.2).
+    number of steps that depends on L and the gradient alone (Nesterov 2004, section 2.2).
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
     max_steps : int
     solve : callable, default=None
         Returns the product of a vector with an approximate inverse of the Hessian. None uses a
-        multiple of the identity that follows from the last step.
+        multiple of the identity computed from the last step.
 
     Returns
     -------

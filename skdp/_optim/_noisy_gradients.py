@@ -23,7 +23,7 @@ MAX_MAGNITUDE = 1e100
 ADAM_SECOND_MOMENT = 0.999
 ADAM_EPSILON = 1e-8
 
-# Clip of the change of a score in the shrinkage rule, relative to the typical change.
+# Clip of the change in a score in the shrinkage rule, relative to the typical change.
 DISPLACEMENT_CLIP = 0.5
 # Smallest clip of the change of a score; avoids a division by zero.
 MIN_DISPLACEMENT = 1e-200
@@ -109,7 +109,7 @@ class ShrinkageRule(FrozenValue):
         null_fraction = self.estimate_null_fraction(released, displacement)
         null_decrease = self.null_decrease_factor * null_fraction * unexplained
         net_decrease = max(first - null_decrease - noise_std, 0.0)
-        # Along the displacement the gradient goes from -first to last, so that the quadratic model
+        # Along the displacement the gradient goes from -first to last, so the quadratic model
         # has its minimum at first / (first + last).
         scale = max(NO_SHRINKAGE_FRACTION * (first + last), net_decrease, MIN_DISPLACEMENT)
         return max(self.min_shrinkage_factor, net_decrease / scale)
@@ -164,7 +164,7 @@ def run_sgd(
     Raises
     ------
     ValueError
-        If the update and the shrinkage rule are for another number of steps.
+        If the update and the shrinkage rule are for a different number of steps.
     """
     if update.n_steps + shrinkage.n_steps != run.n_steps:
         raise ValueError(

@@ -74,7 +74,7 @@ class ClippedPoissonLoss(BoundedLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, with Lipschitz constant G in the score s.
 
     For targets y in [0, G] the derivative of :math:`e^s - y s` is at least -G. It is clipped to at
-    most G. A clipped derivative still grows with s, so that it is the derivative of a convex loss:
+    most G. A clipped derivative still grows with s, so it is the derivative of a convex loss:
     the deviance where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta
     2021, on clipping in generalized linear models).
 

@@ -1,7 +1,7 @@
 """Runs of noisy stochastic gradients: sampling, clipping, noise and privacy cost.
 
 Each function returns one frozen value with the sampler, the clipped sums, the noise and the event.
-The loop runs nothing else, so that the run is exactly the one that is charged. The proofs are in
+The loop runs nothing else, so the run is exactly the one that is charged. The proofs are in
 ``docs/theory/dp_sgd.md``.
 """
 
@@ -33,7 +33,7 @@ class SGDRun(FrozenValue):
     Parameters
     ----------
     problem : SGDProblem
-        Its constant feature has the value that it has in the rows that are read.
+        Its constant feature has the same value as in the rows that are read.
     clip : float
         Upper bound on the norm of a row's gradient, including the constant feature.
     n_steps : int
@@ -282,8 +282,8 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     batch_epsilon = (batch_epsilon + (step_epsilon - bounded)) / SLACK
     sensitivity = sum_sensitivity(problem, clip, 2, batches.max_size)
     noise = LaplaceNoise(sensitivity / batch_epsilon * SLACK, problem.size, sensitivity)
-    # The event's Laplace mechanism is relative to one added or removed record, and so is the
-    # sensitivity that is stated: half of that of a replaced record.
+    # The event's Laplace mechanism is relative to one added or removed record, as is the stated
+    # sensitivity: half of that of a replaced record.
     inner = accounting.Laplace(0.5 * batch_epsilon)
     return SGDRun(
         problem=problem,

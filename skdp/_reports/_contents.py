@@ -59,7 +59,7 @@ class ReportContents:
     plan_costs : dict
         Maps the hash of a charge to the (epsilon, delta) of the plan that was charged as one.
     configs : dict
-        Maps the same key to the `LedgerConfig`, which has the composition rule.
+        Maps the same key to the `LedgerConfig`, which states the composition rule.
     """
 
     def __init__(self, *, reads_ledgers=True):
@@ -218,7 +218,7 @@ class ReportContents:
         self._is_judged = was_judged
 
     def _add_unpublished(self, wrapper, published):
-        """Add the releases of a fitted wrapper that none of its published models has.
+        """Add the releases of a fitted wrapper that are in none of its published models.
 
         Parameters
         ----------

@@ -137,7 +137,8 @@ class PrivacyReport(FrozenValue):
         A sentence on each name in `without_statement`, with a remedy.
     missing : tuple of str, default=()
         Private releases of the reported models that are in no total: neither a statement nor a
-        ledger of the report has their charges. These are fits and scores of searches and selectors.
+        ledger of the report contains their charges. These are fits and scores of searches and
+        selectors.
     made : str, default=now
         Time at which the document was created, UTC.
     version : str, default=this version
@@ -166,7 +167,7 @@ class PrivacyReport(FrozenValue):
         Returns
         -------
         dict
-            Statements, budgets and audits are converted by their `to_dict` methods.
+            Statements, budgets and audits are converted with their `to_dict` methods.
         """
         return {
             "title": self.title,

@@ -1,4 +1,4 @@
-"""The function that makes a privacy report of models, accountants and statements."""
+"""The function that creates a privacy report of models, accountants and statements."""
 
 from collections.abc import Sequence
 

@@ -30,7 +30,7 @@ class PlainWrapper(FrozenValue):
     n_fits : int or None
         Number of fits of its estimator; None if it is unknown, or if their costs may differ.
     has_other_labels : bool
-        True if candidates may be estimators of other classes than the published model.
+        True if candidates may be estimators of classes other than that of the published model.
     publishes_last : bool
         True if no fit follows that of the published model, as in a search; stacking makes others
         later.
@@ -45,8 +45,8 @@ class PlainWrapper(FrozenValue):
     publishes_last: bool = True
     makes_other_fits: bool = True
 
-    # Wrappers of scikit-learn that store the estimator of each fit that they made. Others, such as
-    # searches, may make fits that they do not store.
+    # Wrappers of scikit-learn that store the estimator of each of their fits. Others, such as
+    # searches, may run fits that they do not store.
     STORE_ALL_FITS: ClassVar[frozenset] = frozenset(
         {
             "ClassifierChain",
@@ -72,7 +72,7 @@ class PlainWrapper(FrozenValue):
         if kind.__module__.partition(".")[0] != "sklearn":
             return False
         if kind.__name__ == "CalibratedClassifierCV":
-            # Without an ensemble it fits the folds, too, and stores one estimator. A frozen
+            # Without an ensemble it also fits the folds, and stores one estimator. A frozen
             # estimator is not fitted again.
             is_frozen = isinstance(estimator.estimator, FrozenEstimator)
             return estimator.ensemble is not False or is_frozen

@@ -14,5 +14,5 @@ from the same rows, or do with them? Both answers are in one entry per tool.
 - `_advice.py`: texts on what to write instead.
 - `_parts.py`, `_functions.py`: estimators inside an object; functions of single rows.
 
-Classes and modules are named by strings, so that no other library is imported.
+Classes and modules are named by strings, so no other library is imported.
 """

@@ -88,7 +88,7 @@ def unless_of_classes(*names, wrong):
 def refused_unless_frozen(wrong, seeds=""):
     """Return a `refusal` function for tools that fit their estimator to rows that depend on others.
 
-    A frozen estimator is not fitted, so that its call is not refused.
+    A frozen estimator is not fitted, so its call is not refused.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def outputs_problem(variables):
     """Return the problem of a fit of several outputs, or ""."""
     problems = [_chain_problem(variables)]
     estimator = getattr(variables.get("self"), "estimator", None)
-    # If there is a variable `Y`, `y` is one column of it.
+    # If there is a variable `Y`, then `y` is one of its columns.
     if _width(variables.get("Y", variables.get("y"))) > 1 and not declares_labels(estimator):
         wrong = (
             "refuses, after other outputs were charged, an output of which all rows have one "

@@ -1,4 +1,4 @@
-"""Classes of libraries, which are known by their module and name, and by nothing else.
+"""Classes of libraries, which are recognized by their module and name alone.
 
 A user may write a class of any name, including one that is derived from a known class and overrides
 its methods.
@@ -49,7 +49,7 @@ def behaves_as(value, names):
     names : frozenset of str
         The public packages and names of the classes, such as "sklearn.model_selection.KFold".
     """
-    # A method can be replaced in an instance, too. A repeated splitter has the class of its folds.
+    # A method can also be replaced in an instance. A repeated splitter has the class of its folds.
     return _class_behaves_as(type(value), names) and not any(
         callable(item) and not (isinstance(item, type) and _class_behaves_as(item, names))
         for item in getattr(value, "__dict__", {}).values()

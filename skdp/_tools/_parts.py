@@ -29,8 +29,8 @@ def is_private(value):
 def holds_private(value):
     """Return True for a private estimator, or a step or model that has one inside it.
 
-    A class that was given an accountant counts, too: its fit releases by functions, or by private
-    estimators that it creates.
+    A class that was given an accountant also counts: its fit makes releases with functions, or with
+    private estimators that it creates.
     """
     if not is_step(value):
         return False
@@ -60,7 +60,7 @@ def is_step(value):
     if value is None or isinstance(value, type | str | float | int | np.ndarray):
         return False
     # Some objects have every attribute, such as the data ops of skrub, so the class is asked. Data
-    # frames have `transform`, too.
+    # frames also have `transform`.
     kind = type(value)
     return any(hasattr(kind, method) for method in STEP_METHODS) and not hasattr(kind, "iloc")
 

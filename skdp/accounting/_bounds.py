@@ -204,7 +204,7 @@ def _epsilon(counts, delta, relation, method, tolerance):
     leaves = _without_full_samples(counts, relation)
     fewer = with_fewer_events(leaves)
     if delta > 0.0 and any(map(contains_group, leaves)):
-        # Pricing a single event is slow, too.
+        # Pricing a single event is also slow.
         leaves = fewer
     if method == "pld":
         _require_loss_distribution(leaves, relation)
@@ -503,7 +503,7 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
 
     def gap(log_delta):
         excess = epsilon_at(math.exp(log_delta)) - target
-        # An excess of 0 counts as negative, so that the search continues with smaller deltas.
+        # An excess of 0 counts as negative, so the search continues with smaller deltas.
         if excess > 0.0:
             return min(excess, 1e9)
         return min(excess, -1e-300)

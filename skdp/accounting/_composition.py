@@ -174,7 +174,7 @@ class _SumRule(_Rule):
             return self.add(self.zero, *totals)
         costs = sorted((total.cost for total in totals), reverse=True)
         deltas = sorted((total.delta for total in totals), reverse=True)
-        # Two prices mark a sum of several releases, so that no privacy profile of a single release
+        # Two prices mark a sum of several releases, so no privacy profile of a single release
         # is applied to it.
         return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
@@ -276,9 +276,9 @@ class AdditiveFilter(_SumRule, _PricedAtLimit):
     These are valid privacy filters: zero-concentrated differential privacy, also approximate
     (Whitehouse, Ramdas, Rogers and Wu 2023); Renyi differential privacy at one order fixed
     beforehand (Feldman and Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022;
-    Koskela, Tobaben and Honkela 2023). For a single release the cost by its privacy profile is used
-    if it is smaller. The rule remains a valid filter: the bound that accepts the first release is
-    known before noise is drawn, and a second release is compared only with the sum.
+    Koskela, Tobaben and Honkela 2023). For a single release, the cost from its privacy profile is
+    used if it is smaller. The rule remains a valid filter: the bound that accepts the first release
+    is known before noise is drawn, and a second release is compared only with the sum.
     """
 
     def cost(self, charge):
@@ -357,7 +357,7 @@ class _Schedule:
 class FixedSchedule(_PricedAtLimit):
     """Composition of all events by one method; parameters must have been fixed beforehand.
 
-    The (epsilon, delta) of the charges are fixed too, so that the smaller of two bounds holds: the
+    The (epsilon, delta) of the charges are fixed too, so the smaller of two bounds holds: the
     bound of the method on the events, and the bound on the (epsilon, delta) of the charges, by
     their sum or, for "advanced" and "auto", by advanced composition.
 
@@ -451,7 +451,7 @@ class FixedSchedule(_PricedAtLimit):
         """Return the epsilon of the composed events, or of the composed prices if smaller."""
         method = self.config.composition
         if schedule.events.total() == 1:
-            # The cost of a single release follows from its privacy profile, by any method.
+            # The cost of a single release is computed from its privacy profile, under any method.
             method = "auto"
         events, prices = schedule.key
         event = Composed(tuple(leaf * count for leaf, count in events))

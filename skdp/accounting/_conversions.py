@@ -15,7 +15,7 @@ _ROUND_OFF = 2.0**-50
 # The search over orders covers three decades on each side of an approximation of the best order
 # minus 1. Every order gives a valid bound, so this range affects only the tightness.
 _SEARCH_RANGE = (1e-3, 1e3)
-# The approximation is at most this, so that the orders and their squares are finite.
+# The approximation is at most this, so the orders and their squares are finite.
 _MAX_EXCESS = 1e150
 # The ranges of parameters, as arguments of `check_within`. All others are at least 0.
 _RANGES: dict = {"delta": (0.0, 1.0), "rho_delta": (0.0, 1.0), "order": (1.0, math.inf, "()")}
@@ -228,7 +228,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
 
     From add/remove to replace-one, the result is (2 epsilon, (1 + e^epsilon) delta), because a
     replacement is a removal and an addition. From replace-one to add/remove it is unchanged,
-    because a removal is a replacement by the null record.
+    because a removal is a replacement with the null record.
 
     Parameters
     ----------

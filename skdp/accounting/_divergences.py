@@ -12,7 +12,7 @@ from skdp.utils import _rounding as rounding
 UP = 1.0 + 1e-13
 # Absolute error of the logarithm of a moment near 1; a low order divides it by order - 1.
 ROUND_OFF = 1e-14
-# The smallest positive rho, so that a positive cost does not underflow to 0.
+# The smallest positive rho, so a positive cost does not underflow to 0.
 _MIN_POSITIVE = 1e-300
 # Cells of the grid on which moments of a continuous loss are computed.
 _CELLS = 8192

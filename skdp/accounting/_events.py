@@ -11,7 +11,7 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
-# Limits on parameters, so that neither the square of a cost nor its multiples overflow a float.
+# Limits on parameters, so neither the square of a cost nor its multiples overflow a float.
 _MAX_VALUE = 1e100
 _MIN_NOISE = 1e-50
 _MAX_COUNT = 10**100
@@ -117,7 +117,7 @@ class Event:
         Returns
         -------
         str
-            JSON with sorted keys and without spaces, so that equal events have equal texts.
+            JSON with sorted keys and without spaces, so equal events have equal texts.
 
         Raises
         ------

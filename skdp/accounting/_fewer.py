@@ -1,6 +1,6 @@
 """Reduction of compositions of very many different events to fewer ones.
 
-Bounds by loss distributions or Renyi divergences compute a grid, or integrals, for every distinct
+Bounds from loss distributions or Renyi divergences require a grid, or integrals, for every distinct
 event. This module rounds parameters to common values, in the direction in which the event costs
 more.
 """
@@ -64,7 +64,7 @@ def _rounded(event, log_ratio):
     """Return an event that costs no less, with parameters from the common values."""
     if isinstance(event, ev.SampledGroup):
         # The records of a group that a smaller sample draws are a random part of those that a
-        # larger one draws, so that the argument for the sampling rate holds for each part.
+        # larger one draws, so the argument for the sampling rate holds for each part.
         return replace(event, event=_rounded(event.event, log_ratio))
     if isinstance(event, ev.Gaussian):
         return ev.Gaussian(_down(event.noise_multiplier, log_ratio))

@@ -54,7 +54,7 @@ class Neighbors(FrozenValue):
     Raises
     ------
     ValueError
-        If a parameter is invalid, or `max_rows` is given for another unit than "group".
+        If a parameter is invalid, or `max_rows` is given for a unit other than "group".
 
     Examples
     --------

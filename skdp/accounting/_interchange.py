@@ -1,4 +1,4 @@
-"""Conversion of events to and from dp-accounting, so that another library can check a ledger."""
+"""Conversion of events to and from dp-accounting, so another library can check a ledger."""
 
 import math
 from typing import TYPE_CHECKING

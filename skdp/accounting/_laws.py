@@ -2,7 +2,7 @@
 
 Only `privacy_of(event, relation)` dispatches on the class of an uncomposed event. To add an event,
 write its class in `_events`, with the checks of its fields, and register a function for this class
-by `event_privacy.register`, here or in another module such as `_sampled`.
+with `event_privacy.register`, here or in another module such as `_sampled`.
 """
 
 import math
@@ -424,7 +424,7 @@ def scaled(event: ev.Event, k: float) -> ev.Event:
 def group_event(event, k):
     """Return an event for a group of k records that costs no less, or None if none is known.
 
-    Additive noise has k times the sensitivity. Pure DP and bounded range add up along the path of
+    Additive noise gets k times the sensitivity. Pure DP and bounded range add up along the path of
     k changes. zCDP with delta = 0 grows by k^2 (Bun and Steinke 2016). (epsilon, delta) becomes
     (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)). Poisson-sampled noise becomes
     mixtures of shifted noise (`_mixtures`).

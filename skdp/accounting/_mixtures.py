@@ -215,7 +215,7 @@ class Mixture(FrozenValue):
     def position(self, losses):
         """Return the position of each loss, by Newton's method within a bracket.
 
-        A loss outside the range is moved to the nearest end, which may be infinite. The loss at the
+        A loss outside the range is set to the nearest end, which may be infinite. The loss at the
         result is the argument up to round-off. The position is ill-conditioned if the loss hardly
         changes around it.
         """
@@ -349,7 +349,7 @@ def mixtures_renyi(mixtures_of_group, cap):
     """Return a function that maps orders to the mixtures' largest Renyi divergence, at most `cap`.
 
     This uses the trapezoidal rule with a step h. The density of an outcome at x + iy is at most
-    e^(y^2 / (2 sigma^2)) cos(k y / sigma^2)^(1 - order) times that at x, so that the relative
+    e^(y^2 / (2 sigma^2)) cos(k y / sigma^2)^(1 - order) times that at x, so the relative
     error is at most twice that times e^(-2 pi y / h), for every y < sigma^2 pi / (2 k) (Trefethen
     and Weideman 2014, theorem 5.1).
     """

@@ -1,7 +1,7 @@
 """Privacy loss distributions: dominating pairs of single events, and their discretization.
 
 A pair (P, Q) is represented by the distributions of the loss L = ln(dP/dQ) under P and Q (Sommer,
-Meiser and Mohammadi 2019; Zhu, Dong and Wang 2022), so that sampling is a change of variable. The
+Meiser and Mohammadi 2019; Zhu, Dong and Wang 2022), so sampling is a change of variable. The
 discretization is connect-the-dots (Doroshenko et al. 2022).
 """
 
@@ -268,7 +268,7 @@ def discretize(pair: LossPair, step: float, low: float, high: float) -> GridLoss
     is preserved: (P - e^g Q) / (1 - e^-step) at g + step and the rest at g. Mass below the lowest
     point is moved up to it, and mass above the highest point is moved to infinity.
     """
-    # One point beyond the highest loss, so that rounding cannot push an atom to infinity.
+    # One point beyond the highest loss, so rounding cannot push an atom to infinity.
     first = math.floor(low / step)
     last = math.floor(high / step) + 1
     mass = np.zeros(last - first + 1)

@@ -1,4 +1,4 @@
-"""Composition of privacy loss distributions by one tilted transform."""
+"""Composition of privacy loss distributions with one tilted transform."""
 
 import math
 from dataclasses import dataclass
@@ -277,7 +277,7 @@ def _power(values, count):
 
 
 def _compose(parts, tilt, epsilon, delta, tolerance, order):
-    """Return the total loss inside a window, by a Fourier transform.
+    """Return the total loss inside a window, with a Fourier transform.
 
     Losses far above epsilon count as infinite. The tolerance and the Renyi order determine the
     grid step.
@@ -301,7 +301,7 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     product = 1.0
     for part, grid in zip(parts, grids, strict=True):
         tilted, log_moment = _tilted(grid, tilt)
-        # Masses beyond the end reappear at the start; `rfft` pads shorter ones by zeros.
+        # Masses beyond the end reappear at the start; `rfft` pads shorter ones with zeros.
         folded = tilted
         if len(tilted) > length:
             folded = np.pad(tilted, (0, -len(tilted) % length)).reshape(-1, length).sum(axis=0)
@@ -312,7 +312,7 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     density = np.roll(irfft(product, length), -((start - offset) % length))
     del product
     losses = step * np.arange(start, start + length)
-    # The arrays are long, so that new ones would take longer than the arithmetic.
+    # The arrays are long, so new ones would take longer than the arithmetic.
     masses = tilt * losses
     np.subtract(log_total, masses, out=masses)
     np.minimum(masses, 700.0, out=masses)

@@ -1,4 +1,4 @@
-"""Bounds by Renyi divergences, and the privacy of a random number of runs, which uses them."""
+"""Bounds from Renyi divergences, and the privacy of a random number of runs, which uses them."""
 
 import math
 from dataclasses import replace

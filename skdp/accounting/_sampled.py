@@ -69,7 +69,7 @@ def whole_sample(event, relation):
 
 
 def amplified(epsilon, rate):
-    """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, for arrays, too.
+    """Return ln(1 + rate (e^epsilon - 1)) with a small relative error, also for arrays.
 
     Negative epsilons are allowed.
     """
@@ -138,7 +138,7 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         panels = math.ceil((modes_per_order * order + 10.0 * sigma - start) / width) + 1
         if 16 * panels > _MAX_NODES:
             return unsampled
-        # The sizes of cached arrays are powers of two, so that most orders share them.
+        # The sizes of cached arrays are powers of two, so most orders share them.
         cached = arrays(1 << (panels - 1).bit_length())
         ratio, density, *mirrored_ratio = (values[: 16 * panels] for values in cached)
         exponent = density + order * ratio
@@ -276,7 +276,7 @@ def _replaced_gaussian_delta(sigma, rate, epsilon):
     half = 0.5 / sigma / sigma
     t = float(replaced_gaussian_position(sigma, rate, np.array([epsilon]))[0]) / sigma
     if not epsilon - t - half <= 600.0:
-        # The second factor may have underflowed, so that the product would be too small.
+        # The second factor may have underflowed, so the product would be too small.
         return math.inf
     second = math.exp(epsilon - t - half) * delta_of_mu(mu, t + half)
     # The factor covers the error of the position, which matters in the tail of a tiny delta.

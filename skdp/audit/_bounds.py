@@ -46,7 +46,8 @@ def epsilon_from_rates(
     Parameters
     ----------
     true_positives, n_in : int
-        Number of runs with the record in which the test said "in", and number of these runs.
+        Number of runs with the record in which the test said "in", and the total number of these
+        runs.
     false_positives, n_out : int
         The same for the runs without the record.
     delta : float, default=0.0
@@ -195,7 +196,7 @@ def one_run_gaussian_epsilon(
     Returns
     -------
     float
-        Valid only if the trade-off curve of the mechanism is known to be a Gaussian's.
+        Valid only if the trade-off curve of the mechanism is known to be Gaussian.
 
     References
     ----------
@@ -310,7 +311,7 @@ def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, er
 def halved_epsilon(counts, *, delta, confidence, gaussian=False):
     """Return the epsilon of one step that a test between tables two steps apart certifies.
 
-    Each step is (epsilon, delta)-DP, so that both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
+    Each step is (epsilon, delta)-DP, so both are (2 epsilon, (1 + e^epsilon) delta)-DP; two
     steps of mu-Gaussian DP are 2 mu-Gaussian DP (Dong, Roth and Su 2022).
 
     Parameters
@@ -379,7 +380,7 @@ def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
 
     Let W be the number of correct guesses and :math:`r_i`, :math:`h_i` be 1/m times the expected
     numbers of correct and of wrong guesses on the event :math:`W \ge i`. For one canary and
-    :math:`i` correct guesses among the others, f-DP bounds correct by wrong guesses, so that
+    :math:`i` correct guesses among the others, f-DP bounds correct by wrong guesses, so
     :math:`h_i \ge g(r_{i+1})` with g the inverse of :math:`1 - f`; and
     :math:`r_i = r_{i+1} + \frac{i}{c' - i}(h_i - h_{i+1})` with c' guesses. If
     :math:`P(W \ge c) \ge p`, the minimum that the recursion reaches must not exceed the total

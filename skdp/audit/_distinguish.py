@@ -1,4 +1,4 @@
-"""Tests that distinguish the fits to two tables by their published numbers.
+"""Tests that distinguish fits to two tables by their published numbers.
 
 The best of several simple tests is chosen on some of the runs and judged on the others. Runs with
 the canary are *inside*, runs without it *outside*.
@@ -26,7 +26,7 @@ RUNS_PER_WEIGHT = 4
 # numbers that share noise, whose difference is informative.
 SHRINKAGE = 1e-9
 # Number of features whose distance to the mode is also a candidate: the features whose means, and
-# those whose variances, differ most. It finds tables whose numbers differ in variance only. From
+# those whose variances, differ most. It detects tables whose numbers differ only in variance. From
 # the weights of diffprivlib 0.6.6's logistic regression at epsilon = 1, whose curvature is wrong,
 # 3000 fits certify 1.4 with it and nothing without it or with the median in place of the mode.
 SPREAD_FEATURES = 3
@@ -79,7 +79,7 @@ class TestResult(FrozenValue):
     test : str
         Description of the test.
     counts : tuple of int, default=()
-        True positives and runs, false positives and runs; empty without a test.
+        True positives and runs, false positives and runs; empty if there is no test.
     has_statement : bool, default=False
         True if a part of the fitted estimator has a `privacy_` statement of skdp.
     """
@@ -180,7 +180,7 @@ def _thresholds(scores_in, scores_out):
 def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     """Return the test that is expected to certify the largest epsilon on further runs.
 
-    Constant and duplicated numbers are left out. Candidates are single numbers, the distance of
+    Constant and duplicated numbers are left out. Candidates are single numbers, the distance from
     some of them to the mode of either table, a linear discriminant and likelihood ratios for
     Laplace noise, with thresholds at quantiles.
 
@@ -283,7 +283,7 @@ def _value(column, sign):
 
 
 def _distance(column, sign, center):
-    """Return the function that scores runs by the distance of a published number to a center."""
+    """Return the function that scores runs by the distance from a published number to a center."""
 
     def score(values):
         return sign * np.abs(values[:, column] - center)

@@ -219,8 +219,8 @@ def audit_epsilon(
         Norm of the canaries of "one_run"; None takes the estimator's `data_norm`, or the longest
         row of X.
     gaussian : bool, default=False
-        Bound epsilon by the trade-off curve of a Gaussian mechanism (Nasr et al. 2023). Valid only
-        if the mechanism is known to have it, for example full-batch Gaussian steps. Needs
+        Bound epsilon with the trade-off curve of a Gaussian mechanism (Nasr et al. 2023). Valid
+        only if the mechanism is known to have it, for example full-batch Gaussian steps. Needs
         delta > 0.
     confidence : float, default=0.95
         Confidence of the bound.
@@ -254,10 +254,10 @@ def audit_epsilon(
 
     Under "add_remove" the table without the row is shorter by one, but skdp treats the number of
     rows as public. Published numbers that depend only on it are left out. A mean, however, changes
-    with its divisor as much as with the row. So if fits have a `privacy_` statement and the bound
-    is above the claim, the audit is repeated with tables of equal size, which have the most
-    central row instead of the canary. They are a removal and an addition apart, and the bound for
-    one of the two is returned.
+    as much with its divisor as with the row. So if fits have a `privacy_` statement and the bound
+    is above the claim, the audit is repeated with tables of equal size, which contain the most
+    central row instead of the canary. These tables are a removal and an addition apart, and the
+    bound for one of the two is returned.
 
     References
     ----------
@@ -360,8 +360,8 @@ def _canary_pairs(estimator, X, y, canary, relation, replacement):
 def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
     """Return the result of attacks on pairs of neighboring tables, and the number of fits.
 
-    A violation by a removed row is tried again with tables of equal size, because a mean changes
-    with its divisor, too, and skdp treats the number of rows as public.
+    A violation by a removed row is tried again with tables of equal size, because a mean also
+    changes with its divisor, and skdp treats the number of rows as public.
     """
     attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
     result, attack, n_runs = _run_attacks(attacks, rounds, run)
@@ -400,7 +400,7 @@ class _Round(FrozenValue):
 def _rounds(n_fits, confidence):
     """Return the rounds of an audit as a list of `_Round`.
 
-    The errors of all rounds add up to 1 - confidence, so that their bounds hold together.
+    The errors of all rounds add up to 1 - confidence, so their bounds hold together.
     """
     if n_fits is not None:
         n_fits = check_integer(n_fits, "n_fits", 20)
@@ -523,9 +523,9 @@ class _Attack:
     confidence : float
         Confidence of the bound.
     gaussian : bool
-        Bound epsilon by the trade-off curve of a Gaussian mechanism.
+        Bound epsilon with the trade-off curve of a Gaussian mechanism.
     is_two_steps : bool
-        True if the tables are a removal and an addition of the row apart.
+        True if the tables differ by both a removal and an addition.
     """
 
     def __init__(self, tables, fitter, run, claim, confidence, gaussian, is_two_steps):
@@ -570,7 +570,7 @@ class _Attack:
             seen[is_other].append(shown)
 
     def choose(self):
-        """Return the best test on the fits that choose it, or None."""
+        """Return the best test on the fits used to choose it, or None."""
         choosing, _, names = self._private_numbers()
         return self._choose_test(choosing, names)
 
@@ -698,7 +698,7 @@ def _same_in_all(values):
 def _table_order(n_fits):
     """Return the order of fits to the tables: 0 with the canary, 1 without it.
 
-    The tables alternate, and so does the order within a pair. Otherwise a time that a fit records
+    The tables alternate, as does the order within a pair. Otherwise a time that a fit records
     would distinguish the tables.
     """
     order = []
@@ -746,7 +746,7 @@ def _run_attacks(attacks, rounds, run):
     ----------
     attacks : list of _Attack
     rounds : list of _Round
-        Rounds after the first are made only while they could prove a violation.
+        Rounds after the first are run only while they could prove a violation.
     run : _CountedRuns
         Runs the fits of all attacks.
     """

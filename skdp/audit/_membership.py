@@ -32,7 +32,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
     """Result of a membership inference attack.
 
     Printing shows text, a notebook shows HTML, `to_dict` returns JSON values. After an attack on
-    persons, rows are persons, in the order of their first rows.
+    persons, "rows" means persons, in the order of their first rows.
 
     Parameters
     ----------
@@ -51,10 +51,10 @@ class MembershipInference(PrintedDocument, FrozenValue):
         the choice of the threshold on the non-members. With few of them (fewer than 4380 and 437
         at 95 %) the lower limit is 0.
     advantage : float
-        Largest difference of the true- and false-positive rate on these rows. It is above 0 even
-        for pure noise.
+        Largest difference between the true- and false-positive rates on these rows. It is above 0
+        even for pure noise.
     accuracy : Interval
-        Balanced accuracy of a threshold that is chosen on the other half of the rows: 0.5 is
+        Balanced accuracy of a threshold chosen on the other half of the rows: 0.5 is
         guessing.
     train_score, test_score : float
         Score of the model on members and on other rows; the difference shows overfitting.
@@ -140,7 +140,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
         Notes
         -----
         A claim bounds the attack on every row, and so on the mean of every group. The figures of a
-        group only show the success of this attack; they are not a guarantee.
+        group show only the success of this attack; they are not a guarantee.
 
         References
         ----------
@@ -241,14 +241,15 @@ def membership_inference(
     estimator : estimator
         Private or not. With `members`, the fitted estimator itself is attacked; without, a clone
         is fitted to a random half of the rows. Clones charge no accountant. If `random_state` is
-        set, shadow models have other seeds, because the attacker does not know the target's seed.
+        set, shadow models get different seeds, because the attacker does not know the target's
+        seed.
     X : array-like of shape (n_samples, n_features)
         Candidates of the attacker: rows of the training table and other rows.
     y : array-like of shape (n_samples,)
         Labels or targets of the candidates.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The attack then infers the membership of persons, by means over
-        their rows. Halves contain all rows of a person or none.
+        Person id of each row. The attack then infers the membership of persons, using means over
+        their rows. Each half contains all rows of a person or none.
     releases : callable, default=None
         Function for attacks on a sequence of published models, all of which the attacker sees.
         ``releases(estimator, X, y, members)`` receives an unfitted clone and the mask of the rows

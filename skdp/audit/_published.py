@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-# Numbers are clipped to this absolute value, so that their squares can be summed.
+# Numbers are clipped to this absolute value, so their squares can be summed.
 MAX_NUMBER = 1e140
 # Methods that are called with the canary; only the first one that an estimator has.
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
@@ -53,7 +53,7 @@ def observe(estimator, probe=None):
     """Return all numbers of a fitted estimator and of its nested objects.
 
     Differences between the rows of a matrix are included, because noise that classes share
-    cancels in them. Text becomes a number by its check sum.
+    cancels in them. Text is converted to a number by its checksum.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def _is_array(value):
 
 
 def _describe_type(value):
-    """Return a description of type and memory layout, which may depend on rows, too."""
+    """Return a description of type and memory layout, which may also depend on rows."""
     if not _is_array(value):
         if type(value) in (float, list, str):
             return ""

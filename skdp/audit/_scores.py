@@ -37,7 +37,7 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
     offline : bool, default=False
         Use only the shadow models that were not fitted to the row; for one release.
     variance : {"row", "global"}, default="row"
-        One variance per row, or one for all rows, which is better with few shadow models.
+        One variance per row, or one for all rows; the latter is better with few shadow models.
 
     Returns
     -------
@@ -182,7 +182,7 @@ class Interval(FrozenValue):
 def area_under_curve(members, scores, confidence):
     """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
 
-    Without the log-odds the interval is too short near 0 and 1. It has no length if all members
+    Without the log-odds the interval is too short near 0 and 1. Its length is 0 if all members
     have larger scores than all others. Then the limit is exact for independent scores: k pairs
     without a common row are all ordered correctly with a probability of at most area^k.
 
@@ -229,12 +229,11 @@ def rate_at(members, scores, false_positive_rate, confidence):
     """Return the true-positive rate at a false-positive rate, with limits.
 
     The value is computed at the lowest threshold that the rate allows on these non-members. Their
-    rate above a threshold differs from that of the distribution: above the highest one of 20
-    non-members there is an expected fraction of 1 / 21. So the limits are computed at two other
-    thresholds, whose true rates are below and above the requested one (binomial). This uses half of
-    the error; exact limits at these thresholds use the other half (Clopper and Pearson 1934). The
-    lower limit is 0 with too few non-members for such a threshold: at 95 % and a rate of 1 %, with
-    fewer than 437.
+    rate above a threshold differs from that of the distribution: the expected fraction above the
+    highest of 20 non-members is 1 / 21. So the limits are computed at two other thresholds, whose
+    true rates are below and above the requested one (binomial). This uses half of the error; exact
+    limits at these thresholds use the other half (Clopper and Pearson 1934). The lower limit is 0
+    with too few non-members for such a threshold: at 95 % and a rate of 1 %, with fewer than 437.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
     inside = scores[members]

@@ -96,7 +96,7 @@ def append_columns(table, numbers):
 
 
 def coordinates(table):
-    """Return a table as numbers; a text becomes the fraction of rows with another text.
+    """Return a table as numbers; a text becomes the fraction of rows with a different text.
 
     A missing value becomes the column's mean.
 
@@ -229,7 +229,7 @@ def canary_tables(X, y, canary, relation, replacement=None):
         if other_label == canary[1]:
             other_label = labels[0]
         replacement = canary[0], other_label
-    # Both tables are taken from one, so that they have the same dtypes.
+    # Both tables are taken from one, so they have the same dtypes.
     inside = np.arange(n + 1)
     outside = np.arange(n)
     if replacement is not None:
@@ -315,7 +315,7 @@ def _declared_pair(estimator, name):
 def _declared_max_value(estimator):
     """Return the largest value of the first column that is not clipped, or 1 if undeclared.
 
-    It is negative if the bound with the largest absolute value is.
+    It is negative if the bound with the largest absolute value is negative.
     """
     norm = declared_norm(estimator)
     bounds = _declared_pair(estimator, "bounds")
@@ -331,7 +331,7 @@ def worst_case_tables(estimator, n_samples, relation):
 
     Many short rows determine the sign of the first weight and hardly affect the curvature of the
     objective. In one pair, the canary has the other label and the largest allowed norm. In the
-    other pairs it has ten times that norm, or a target far outside of the declared range, so that
+    other pairs it has ten times that norm, or a target far outside of the declared range, so
     the effect on an estimator without clipping is ten times as large. The second feature has no
     effect on the canary. Under "replace_one" the other table contains the canary with the usual
     label, or its negative if the estimator has no target.
@@ -353,7 +353,7 @@ def worst_case_tables(estimator, n_samples, relation):
     has_target = is_classifier(estimator) or is_regressor(estimator)
 
     def pair(value, label):
-        # Both tables have a short row with the canary's label, so that both have both labels.
+        # Both tables have a short row with the canary's label, so both have both labels.
         X = np.zeros((n_samples, 2))
         X[:-1, 0] = SHORT_NORM_FRACTION * max_value
         X[0] = 0.0, SHORT_NORM_FRACTION * max_value
@@ -508,7 +508,7 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
         present = coins
     n = len(y)
     indices = len(y) + np.arange(n_canaries + 1)
-    # Columns without numbers have the values of the first row.
+    # Columns without numbers get the values of the first row.
     longer = append_row(X, null_row(X, np.zeros(X.shape[1], dtype=int)))
     longer = take_rows(longer, np.minimum(np.arange(n + n_canaries + 1), n))
     pool = append_columns(longer, norm * np.eye(n + n_canaries + 1, n_canaries, k=-n))

@@ -77,7 +77,7 @@ class ScoreCalibrator(FrozenValue):
 def fit_sigmoid(bins):
     r"""Return the sigmoid with the largest likelihood of released counts (Platt 1999).
 
-    The likelihood is linear in the counts, so that the noise does not bias its gradient. A prior of
+    The likelihood is linear in the counts, so the noise does not bias its gradient. A prior of
     the slope 1 and the intercept 0, with which a model keeps its probabilities, grows with the
     noise: if the gradient has noise of variance V, the curvature is H and the parameter is expected
     to differ by s from its prior, the precision :math:`V / (H s^2)` shrinks the estimate by
@@ -226,7 +226,7 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     See Also
     --------

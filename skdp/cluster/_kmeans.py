@@ -1,7 +1,7 @@
 """K-means: initial centers from the noisy counts of a grid, then noisy steps of Lloyd's algorithm.
 
 The derivation is in ``docs/theory/clustering.md``. All columns are divided by the same number, half
-the widest range, so that ratios of distances do not change.
+the widest range, so ratios of distances do not change.
 """
 
 import math
@@ -330,11 +330,11 @@ MAX_CLUSTERS = 4096
 
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    """K-means by noisy counts of a grid and a few noisy steps of Lloyd's algorithm.
+    """K-means with noisy counts of a grid and a few noisy steps of Lloyd's algorithm.
 
     Values are clipped to `bounds`, in `fit` only. The initial centers are computed from a synthetic
     sample that is drawn from the noisy counts of a grid. Each step moves a center to the noisy mean
-    of its rows; the distance of rows from their center is clipped.
+    of its rows; the distance from each row to its center is clipped.
 
     Parameters
     ----------
@@ -439,8 +439,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -493,7 +493,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @row_wise_answer
     def transform(self, X):
-        """Return the distances of samples to the centers.
+        """Return the distances from samples to the centers.
 
         Parameters
         ----------
@@ -534,8 +534,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -31,7 +31,7 @@ def make_customers(
 
     It has numbers, categories, a date and missing values, as a typical office file does. The chance
     of renewal has a peak in age, grows with the logarithm of income, and grows faster with visits
-    below 45 years, so that no linear model fits it. The table is drawn from public formulas and
+    below 45 years, so no linear model fits it. The table is drawn from public formulas and
     needs no protection.
 
     Parameters

@@ -19,7 +19,7 @@ N_PANEL_COLUMNS = 4
 N_COLORS = 10
 MAX_BARS = 12
 MAX_LISTED = 10
-# A term has a panel if its importance is at least this fraction of the largest one.
+# A term gets a panel if its importance is at least this fraction of the largest one.
 MIN_PANEL_IMPORTANCE = 0.05
 # Number of tables that a term of three columns is drawn as.
 MAX_SLICES = 3
@@ -34,7 +34,7 @@ LEGEND_HEIGHT = 0.3
 # height of the largest count.
 COUNT_SPACE = 0.22
 COUNT_HEIGHT = 0.15
-# A single value with many rows has a bin that is too narrow to be seen, so it is drawn as a dot: a
+# The bin of a single value with many rows is too narrow to be seen, so it is drawn as a dot: a
 # bin below this fraction of the panel's width and above this multiple of the median density.
 MAX_DOT_WIDTH = 0.01
 MIN_DOT_DENSITY = 5.0
@@ -50,7 +50,7 @@ LABEL_ROTATION = 50
 class AdditiveDisplay(Display):
     """Display of the curves, bars and tables of an additive model, the most important term first.
 
-    Create it with `from_estimator`. It shows released values only, so it costs no budget. All
+    Create it with `from_estimator`. It shows only released values, so it costs no budget. All
     panels have the same scale, in log-odds or in units of the target (with the Poisson loss, of
     its logarithm). Bands and error bars are what
     the noise of the fit may have changed: 2.25 standard errors to both sides. They say nothing
@@ -345,7 +345,7 @@ def tick_writer(largest):
             return f"{value / 1e6:.4g} M"
         if largest >= 1e4:
             return f"{value:,.0f}"
-        # Years, and other numbers up to four digits, have no comma.
+        # Years, and other numbers of up to four digits, have no comma.
         return f"{value:.4g}"
 
     return write
@@ -495,7 +495,7 @@ def draw_error_bars(ax, positions, values, half_heights, color):
 
 
 def shortest_first(shape):
-    """Return a term of several columns with the column of the fewest cells first."""
+    """Return a term of several columns with the column with the fewest cells first."""
     order = np.argsort(shape.counts.shape, kind="stable")
     rest = [axis for axis in range(len(order)) if axis != order[0]]
     axes = [int(order[0]), *rest]

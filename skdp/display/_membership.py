@@ -32,7 +32,7 @@ class MembershipInferenceDisplay(Display):
     epsilon, delta : float or None
         The claim, whose allowed region is shaded; None shades nothing.
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        Neighboring relation of the claim. A fixed number of the candidates are members, so that
+        Neighboring relation of the claim. A fixed number of the candidates are members, so
         the attack compares data sets in which a row is replaced. A claim for "add_remove" is
         converted: it allows 2 epsilon and (1 + e^epsilon) delta for a replaced row.
 
@@ -132,7 +132,7 @@ class MembershipInferenceDisplay(Display):
         self.lines_ = []
         for name, result in self.results.items():
             label = f"{name} (AUC {result.auc.value:.2f})"
-            # A logarithmic axis has no 0: it is drawn at the axis' lower end.
+            # A logarithmic axis has no 0: it is drawn at the axis's lower end.
             curve = np.maximum(result.fpr, min_rate), np.maximum(result.tpr, min_rate)
             self.lines_ += ax.step(*curve, where="post", label=label)
         ax.loglog(rates, rates, ":", color=text_color(ax), label="guessing")

@@ -99,7 +99,7 @@ class PrivacyUtilityDisplay(Display):
         reference : estimator, default=None
             A model without privacy, fitted to the same rows.
         random_state : int, default=0
-            Seed of the split, which depends on the rows' positions only.
+            Seed of the split, which depends only on the rows' positions.
 
         Returns
         -------

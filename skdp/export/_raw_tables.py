@@ -127,8 +127,8 @@ def _thresholds_of(model, kind, edges, scaled):
         thresholds = np.append(edges[1:-1], MISSING)
         return CellThresholds(thresholds=thresholds, cells=np.eye(len(values)))
     if kind == "label" and all(isinstance(label, str) for label in values):
-        # Strings have the codes 0, 1, …, NaN -2 and undeclared labels -1; None has the next code
-        # after the strings.
+        # Strings get the codes 0, 1, …, NaN gets -2 and undeclared labels get -1; None gets the
+        # next code after the strings.
         labels = [*values, None, np.nan]
         thresholds = np.arange(-1.0, len(values) + 1)
         cell_of_code = [missing, other, *range(len(values)), missing]

@@ -45,7 +45,7 @@ BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return a scikit-learn estimator with the same predictions as a fitted private estimator.
 
-    It is computed from the released values, so that it costs no budget and has the guarantee of
+    It is computed from the released values, so it costs no budget and has the guarantee of
     the fitted model. Loading it and predicting need scikit-learn only, and converters such as
     skl2onnx can read it.
 

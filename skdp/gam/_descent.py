@@ -26,7 +26,7 @@ from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
 from skdp.utils._values import FrozenValue
 
-# Gradient descent. Minimum and maximum number of steps; the maximum follows from the constants
+# Gradient descent. Minimum and maximum number of steps; the maximum is computed from the constants
 # below.
 MIN_STEPS = 4
 MAX_STEPS = 2_200
@@ -78,7 +78,7 @@ class Scores(FrozenValue):
     @cached_property
     def code_values(self):
         """Value of each joint code."""
-        # Computed where the rows are, because `bin_values` is much smaller to send.
+        # Computed where the rows are, because `bin_values` is much cheaper to send.
         return self.cells.code_values(self.bin_values)
 
     def __call__(self, block):
@@ -193,7 +193,7 @@ def descend(gradient, schedule, start, radius, *, n_averaged=None, penalty=None,
     n_averaged : int, default=None
         Number of the last iterates that are averaged. None uses the value of the schedule.
     penalty : callable, default=None
-        Called after half of the steps with the mean of the iterates of the second quarter. It
+        Called after half of the steps, with the mean iterate of the second quarter. It
         returns a regularization strength, which is used if it is larger.
     after_step : callable, default=None
         Called with the number of steps that were taken.
@@ -244,7 +244,7 @@ class PerturbedObjective(FrozenValue):
     task : task
         See `skdp.gam._tasks`.
     l1_sensitivity : float
-        Largest L1 norm of the difference of neighbors' gradients.
+        Largest L1 norm of the difference between neighbors' gradients.
     size : int
         Number of weights.
     n_rows : int
@@ -284,7 +284,7 @@ class PerturbedObjective(FrozenValue):
     def l2_reg_strength(self):
         """Regularization strength.
 
-        It is the smallest value that bounds the standard deviation that noise gives a row's score,
+        It is the smallest value that bounds the standard deviation of a row's score due to noise,
         the cost of the Jacobian, and the condition number.
         """
         jacobian_epsilon = MAX_JACOBIAN_FRACTION * self.epsilon

@@ -1,7 +1,7 @@
-r"""The L2 penalty by evidence, and the decrease of the loss that weights explain by chance.
+r"""The L2 penalty chosen by evidence, and the decrease of the loss that weights explain by chance.
 
-Both follow from released and public values: noisy counts, noisy weights, a noisy variance of the
-targets, and the scale of the noise. So they are post-processing.
+Both are computed from released and public values: noisy counts, noisy weights, a noisy variance of
+the targets, and the scale of the noise. So they are post-processing.
 
 In the basis in which a column's features are uncorrelated, let the weights have mean 0 and variance
 :math:`\tau^2`, and let :math:`g_j` be the response of the steps to a constant gradient of 1
@@ -25,7 +25,7 @@ N_CURVATURES = 60
 MIN_CURVATURE = 1e-6
 # Number of penalties that are compared.
 N_PENALTIES = 80
-# Number of standard deviations that are added to the estimated variance of the weights, so that a
+# Number of standard deviations that are added to the estimated variance of the weights, so a
 # variance that cannot be distinguished from 0 is not assumed to be 0.
 VARIANCE_MARGIN_STDS = 1.0
 N_BISECTIONS = 40
@@ -37,8 +37,8 @@ MAX_CELLS = 400
 def spectrum(design, weights=None):
     """Return the eigenvalues of the features' covariance, and weights in its eigenbasis.
 
-    Features of different terms are assumed to be uncorrelated. Within a term the covariance follows
-    from noisy counts, because all blocks of a term group the same cells.
+    Features of different terms are assumed to be uncorrelated. Within a term, the covariance is
+    computed from noisy counts, because all blocks of a term group the same cells.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ def min_l2_reg_strength(design, max_dof):
 def effective_dof(design, l2_reg_strength, curvature=1.0):
     """Return the effective degrees of freedom of weights with an L2 penalty (Efron 2004).
 
-    This is the trace of the matrix that maps targets to fitted values. Times the variance of
-    residuals, it is the expected decrease of twice the squared error if columns are not related to
-    the targets.
+    This is the trace of the matrix that maps targets to fitted values. Multiplied by the variance
+    of residuals, it is the expected decrease of twice the squared error if columns are not related
+    to the targets.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ EARLY_FRACTIONS = {
     "second_scale": 0.002,
     "second_confirmation": 0.018,
 }
-# With little signal most strong tables are lost in the confirmation. Its fraction is then this
+# With little signal, the confirmation rejects most strong tables. Its fraction is then this
 # number over n mu, at most the maximum. With 1.8 %, one of two strong pairs of a simulated table of
 # hourly counts is missed in half of the fits at n mu = 1,500.
 CONFIRMATION_SIGNAL = 54.0
@@ -61,27 +61,27 @@ MIN_DEVIATIONS = 3.0
 MIN_RESIDUAL_STDS = 3.0
 # Bounds on the released root mean square of residuals, in units of the clip.
 MIN_RESIDUAL_SCALE = 0.01
-# The clip of numeric targets follows the root mean square of residuals if n mu is at least this
-# number and tables are chosen. On training rows of twenty small tables a clip that also follows
+# The clip of numeric targets is set from the root mean square of residuals if n mu is at least this
+# number and tables are chosen. On training rows of twenty small tables a clip that is also set so
 # without tables decreases R² on skewed targets, by .017 on one table.
 MIN_SIGNAL_TO_FOLLOW = 500.0
 # Residuals are measured at this multiple of the clip in force: at the clip itself, errors with a
 # normal distribution would seem smaller by .28 in each round.
 MEASURED_CLIPS = 2.0
 # The clip exceeds the root mean square if n mu exceeds this number, in proportion: with little
-# noise, a small clip would only move the model from the mean towards the median. On simulated
-# tables of 17,000 rows, 3,000 is behind by .004 to .037 of R² at epsilon = 1.
+# noise, a small clip would only shift the model from the mean towards the median. On
+# simulated tables of 17,000 rows, R² is .004 to .037 lower with 3,000 at epsilon = 1.
 CLIP_GROWTH_SIGNAL = 10_000.0
-# If the mean score moves by more than this multiple of the root mean square of residuals while the
-# clip is small, targets are skewed, and the clip is that of the first steps again. The move is .35
-# to .8 on a small table with skewed targets, and up to .27 on california_housing and on simulated
-# tables, on training rows.
+# If the mean score changes by more than this multiple of the root mean square of residuals while
+# the clip is small, targets are skewed, and the clip is that of the first steps again. The change
+# is .35 to .8 on a small table with skewed targets, and up to .27 on california_housing and on
+# simulated tables, on training rows.
 MAX_MEAN_SHIFT = 0.3
 # Smallest sensitivity of a score for which noise is drawn, in units of the clip.
 MIN_SENSITIVITY = 2.0**-30
 # Fraction of a row's squared norm for single columns.
 MAIN_FRACTION = 0.7
-# Maximum number of columns that are candidates, by released importance, so that the number of pairs
+# Maximum number of columns that are candidates, by released importance, so the number of pairs
 # does not grow without bound.
 MAX_CANDIDATE_COLUMNS = 100
 
@@ -252,7 +252,7 @@ class InteractionFit(AdditiveFit):
         """Return everything that is released if the first round chose nothing.
 
         With few rows the second round chooses among the same pairs, since it may find what noise
-        hid from the first. Steps before it would be of no use, so that their budget goes to the
+        hid from the first. Steps before it would be useless, so their budget goes to the
         last steps. Without tables the weights of the first and the last steps, which have one clip,
         are averaged.
         """
@@ -289,7 +289,7 @@ class InteractionFit(AdditiveFit):
 
     @property
     def follows_residuals(self):
-        """True if the clip of later steps follows the residuals of numeric targets."""
+        """True if the clip of later steps is set from the residuals of numeric targets."""
         return self.finds_variance and self.signal_to_noise >= MIN_SIGNAL_TO_FOLLOW
 
     @property
@@ -298,7 +298,7 @@ class InteractionFit(AdditiveFit):
         return NumberTask.clip * self.task.clip_unit
 
     def _follow_residuals(self, number, state, source):
-        """Return the fit whose clip follows the released residuals, and the state with it."""
+        """Return the fit whose clip is set from the released residuals, and the state with it."""
         if not self.follows_residuals:
             return self, state
         measured = self._with_clip(min(MEASURED_CLIPS * self.task.clip, self.max_clip))
@@ -429,7 +429,7 @@ def is_choice_useful(fit):
 
 
 def is_skewed(state):
-    """Return True if a small clip moved the mean score, from the mean of targets to their median.
+    """Return True if a small clip shifted the mean score from the mean of targets to their median.
 
     Only released values are used: counts, weights and the mean square of residuals.
     """

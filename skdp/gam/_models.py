@@ -27,7 +27,7 @@ def _class_task(weights, delta, balanced=False):
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
-    """Base of classifiers that make an `AdditiveFit`; they weight classes by `class_weight`."""
+    """Base of classifiers that build an `AdditiveFit`; they weight classes by `class_weight`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -213,7 +213,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         weights; classes that are not in it have weight 1. "balanced" weights class c by
         n / (k n_c), as scikit-learn does, from class counts that the fit releases first, for at
         most a tenth of the budget. Counts are raised to the standard deviation of their noise and
-        to n / (100 k), so that a weight is at most 100. The noise grows with the largest weight.
+        to n / (100 k), so a weight is at most 100. The noise grows with the largest weight.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -335,8 +335,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -470,9 +470,9 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     objects is numeric, unless its categories are declared. Residuals are clipped to the released
     standard deviation of the targets, then to that of the residuals if tables of columns are chosen
     (more with little noise, and with ``delta=0``), at most to an eighth of the width of
-    `target_bounds`. If errors are larger, the effects of columns are between those on the mean and
-    on the median. With ``loss="poisson"`` the same clip bounds residuals, and the predictions are
-    then multiplied by one released factor, so that their mean is that of the targets. The proof is
+    `target_bounds`. If errors are larger, a column's effect lies between its effects on the mean
+    and on the median. With ``loss="poisson"`` the same clip bounds residuals, and the predictions
+    are then multiplied by one released factor, so their mean is that of the targets. The proof is
     in ``docs/theory/additive_models.md``.
 
     References
@@ -539,8 +539,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

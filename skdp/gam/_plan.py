@@ -38,16 +38,16 @@ SHRINKAGE_TEST_FRACTION = (0.08, 100.0)
 PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
 # The variance of numeric targets, (max_fraction, ratio, min_fraction).
 VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
-# Numeric targets with delta > 0 have a baseline in two releases: a first mean, with the noise of
-# values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
+# For numeric targets with delta > 0, the baseline takes two releases: a first mean, with the noise
+# of values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
 # distances from it that are clipped at a multiple of their released standard deviation,
 # (min_fraction, max_fraction, ratio). The fraction of the second is ratio / (n mu): its squared
 # error is proportional to 1 / fraction, and the loss of the steps to the fraction.
 FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
-# The clip of the second mean in standard deviations, at least and at most; between them noise has
-# MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations moves a
-# mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
+# The clip of the second mean in standard deviations, at least and at most; between them the noise
+# is MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations
+# shifts a mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.05
 # The part of the second release's fraction that goes to the release of the level instead, where the
@@ -63,7 +63,7 @@ RESIDUAL_CLIP_PER_SIGNAL = 0.001
 MIN_CLIP = 0.02
 # Minimum of the mean square around the corrected mean, relative to that around the first mean.
 MIN_VARIANCE_RATIO = 0.3
-# Number of cells of a numeric column whose noisy counts allow fewer bins, so that its trend
+# Number of cells of a numeric column whose noisy counts allow fewer bins, so its trend
 # separates its values.
 MIN_TREND_CELLS = 12
 # Class frequencies with delta > 0, (max_fraction, ratio, min_fraction); trees and delta = 0 use the
@@ -72,8 +72,8 @@ MIN_TREND_CELLS = 12
 # decreases the accuracy on the smallest tables below that of the most frequent class.
 CLASSES_BASELINE_FRACTION = (0.25, 15.0, MIN_FRACTION)
 # With balanced weights: the class counts, and the shrinkage test, whose loss decreases come from
-# the rows of a rare class. The noise is a thousandth of the rows, so that the count of a class of
-# 1 % has an error of 10 %; see docs/benchmarks/rare_classes.py.
+# the rows of a rare class. The noise is a thousandth of the rows, so the error of the count of
+# a class of 1 % is 10 %; see docs/benchmarks/rare_classes.py.
 BALANCED_COUNTS_FRACTION = (0.1, 1000.0, MIN_FRACTION)
 BALANCED_TEST_FRACTION = (0.08, 1000.0, MIN_FRACTION)
 # Factor of the weights of earlier steps, from which later steps start.
@@ -102,15 +102,16 @@ MIN_LEVELS = 4
 MIN_PURE_LEVELS = 4
 # Multiple of the null decrease of the loss that the shrinkage test subtracts, if the evidence
 # chooses the penalty. The test clips changes of scores at half their typical size: a normal
-# variable clipped like that has P(|N| < 1/2) = .383 of its variance in common with itself. The
+# variable clipped like that shares P(|N| < 1/2) = .383 of its variance with itself. The
 # rest is for columns that are not independent of each other, and for smooth features, of which few
 # explain most: on columns of noise .5 costs .013 of R² more (1,500 rows, 20 columns, epsilon = 2).
 NULL_DECREASE_FACTOR = 0.7
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
 # Variance of residuals of two classes in units of the typical curvature. For a logistic loss the
-# two are equal; the rest is for the clip, with which the curvature is known roughly only. Tuned,
-# with the next constant, on synthetic tables of 300 to 5000 rows (docs/benchmarks/more_budget.py).
+# two are equal; the rest is for the clip, because of which the curvature is known only roughly.
+# Tuned, with the next constant, on synthetic tables of 300 to 5000 rows
+# (docs/benchmarks/more_budget.py).
 VARIANCE_OF_CLASSES = 1.2
 # Maximum of the part of the residuals' variance that weights of two classes explain by chance.
 MAX_NULL_FRACTION_OF_CLASSES = 0.1
@@ -329,9 +330,9 @@ class AdditiveFit(ColumnsFit):
     def total_excess_loss(self):
         """Expected excess loss, summed over the rows, if all bins have equal counts.
 
-        The noise is the noise of a single release of the gradient. Its effect on a weight is
+        The noise is that of a single release of the gradient. Its effect on a weight is
         divided by the sum of the feature's curvature and the penalty. The penalty shrinks weights
-        of squared norm W², whose scores have the variance s², and W² h = n s², which holds if all
+        of squared norm W², whose scores have variance s², and W² h = n s², which holds if all
         curvatures are h.
         """
         task = self.task
@@ -418,7 +419,7 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def mean_correction(self):
-        """Release of the mean of clipped distances of the targets from the baseline."""
+        """Release of the mean clipped distance between the targets and the baseline."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["correction"])
         return self.task.plan_correction(self.n_rows, self._sensitivity_factor, mechanism)
 
@@ -503,7 +504,7 @@ class AdditiveFit(ColumnsFit):
         return (*fit._run_steps(state, source), *class_weight)
 
     def _with_clip(self, clip):
-        """Return the fit with another clip of residuals; its event is the same."""
+        """Return the fit with a different clip of residuals; its event is the same."""
         return replace(self, task=replace(self.task, clip=clip))
 
     def _correct_mean(self, targets, baseline, variance, source, persons):
@@ -514,7 +515,7 @@ class AdditiveFit(ColumnsFit):
         """
         clip = self._mean_clip("correction", variance)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
-        # The mean square around the first mean includes the distance of the two means.
+        # The mean square around the first mean includes the distance between the two means.
         variance = max(variance - shift**2, MIN_VARIANCE_RATIO * variance)
         return np.clip(baseline + shift, -1.0, 1.0), variance
 
@@ -552,7 +553,7 @@ class AdditiveFit(ColumnsFit):
         return replace(state, weights=weights)
 
     def _last_steps(self, state, source, *, budget_fraction=None, earlier_fraction=0.0):
-        """Return everything that is released, with the steps that make the model.
+        """Return everything that is released, with the steps that produce the model.
 
         Parameters
         ----------
@@ -722,7 +723,7 @@ class AdditiveFit(ColumnsFit):
     def _problem(self, design, budget_fraction=None):
         """Return the schedule of the steps, or with delta = 0 the perturbed objective.
 
-        The penalty bounds the standard deviation that noise gives a score.
+        The penalty bounds the standard deviation of a score due to noise.
         """
         loss_smoothness = self.task.loss.curvature_bound * design.smoothness(self.n_rows)
         if self.budget.is_pure:

@@ -37,8 +37,8 @@ class ShapeFunction(TermCells):
         Value of each cell. With several classes there is one more axis, of length n_classes.
     standard_errors : ndarray, default=None
         Standard error of each value, of the same shape: how much the noise of the fit's steps
-        moves it. None if it is not known: with delta = 0, for values that `edit` replaced, and for
-        models without steps. It does not cover the sample, the penalty or the choice of bins.
+        changes it. None if it is not known: with delta = 0, for values that `edit` replaced, and
+        for models without steps. It does not cover sampling, the penalty or the choice of bins.
 
     Attributes
     ----------

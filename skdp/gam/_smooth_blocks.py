@@ -1,7 +1,7 @@
 r"""Blocks with a smooth prior: neighboring cells of a number have similar values.
 
 The values of the cells of a term are :math:`\Phi w` with a penalty on :math:`\|w\|^2`. This is a
-Gaussian prior with the covariance :math:`K = \Phi \Phi^\top`. A bin of a numeric column has
+Gaussian prior with covariance :math:`K = \Phi \Phi^\top`. A bin of a numeric column has
 
 .. math:: K_{uv} = \kappa [u = v] + (1 - \kappa) e^{-|u - v| / \ell} ,
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-# Features are multiples of this, so that the product of a feature and a sum is exact.
+# Features are multiples of this, so the product of a feature and a sum is exact.
 WEIGHT_STEP = 2.0**-12
 # The independent part kappa of a bin's variance, and the correlation length in units of the number
 # of bins. Tuned on training rows of Adult, bank_marketing, credit_default and california_housing

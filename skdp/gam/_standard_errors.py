@@ -1,14 +1,14 @@
-r"""Standard errors of an additive model's values: what the noise of the steps does to them.
+r"""Standard errors of an additive model's values: the effect of the noise of the steps.
 
 All of it is post-processing: it uses noisy counts, released iterates, and public constants.
 
 Near the optimum the steps are a linear filter of the noise that is added to gradients
-(`noise_gain`). How a direction responds depends on the curvature of the loss in it. Within a term
-the curvature follows from the noisy counts, because all blocks of the term group the same cells.
-The joint counts of two columns were not released, so columns are first assumed to be
-unrelated. Related columns share what they explain, and the noise moves one against the other. The
+(`noise_gain`). How a direction responds depends on the curvature of the loss in it. Within a term,
+the curvature is computed from the noisy counts, because all blocks of the term group the same
+cells. The joint counts of two columns were not released, so columns are first assumed to be
+unrelated. Related columns share what they explain, and the noise shifts one against the other. The
 iterates show that: `IterateDrift` compares two means of iterates that would be equal up to noise,
-and a term whose values moved more than unrelated columns explain gets larger standard errors. See
+and a term whose values changed more than unrelated columns explain gets larger standard errors. See
 ``docs/theory/additive_models.md``, section 10, and ``docs/benchmarks/bands.py`` for the coverage.
 """
 
@@ -24,7 +24,7 @@ NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
 class IterateDrift:
-    """Difference of the mean of the last iterates and the mean of as many iterates before them.
+    """Difference between the means of the last iterates and of as many iterates before them.
 
     Parameters
     ----------

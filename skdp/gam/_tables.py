@@ -1,4 +1,4 @@
-r"""Joint tables of two or three columns, and the score by which an interaction is chosen.
+r"""Joint tables of two or three columns, and the score used to choose an interaction.
 
 A table groups the released cells of its columns. Let S be the sums of residuals in its cells, and
 p, q the frequencies of its rows and columns, from noisy counts. The part of S that the margins
@@ -35,13 +35,13 @@ CHOICE_CELLS = {2: 64, 3: 125}
 TABLE_CELLS = {2: 144, 3: 216}
 # The cells of a pair grow with the square root of n mu above this number: in two dimensions the
 # mean squared error is smallest with a number of bins per axis of n^(1/4) (Stone 1982). At most
-# MAX_PAIR_CELLS, so that all cells together with those of missing values have standard errors.
+# MAX_PAIR_CELLS, so all cells together with those of missing values have standard errors.
 CELL_GROWTH_SIGNAL = 5_000.0
 MAX_PAIR_CELLS = 324.0
 # Maximum number of published cells of a table. The least frequent categories of long lists share
-# the cell of other values, so that a table of three columns stays small.
+# the cell of other values, so a table of three columns stays small.
 MAX_PUBLISHED_CELLS = 1 << 14
-# Cells below this multiple of the average cell have the weight of such a cell. It bounds the
+# Cells below this multiple of the average cell get the weight of such a cell. It bounds the
 # sensitivity of the score: with 1/4 it would be twice as large.
 MIN_CELL_RATIO = 1.0
 # A cell has at most this multiple of the rows that independent columns would have, for the step
@@ -388,7 +388,7 @@ class InteractionScore(FrozenValue):
     def weights(self):
         """Weight of each cell: 1 over its expected rows, at least the average per cell.
 
-        Cells that have no rows according to the noisy counts have the weight 0.
+        Cells that have no rows according to the noisy counts get a weight of 0.
         """
         expected = outer_product(self.frequencies)
         floor = MIN_CELL_RATIO / CHOICE_CELLS[expected.ndim]

@@ -89,7 +89,7 @@ class _ClassTask(_Task):
     Parameters
     ----------
     is_balanced : bool, default=False
-        True if class counts are released first, from which balanced weights follow; see
+        True if class counts are released first, which determine balanced weights; see
         `skdp.linear_model._balanced`. Until then the task is planned with weights of 1.
     """
 
@@ -132,7 +132,7 @@ class _ClassTask(_Task):
     def mean_weight_of_classes(self):
         """Variance of a row's weighted residuals over that of residuals times their mean weight.
 
-        With balanced weights each class has the same weighted frequency, so that it is the mean of
+        With balanced weights each class has the same weighted frequency, so it is the mean of
         the weights over classes. Public weights are not taken into account.
         """
         return sum(self.weights) / len(self.weights) if self.is_balanced else 1.0
@@ -327,16 +327,16 @@ class MultinomialTask(_ClassTask):
 
 
 def plan_variance(n_rows, clip, mechanism):
-    """Return the plan of the noisy mean of squared distances of targets from a released number.
+    """Return the plan of the noisy mean of squared distances between targets and a released number.
 
-    A distance is clipped to `clip`, so the sum of squares has the sensitivity `clip` squared.
+    A distance is clipped to `clip`, so the sensitivity of the sum of squares is `clip` squared.
 
     Parameters
     ----------
     n_rows : int
         Public number of rows.
     clip : float
-        Bound on the distance of a target.
+        Bound on a target's distance.
     mechanism : LaplaceMechanism or GaussianMechanism
         Noise of the sum of squares.
 
@@ -351,7 +351,7 @@ def plan_variance(n_rows, clip, mechanism):
 
 
 def _release_variance(mechanism, n_rows, clip, targets, center, source, persons=None):
-    """Return the noisy mean of squared distances of targets from the center."""
+    """Return the noisy mean of squared distances between targets and the center."""
     rows = Rows(targets[:, np.newaxis])
     row_args = (row_weights_of(persons),)
     total = sum_over(rows, _add_squares, np.zeros(1), center, clip, n_rows, row_args=row_args)
@@ -367,7 +367,7 @@ def _add_squares(total, targets, row_weights, center, clip, n_rows):
 
 
 def plan_correction(n_rows, mechanism):
-    """Return the plan of the noisy mean of clipped distances of targets from a released number.
+    """Return the plan of the noisy mean of clipped distances between targets and a released number.
 
     Distances are divided by the clip before they are summed, so the sensitivity and the noise are
     those of values in [-1, 1] for every clip that is a function of released values.
@@ -391,7 +391,7 @@ def plan_correction(n_rows, mechanism):
 
 
 def _release_correction(mechanism, n_rows, targets, center, clip, source, persons=None):
-    """Return the noisy mean of clipped distances of targets from the center."""
+    """Return the noisy mean of clipped distances between targets and the center."""
     rows = Rows(targets[:, np.newaxis])
     row_args = (row_weights_of(persons),)
     args = (center, clip, n_rows)
@@ -456,7 +456,7 @@ class NumberTask(_Task):
         return plan_variance(n_rows, self.clip, mechanism(l1=sensitivity, l2=sensitivity))
 
     def plan_correction(self, n_rows, sensitivity_factor, mechanism):
-        """Return the plan of the correction of the baseline by clipped distances."""
+        """Return the plan of the correction of the baseline with clipped distances."""
         sensitivity = float(sensitivity_factor)
         return plan_correction(n_rows, mechanism(l1=sensitivity, l2=sensitivity))
 

@@ -159,8 +159,8 @@ class DPSimpleImputer(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
-        # Checked even where the strategy does not read them, so that a search over strategies costs
+        # Checked even where the strategy does not read them, so a search over strategies costs
         # nothing if one of them is wrong.
         category_lists(self.categories, shape)
         declared_bounds(self.bounds, shape)

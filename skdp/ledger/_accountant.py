@@ -84,8 +84,8 @@ class PrivacyAccountant(LedgerView):
         The limit on delta, at least 0 and below 1.
     relation : {"add_remove", "replace_one"}, default="add_remove"
         The relation between neighboring data sets. Every estimator that receives this accountant
-        computes its sensitivities for it. To add or remove a record means to replace it by a
-        null record that contributes nothing, so that the number of rows is public.
+        computes its sensitivities for it. Adding or removing a record means replacing it with a
+        null record that contributes nothing, so the number of rows is public.
     composition : str, default="basic"
         The composition theorem by which charges add up. "basic", "zcdp", "rdp" and "gdp" are
         privacy filters: they remain valid when a release is chosen after seeing earlier ones.
@@ -96,7 +96,7 @@ class PrivacyAccountant(LedgerView):
     unit : {"row", "person", "group"}, default="row"
         The privacy unit. "row" protects one row. "person" protects all rows of a person
         (user-level differential privacy) at the cost of a row: persons are identified by
-        ``fit(X, y, groups=)``, and each row has weight 1 / rows of its person
+        ``fit(X, y, groups=)``, and each row has weight 1 / (number of rows of that person)
         (``docs/theory/persons.md``). "group" protects a group of rows of weight 1.
     max_rows : int, default=1
         With unit="group", the largest number of rows of a person in a table; see
@@ -106,8 +106,8 @@ class PrivacyAccountant(LedgerView):
         refuses them. "distinct" declares that each is the only row of a separate person. The
         privacy statement reports this choice.
     on_raw_data : {"warn", "raise"}, default="warn"
-        The reaction to a tool around a private estimator that computes results from the raw rows
-        without a charge, as `CalibratedClassifierCV` does: a `RawDataWarning`, or a `ValueError`
+        The reaction to a tool around a private estimator that, like `CalibratedClassifierCV`,
+        computes results from the raw rows without a charge: a `RawDataWarning`, or a `ValueError`
         without a charge. The ledger stores this setting.
     ledger : str or path-like, default=None
         A file on a local disk, which is created unless it exists. A lock file is created beside
@@ -122,7 +122,7 @@ class PrivacyAccountant(LedgerView):
     Attributes
     ----------
     part : Part or None
-        The part of the rows that this handle covers, None for all rows.
+        The part of the rows that this handle covers; None for all rows.
     user, purpose : str
         The user who charges through this handle, and the purpose; see `as_user`.
 
@@ -208,7 +208,7 @@ class PrivacyAccountant(LedgerView):
         ledger: str | os.PathLike[str] | None = None,
         dataset: str = "default",
     ):
-        # `__new__` returned the live handle. Here `epsilon` and `delta` have no defaults, so that
+        # `__new__` returned the live handle. Here `epsilon` and `delta` have no defaults, so
         # type checkers report when one is missing.
         if not vars(self):
             raise TypeError("epsilon and delta must be numbers, got None")
@@ -227,7 +227,7 @@ class PrivacyAccountant(LedgerView):
             # A ledger that this process has read is never created again: if it is missing, a
             # later call raises an error.
             self._ledger.create()
-        # The nonce gives two otherwise equal ledgers different hashes, so that the hash of this
+        # The nonce gives two otherwise equal ledgers different hashes, so the hash of this
         # record identifies the data set of this particular ledger.
         body = asdict(config) | {"nonce": uuid.uuid4().hex}
         if reserved_from is not None:
@@ -273,8 +273,8 @@ class PrivacyAccountant(LedgerView):
             Under basic composition this is the privacy cost for the unit. If it holds for one row
             but not for a group of rows, the cost for the group is computed from the event. With
             delta alone, epsilon is computed from the event at this delta. With neither, an event
-            with a whole privacy profile, such as a Gaussian, is charged at half of the remaining
-            delta, or at all of it if the budget suffices only then. Under other compositions the
+            with a complete privacy profile, such as a Gaussian, is charged at half of the remaining
+            delta, or at all of it if the budget suffices only then. Under other compositions, the
             charge describes the event alone, at the budget's delta or at the event's own. It does
             not use this delta up: totals are computed from all events together, at the budget's
             delta.
@@ -408,7 +408,7 @@ class PrivacyAccountant(LedgerView):
 
         Notes
         -----
-        Both accountants use basic composition, so that the charges to the reserved budget never
+        Both accountants use basic composition, so the charges to the reserved budget never
         add up to more than was charged for it.
 
         Examples
@@ -532,7 +532,7 @@ class PrivacyAccountant(LedgerView):
         name : str
             The name of the sub-limit. An existing name changes that sub-limit.
         epsilon, delta : float
-            The sub-limit. One as large as the data set's limit has no effect.
+            The sub-limit. A sub-limit as large as the data set's limit has no effect.
         users : sequence of str, default=()
             The users whose charges count towards this limit; all users by default.
         purposes : sequence of str, default=()
@@ -607,14 +607,14 @@ class PrivacyAccountant(LedgerView):
         """Return handles for disjoint parts of the rows (parallel composition).
 
         The total is the cost of the most expensive part. Under "replace_one", a changed row can
-        leave one part and enter another, so that the two most expensive parts add up, unless the
+        leave one part and enter another, so the two most expensive parts add up, unless the
         part of a row is fixed by its index.
 
         The number of rows of each part is public, like that of a table: estimators divide by it,
         and `privacy_.sensitivity`, `privacy_.noise_scale` and results reveal it exactly. If parts
         depend on values, these numbers are counts of values. If such counts are not public,
         define the parts by index. Otherwise fits protect the values of a row within its part, but
-        not a change that moves it to another part and so changes two of the counts.
+        not a change that puts it into another part and so changes two of the counts.
 
         Parameters
         ----------
@@ -623,7 +623,7 @@ class PrivacyAccountant(LedgerView):
         parts : int
             Number of parts, at least 2.
         by_index : bool, default=False
-            Declares that the part of a row depends on its index only, and not on its values. If
+            Declares that the part of a row depends only on its index, and not on its values. If
             False, the numbers of rows of the parts must be public.
 
         Returns
@@ -677,7 +677,7 @@ class PrivacyAccountant(LedgerView):
 
     def _read_state(self):
         """Read the records since the last read, and return the state after them."""
-        # Another thread may replace `state` of the shared state at any time, so it is read once.
+        # Another thread may replace the shared state's `state` at any time, so it is read once.
         # Every state is a prefix of the ledger, so it does not matter which thread's is stored.
         before = self._shared.state
         records = self._ledger.read(self._dataset, before.position)

@@ -3,8 +3,8 @@
 The lock file is held by one thread of one process at a time.
 
 SQLite locks a file with POSIX locks. The operating system drops these as soon as any thread of the
-process closes the file, for example after copying it. The lock here is on a separate file, by
-flock(2), or by `msvcrt.locking` on Windows. It belongs to one open file description: it ends when
+process closes the file, for example after copying it. The lock here is on a separate file, with
+flock(2), or with `msvcrt.locking` on Windows. It belongs to one open file description: it ends when
 its holder releases it or dies, not when another process reads, copies or closes the file.
 """
 
@@ -110,7 +110,7 @@ def hold_file_lock(path, seconds, *, reading=False):
     path : Path
         The guarded file; the lock file is beside it.
     seconds : float
-        Give up waiting once the guarded file did not change for so long.
+        Give up waiting if the guarded file has not changed for this long.
     reading : bool, default=False
         True to yield None, without a lock, if the lock file is missing and cannot be created. So a
         user without write permission in a folder can read there.
@@ -148,7 +148,7 @@ def hold_file_lock(path, seconds, *, reading=False):
                 f"the ledger {path} is locked: another process or thread has held "
                 f"{path.name}{LOCK_SUFFIX} for {seconds:g} s and charged nothing"
             )
-        # Pauses of 1 to 5 ms that differ, so that two processes do not poll in step.
+        # Pauses of 1 to 5 ms that differ, so two processes do not poll in step.
         time.sleep(0.001 + time.monotonic_ns() % 4001 / 1e6)
 
 

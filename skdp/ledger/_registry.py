@@ -127,7 +127,7 @@ class Ledger(Protocol):
         """
 
     def verify(self) -> str:
-        """Check the chain from the first record to the last by `chain_end`.
+        """Check the chain from the first record to the last with `chain_end`.
 
         Returns
         -------
@@ -155,7 +155,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     """Register a kind of ledger for the addresses of a scheme.
 
     Every process that uses such a ledger must call this function, including workers. Call it in the
-    module that defines the class, so that importing the module is enough.
+    module that defines the class, so importing the module is enough.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     factory : callable
         A class or function that accepts an address and returns a `Ledger`. Addresses are pickled
         with every estimator and are part of messages: refuse an address that may contain a secret
-        by a ValueError that does not repeat it. The class may have a static method `address_of`,
+        with a ValueError that does not repeat it. The class may have a static method `address_of`,
         which returns the normalized address and leaves a normalized one unchanged.
 
     Raises

@@ -158,7 +158,7 @@ def _precision_and_others(event):
 
 
 def covering_event(events):
-    """Return one event that covers alternative events of a release which differ little.
+    """Return one event that covers alternative events of a release that differ little.
 
     Alternatives may differ by rounding, as those of tables of several shapes do, or by the delta
     that is reserved to find categories, which a table without categories does not need.
@@ -171,7 +171,7 @@ def covering_event(events):
     -------
     Event or None
         One Gaussian, with a noise multiplier that is smaller by a relative 1e-9, and the reserved
-        deltas. None if the events differ by more, or are none of Gaussians.
+        deltas. None if the events differ by more, or are not Gaussian events.
     """
     parts = [_precision_and_others(event) for event in events]
     precisions = [precision for precision, _ in parts]
@@ -229,7 +229,7 @@ def _describe_plan(steps, charge):
 
 
 class _HasPlannedCharge(Protocol):
-    """The attributes that a subclass of `_PlannedRelease` has."""
+    """The attributes of a subclass of `_PlannedRelease`."""
 
     @property
     def planned(self) -> PlannedCharge:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from skdp.exceptions import LedgerError
 from skdp.ledger._chain import CHAIN_START, Record, chain_end, next_row
 
-# Raised with every change of the tables or of the text of records; another version is refused.
+# Incremented with every change to the tables or the text of records; other versions are refused.
 SCHEMA_VERSION = 2
 # A template for the name of the table and the type of its sequence numbers.
 TABLE = """CREATE TABLE {} (

@@ -14,7 +14,7 @@ from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
 from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
 
-# The bytes of "skdp": the number in the file's header that says whose database it is.
+# The bytes of "skdp": the number in the file's header that tells whose database it is.
 APPLICATION_ID = 0x736B6470
 # How long a writer waits for another program that has locked the database.
 BUSY_TIMEOUT_SECONDS = 30.0
@@ -61,7 +61,7 @@ class SQLiteLedger(_sql.TableLedger):
 
     Each call opens one connection and runs one transaction, which reads, decides, writes, commits
     and reads back its record. Every call holds a lock file next to the ledger's file
-    (`skdp.ledger._file_lock`), so that reading, copying or backing up the file in any thread is
+    (`skdp.ledger._file_lock`), so reading, copying or backing up the file in any thread is
     safe. Writes are durable when they return, and are then in this one file (rollback journal,
     ``synchronous=EXTRA``). The file must be on a disk whose locks are shared by all of its users,
     and must have only one name: under a second name (a link), neither the lock nor the journal of
@@ -161,7 +161,7 @@ class SQLiteLedger(_sql.TableLedger):
         _sql.insert_row(execute, row)
         self._check_lock(lock)
         execute("COMMIT")
-        # Drop the cached pages, so that SQLite reads the row back from the file.
+        # Drop the cached pages, so SQLite reads the row back from the file.
         execute("PRAGMA shrink_memory")
         stamp = self._file_stamp()
         _sql.read_back(execute, row, end)
@@ -179,7 +179,7 @@ class SQLiteLedger(_sql.TableLedger):
     def _check(self, transaction, from_start=False):
         """Check the chain and return its end.
 
-        A valid seal (see `_seal`) proves that no other program wrote into the file, so that records
+        A valid seal (see `_seal`) proves that no other program wrote into the file, so records
         that this object has checked need not be read again.
         """
         execute = transaction.execute
@@ -264,7 +264,7 @@ def _seal(stamp, end):
     """Return the line of the lock file that is valid while only skdp writes to the ledger.
 
     The system updates the change time of a file at each write. The holder of the lock compares the
-    stamp before it writes, so that records that were checked need not be read again.
+    stamp before it writes, so records that were checked need not be read again.
     """
     return f"skdp {stamp} {end[0]} {end[1]}"
 

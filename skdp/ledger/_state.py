@@ -108,7 +108,7 @@ class Part:
     parts : int
         Number of parts.
     by_index : bool
-        True if the part of a row depends on its index only, and not on its values.
+        True if the part of a row depends only on its index, and not on its values.
     """
 
     partition: str
@@ -390,7 +390,7 @@ class State:
             step = body.get("reservation")
             if step is None:
                 return state
-            # The charge of a reservation is made by a step that begins a new run of the plan.
+            # A step that begins a new run of the plan makes the charge of a reservation.
             return state._with_step(step, position, position)
         if record.kind == "reuse":
             return self._with_step(body["reservation"], position, None)
@@ -478,7 +478,7 @@ class State:
         limit : BudgetLimit or _UserTotal, default=None
             None counts all charges.
         charged_part : Part, default=None
-            Part that counts even if others of its partition are more expensive, so that a further
+            Part that counts even if others of its partition are more expensive, so a further
             charge on it adds to the total. None counts the most expensive parts.
         """
         rule = self.config.rule
@@ -527,7 +527,7 @@ class State:
     def remaining(self, user="", purpose="", part=None):
         """Return the smallest remaining epsilon and delta of all limits on a user and purpose.
 
-        With a part of the rows, they remain for charges on this part.
+        With a part of the rows, they are what remains for charges on this part.
         """
         remaining = [self.remaining_of(limit, part) for limit in self.limits(user, purpose)]
         return min(epsilon for epsilon, _ in remaining), min(delta for _, delta in remaining)

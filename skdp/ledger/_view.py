@@ -22,7 +22,7 @@ class _Identified(Protocol):
 
 
 class _OpenedState(Protocol):
-    """The `State` of a data set that was opened, so that its configuration is known."""
+    """The `State` of a data set that was opened, so its configuration is known."""
 
     config: LedgerConfig
     identity: str
@@ -44,7 +44,7 @@ class _OpenedState(Protocol):
 class LedgerView(NotCopied):
     """The methods of an accountant that read.
 
-    A subclass has the attributes that are declared here, and defines the methods and the property
+    A subclass has the attributes declared here, and defines the methods and the property
     that raise `NotImplementedError`.
     """
 
@@ -129,7 +129,7 @@ class LedgerView(NotCopied):
     def identity(self) -> str:
         """The hash of the data set's opening record, unique to this ledger.
 
-        A handle stores it, and so do its pickles and the models that refer to it. They refuse
+        A handle stores it, as do its pickles and the models that refer to it. They refuse
         another ledger at the same address. A ledger whose file was moved keeps its identity.
         """
         return self._shared.identity or self._current_state().identity
@@ -172,7 +172,7 @@ class LedgerView(NotCopied):
         return list(read_entries(self._records(), "reuse"))
 
     def recompose(self, method: Method = "auto", delta: float | None = None) -> float:
-        """Return the epsilon of all charges by another composition method.
+        """Return the epsilon of all charges under another composition method.
 
         The figure holds only if all parameters were fixed beforehand. Parts of a partition are
         counted as if they contained the same rows.

@@ -5,9 +5,9 @@ release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` a
 eigenvalue. The regularization strength is the part of the strength required by the noise in A that
 exceeds this eigenvalue.
 
-There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The three
-statistics have noise of one joint calibration instead of a third of epsilon each. An off-diagonal
-entry of A represents two entries, so that its noise is smaller by :math:`\sqrt 2`. A row longer
+There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The noise of
+the three statistics is calibrated jointly, instead of with a third of epsilon each. An off-diagonal
+entry of A represents two entries, so its noise is smaller by :math:`\sqrt 2`. A row longer
 than the bound is multiplied by a factor q, together with its constant feature and its target. The
 last entry of A, :math:`c^2 \sum q^2`, is therefore released like the others.
 """

@@ -2,12 +2,12 @@ r"""Balanced class weights: from class counts that a fit releases before anythin
 
 The weight of class c is :math:`n / (k \tilde n_c)`, as in scikit-learn, with the noisy count
 :math:`\tilde n_c` raised to the standard deviation of its noise and to :math:`n / (100 k)`. So a
-weight is at most 100 for every table. The later stages of a fit take their sensitivity from the
+weight is at most 100 for every table. The later stages of a fit compute their sensitivity from the
 released weights, as one bound on a row's loss for both neighboring datasets, and their noise is
 proportional to it. Hence their privacy event does not depend on the weights, and the whole fit is
 charged before the counts are released.
 
-In units of these weights the rows have about the mean weight 1, so that curvature, regularization
+In units of these weights the rows have about the mean weight 1, so curvature, regularization
 and typical scores are those of unweighted rows, while the bound on one row is that of the largest
 weight.
 """
@@ -29,15 +29,15 @@ from skdp.utils._values import FrozenValue
 # Largest weight of a class: counts are raised to n / (MAX_BALANCED_WEIGHT k).
 MAX_BALANCED_WEIGHT = 100.0
 # Epsilon of the counts: the fraction whose Laplace scale is n_rows / ROWS_PER_COUNT_SCALE, within
-# the limits below. With the lower limit, the noise vanishes as epsilon grows. The weight of a class
-# of 1 % then has an error of about 10 %, which moves scores by .1. Chosen by the balanced accuracy
-# in docs/benchmarks/rare_classes.py.
+# the limits below. With the lower limit, the noise vanishes as epsilon grows. The error of the
+# weight of a class of 1 % is then about 10 %, which changes scores by .1. Chosen by the balanced
+# accuracy in docs/benchmarks/rare_classes.py.
 ROWS_PER_COUNT_SCALE = 1000.0
 MIN_COUNTS_FRACTION = 0.005
 MAX_COUNTS_FRACTION = 0.1
 # Largest weight for which the later stages are planned before the counts are known: that of a class
-# of one row in twenty, of two. It decides on the number of steps, and on the mechanism if that is
-# "auto", which must not depend on released values.
+# with one row in twenty, of two classes. It determines the number of steps, and on the mechanism if
+# that is "auto", which must not depend on released values.
 TYPICAL_MAX_WEIGHT = 10.0
 # Smallest standard deviation of the score of weighted rows at which balanced weights start. It is
 # not 0 with exact counts: the score at the mean of all columns is not the mean score.
@@ -85,7 +85,8 @@ class ClassCounts(FrozenValue):
     ----------
     n_rows, n_classes : int
     mechanism : LaplaceMechanism or GaussianMechanism
-        Mechanism of the counts. Of two classes one is counted, since the number of rows is public.
+        Mechanism of the counts. If there are two classes, one is counted, since the number of rows
+        is public.
     """
 
     n_rows: int
@@ -126,14 +127,14 @@ class ClassCounts(FrozenValue):
         std = self.mechanism.deviation(self.n_classes)
         floor = max(std, n_rows / (MAX_BALANCED_WEIGHT * self.n_classes))
         raised = np.clip(counts, min(floor, n_rows), n_rows)
-        # Rounded down, so that no weight exceeds the bound by a rounding error.
+        # Rounded down, so no weight exceeds the bound by a rounding error.
         weights = np.minimum(n_rows / (self.n_classes * raised), MAX_BALANCED_WEIGHT)
         score_std = math.hypot(MIN_SCORE_STD, *(std / raised))
         return BalancedWeights(values=tuple(weights.tolist()), score_std=score_std)
 
 
 def release_counts(codes, n_classes, n_rows, mechanism, source, row_weights=None):
-    """Return noisy class counts; of two classes one is counted.
+    """Return noisy class counts; if there are two classes, one is counted.
 
     Parameters
     ----------
@@ -224,7 +225,7 @@ class BalancedFit(FrozenValue):
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.
 
-        Its `mechanism` is this fit, and its stages have the noise for typical weights.
+        Its `mechanism` is this fit, and the noise of its stages is that for typical weights.
         """
         return replace(
             join_plans((self.counts.plan(), self.planned), self.guarantee, main=self.planned),
@@ -247,7 +248,7 @@ class BalancedFit(FrozenValue):
         Raises
         ------
         RuntimeError
-            If the later stages have another privacy event than the charged one.
+            If the privacy event of the later stages differs from the charged one.
         """
         weights = self.counts.weights(self.counts.run(table.y, source, persons))
         plan = self.make_plan(weights)

@@ -1,6 +1,6 @@
 r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
 
-Weights shrink to the model that predicts the baseline, so that a fit without information returns
+Weights shrink to the model that predicts the baseline, so a fit without information returns
 that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases with
 the number of rows. The sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
 """
@@ -140,7 +140,7 @@ class MeanBaseline(FrozenValue):
         It does not vanish with the noise, because the score at the mean of all columns, which the
         intercept represents, differs from the mean of the targets.
         """
-        # Slightly smaller than the noise wherever the noise follows from the ratio.
+        # Slightly smaller than the noise wherever the ratio determines the noise.
         min_std = 0.999 * math.sqrt(2.0) / _rows_per_scale(self.high)
         mean_std = max(self.mechanism.deviation(size=1) / self.n_rows, min_std)
         if self.high is None:
@@ -207,7 +207,7 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
     """Return the plan of rows with noisy class frequencies as the baseline.
 
     Without an intercept there is no baseline and the plan is returned unchanged. Balanced classes
-    are equally frequent by their weights, so that their baseline needs no release.
+    are equally frequent by their weights, so their baseline needs no release.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class PartialFit(PrivateFit):
         return joined_statement(calls, epsilon, delta, terms.unit, rule)
 
     def _composing_terms(self, charges):
-        """Return the terms by whose composition rule the charges of the model have a cost."""
+        """Return the terms whose composition rule gives the cost of the model's charges."""
         try:
             epsilon, _ = composed_price(charges, self.terms)
         except ValueError:
@@ -133,7 +133,7 @@ class PartialFit(PrivateFit):
 
 
 class PrivateSGDModel(PrivateLinearModel):
-    """Base class of estimators that are fitted by noisy stochastic gradients."""
+    """Base class of estimators that are fitted with noisy stochastic gradients."""
 
     def _start_of_call(self, plan):
         """Return the weights from which a call of partial_fit continues.
@@ -304,7 +304,7 @@ class PrivateSGDModel(PrivateLinearModel):
                 "the method disjoint"
             )
         n_calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit begins a new partition, and so does a call of a copy: another
+        # The first call after a fit begins a new partition, as does a call of a copy: another
         # copy may have used the same rows. A forked process has copies that were never pickled.
         process, partition = getattr(self, "_partition", (None, ""))
         if not n_calls or process != os.getpid():

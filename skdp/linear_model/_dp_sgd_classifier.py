@@ -1,4 +1,4 @@
-"""Linear classification by noisy stochastic gradients."""
+"""Linear classification with noisy stochastic gradients."""
 
 import math
 from functools import partial
@@ -42,7 +42,7 @@ def _has_probabilities(estimator):
 
 
 def _has_fixed_weights(estimator):
-    # scikit-learn refuses balanced weights in `partial_fit`, too: later rows are not known.
+    # scikit-learn also refuses balanced weights in `partial_fit`, because later rows are not known.
     if is_balanced(estimator.class_weight):
         raise AttributeError(
             "class_weight='balanced' is not supported by partial_fit, whose calls would have "
@@ -54,14 +54,14 @@ def _has_fixed_weights(estimator):
 class DPSGDClassifier(
     PrivateSGDModel, _classifier.LogisticProbabilitiesMixin, _classifier.PrivateLinearClassifier
 ):
-    """Linear classifier by noisy stochastic gradients (DP-SGD).
+    """Linear classifier fitted with noisy stochastic gradients (DP-SGD).
 
     Each step draws a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
-    their sum and updates the weights by the result. The parameter `sampling` determines the
-    batches, the noise and the privacy cost together. All settings that are "auto" follow from
-    public quantities by a rule that is documented in ``docs/theory/dp_sgd.md``. The last steps of
-    `fit` test the weights: to the extent that they explain no more than chance, they are shrunk
-    towards noisy class frequencies, by a factor of at least 0.1.
+    their sum and updates the weights with the result. The parameter `sampling` determines the
+    batches, the noise and the privacy cost together. All settings that are "auto" are
+    computed from public quantities by a rule documented in ``docs/theory/dp_sgd.md``. The last
+    steps of `fit` test the weights: to the extent that they explain no more than chance, they are
+    shrunk towards noisy class frequencies, by a factor of at least 0.1.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class DPSGDClassifier(
     data_norm : float, default=1.0
         Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
         must not be computed from the data. Longer rows are not scaled down: their gradients are
-        clipped, so that the guarantee does not depend on this parameter.
+        clipped, so the guarantee does not depend on this parameter.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, by a constant feature of value
+        Whether to fit an intercept, with a constant feature of value
         ``intercept_scaling * data_norm``. The feature is part of a gradient's norm.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`.
@@ -117,7 +117,7 @@ class DPSGDClassifier(
     power_t : float, default=0.5
         Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        Momentum, in [0, 1). "auto" follows from the condition number for "nesterov", and is 0 for
+        Momentum, in [0, 1). "auto" depends on the condition number for "nesterov", and is 0 for
         "sgd" and 0.9 for "adam".
     average : bool, default=True
         Whether to return the mean of the last half of the iterates instead of the last one.
@@ -133,7 +133,7 @@ class DPSGDClassifier(
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
         class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
-        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        to the standard deviation of their noise and to n / (100 k), so a weight is at most
         100. The noise grows with the largest weight. There is no
         `partial_fit` with "balanced".
     accountant : PrivacyAccountant, default=None
@@ -282,8 +282,8 @@ class DPSGDClassifier(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -328,11 +328,11 @@ class DPSGDClassifier(
             Labels; rows of one class are accepted.
         classes : array-like of shape (n_classes,), default=None
             All labels that can occur. Required in the first call unless the parameter `classes`
-            has them. If they are known already, they must be equal.
+            lists them. If they are known already, they must be equal.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

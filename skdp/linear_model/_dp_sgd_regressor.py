@@ -36,11 +36,11 @@ LOSSES = {"squared_error": _squared_error_spec, "huber": _huber_spec}
 
 
 class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
-    """Linear regression by noisy stochastic gradients (DP-SGD).
+    """Linear regression with noisy stochastic gradients (DP-SGD).
 
     Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
-    the weights by the result. Targets and predictions are clipped to `target_bounds`. All settings
-    that are "auto" follow from public quantities by a rule that is documented in
+    the weights with the result. Targets and predictions are clipped to `target_bounds`. All
+    settings that are "auto" are computed from public quantities by a rule documented in
     ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: to the extent that they
     explain no more than chance, they are shrunk towards the noisy mean of the targets.
 
@@ -54,7 +54,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     data_norm : float, default=1.0
         Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
         must not be computed from the data. Longer rows are not scaled down: their gradients are
-        clipped, so that the guarantee does not depend on this parameter.
+        clipped, so the guarantee does not depend on this parameter.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by a constant feature of value
         ``intercept_scaling * data_norm``. The feature is part of a gradient's norm.
@@ -95,7 +95,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     power_t : float, default=0.5
         Exponent of "invscaling".
     momentum : float or "auto", default="auto"
-        Momentum, in [0, 1). "auto" follows from the condition number for "nesterov", and is 0 for
+        Momentum, in [0, 1). "auto" depends on the condition number for "nesterov", and is 0 for
         "sgd" and 0.9 for "adam".
     average : bool, default=True
         Whether to return the mean of the last half of the iterates instead of the last one.
@@ -249,8 +249,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -290,8 +290,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             Targets; clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -20,14 +20,14 @@ from skdp.utils._validation import check_choice
 class DPLogisticRegression(
     _classifier.LogisticProbabilitiesMixin, _classifier.PrivateLinearClassifier
 ):
-    """Logistic regression by output, objective or gradient perturbation.
+    """Logistic regression with output, objective or gradient perturbation.
 
     The regularized logistic loss (the softmax loss for more than two classes) is minimized with
     noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
-    mechanism, C, the number of steps and the step size follow from public quantities. A fraction of
-    epsilon is spent on noisy class frequencies, to which the weights are regularized. Another
-    fraction is spent on a test of the weights: to the extent that they explain no more than chance,
-    they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
+    mechanism, C, the number of steps and the step size are chosen from public quantities. A
+    fraction of epsilon is spent on noisy class frequencies, to which the weights are regularized.
+    Another fraction is spent on a test of the weights: to the extent that they explain no more than
+    chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
     `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
 
     Parameters
@@ -41,7 +41,7 @@ class DPLogisticRegression(
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
         on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by a constant feature of value
@@ -61,10 +61,10 @@ class DPLogisticRegression(
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances
-        regularization and noise by public quantities: the numbers of rows, columns and classes,
+        regularization and noise using public quantities: the numbers of rows, columns and classes,
         epsilon, delta, the relation and the norm bound. With "auto" the intercept is penalized by
         its distance from noisy class frequencies, which are released first. The weights are tested
-        with "auto" only, and neither with "output" nor with total standard errors. With a number,
+        only with "auto", and neither with "output" nor with total standard errors. With a number,
         "objective" increases the regularization as much as its guarantee requires, which is not at
         all if epsilon is large.
     penalty : {"l2"}, default="l2"
@@ -73,7 +73,7 @@ class DPLogisticRegression(
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
         class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
-        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        to the standard deviation of their noise and to n / (100 k), so a weight is at most
         100. The noise grows with the largest weight.
     standard_errors : {"noise", "total"}, default="noise"
         Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is public,
@@ -102,10 +102,10 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization that was used; it follows from public quantities. It applies to rows that
+        Regularization that was used; it depends only on public quantities. It applies to rows that
         are centered and divided by their released size, where "gradient" does so.
     mechanism_ : str
-        Mechanism that was used; it follows from public quantities.
+        Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
         With ``standard_errors="noise"`` the standard deviation of the privacy noise in each
         coefficient, or None for "objective" and "gradient", for which it depends on the data. With
@@ -212,8 +212,8 @@ class DPLogisticRegression(
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

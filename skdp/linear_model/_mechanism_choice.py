@@ -21,7 +21,7 @@ MECHANISMS = ("output", "objective", "gradient")
 # the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
 # The same margin relative to the one above for balanced weights, which are planned for a typical
-# largest weight. The expected losses of noise are at least proportional to the weight, so that an
+# largest weight. The expected losses of noise are at least proportional to the weight, so an
 # improvement at the typical weight is larger by this ratio at the largest one that is possible.
 BALANCED_MARGIN_FACTOR = TYPICAL_MAX_WEIGHT / MAX_BALANCED_WEIGHT
 
@@ -75,7 +75,7 @@ def choose_mechanism(
     mechanism : {"auto", "output", "objective", "gradient"}
         "auto" selects the `alternative`, or "gradient" if its expected loss is clearly smaller.
     C : float or None
-        None selects the C that minimizes the expected loss by regularization and noise.
+        None selects the C that minimizes the expected loss due to regularization and noise.
     rows : RowsFit
         Its remaining guarantee is used for the weights.
     shape : TableShape
@@ -87,8 +87,8 @@ def choose_mechanism(
         objective perturbation is not proved: noise on the gradient reaches the weights divided by
         curvature plus regularization, noise on the minimizer depends on the regularization alone.
     planned : WeightsFit, default=None
-        Plan of the same fit for typical class weights. The result has its mechanism, its
-        number of steps and its releases, so that both have the same privacy event.
+        Plan of the same fit for typical class weights. The result uses the same
+        mechanism, number of steps and releases, so both have the same privacy event.
     class_weight : list of float or BalancedWeights, default=None
         Weight of each class.
 

@@ -3,8 +3,8 @@ r"""Objective perturbation: a random linear term is added to the objective, then
 .. math:: J(w) = C \sum_i \ell_i(w) + \tfrac{1 + \Lambda}2 \|w\|^2 + b^\top w
 
 With delta = 0, the density of b is proportional to :math:`e^{-\|b\| / s}` (Chaudhuri, Monteleoni
-and Sarwate 2011). Otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and its cost follows
-from the hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is computed
+and Sarwate 2011). Otherwise b is Gaussian (Kifer, Smith and Thakurta 2012) and its cost is computed
+with the hockey-stick divergence (Redberg, Koskela and Wang 2023). The minimizer is computed
 approximately, and a small noise on the weights covers the error (Iyengar et al. 2019). Every step
 is derived in ``docs/theory/objective_perturbation.md``.
 """
@@ -228,7 +228,7 @@ def log_jacobian(problem, C):
     r"""Return an upper bound on :math:`\ln\det(I + A)`.
 
     A is the contribution of a unit to the Hessian over the Hessian's smallest eigenvalue. It has
-    rank r and trace at most :math:`C t`, so that by the inequality of arithmetic and geometric
+    rank r and trace at most :math:`C t`, so by the inequality of arithmetic and geometric
     means the determinant is at most :math:`(1 + C t / r)^r`.
     """
     rank = problem.curvature_rank
@@ -376,7 +376,7 @@ def _output_mechanism(guarantee, multiplier, sensitivity):
 def _radius(problem, C, quadratic, linear_norm):
     r"""Return an upper bound on the norm of the minimizer for a linear term of this norm.
 
-    The bound follows from J at the baseline, or from the gradients of rows.
+    The bound is computed from J at the baseline, or from the gradients of rows.
     """
     at_baseline = C * problem.n_rows * problem.value_at_baseline
     by_value = math.hypot(linear_norm, math.sqrt(2.0 * quadratic * at_baseline))

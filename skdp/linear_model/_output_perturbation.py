@@ -1,7 +1,7 @@
 r"""Output perturbation of a certified minimizer (Chaudhuri, Monteleoni and Sarwate 2011).
 
 The objective :math:`J(w) = C \sum_i \ell_i(w) + \tfrac12\|w\|^2` is 1-strongly convex and one
-row adds a term whose gradient is at most :math:`C L`, so that the minimizers of neighboring
+row adds a term whose gradient is at most :math:`C L`, so the minimizers of neighboring
 datasets are at most :math:`C L` apart under add/remove and :math:`2 C L` under replace-one. Weights
 at which :math:`\|\nabla J\| \le \tau` are within :math:`\tau` of the minimizer. The L2 sensitivity
 of the computed weights is therefore :math:`\Delta_2 = m C L + 2\tau` with m = 1 or 2.
@@ -112,7 +112,7 @@ def plan_output_perturbation(problem, C, guarantee):
 
 
 def automatic_C(problem, weights_norm, guarantee):
-    r"""Return the C that minimizes the expected excess loss by regularization and noise.
+    r"""Return the C that minimizes the expected excess loss due to regularization and noise.
 
     For weights of norm W the regularizer increases the summed loss by at most
     :math:`W^2 / (2C)`. Noise of standard deviation :math:`\sigma(C) = s C` increases it by about

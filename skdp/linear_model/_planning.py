@@ -29,9 +29,9 @@ class ExpectedLossMixin:
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
         """Return the expected excess loss that privacy causes, from public sizes alone.
 
-        No data are read and nothing is charged. The value is the loss by regularization and noise
-        in a quadratic model of the loss with unfavorable curvature. It is usually an upper bound;
-        see ``docs/benchmarks/planning.md``. It does not include the sampling error.
+        No data are read and nothing is charged. The value is the loss due to regularization and
+        noise in a quadratic model of the loss with unfavorable curvature. It is usually an upper
+        bound; see ``docs/benchmarks/planning.md``. It does not include the sampling error.
 
         Parameters
         ----------
@@ -86,8 +86,8 @@ class PrivateSolver(FrozenValue):
     is charged. For a solver that minimizes a loss, `C` and `quadratic` are the constants of the
     objective, and ``noise_variance(curvature)`` returns the variance of the noise in the weights
     along a direction in which the summed loss has this curvature. A person whose rows have weights
-    that sum to 1 changes the result by no more than a row. `choice` is its value of the parameter
-    `mechanism` of estimators.
+    that sum to 1 changes the result by no more than one row does. `choice` is its value of the
+    parameter `mechanism` of estimators.
     """
 
     def averaging_bias(self, curvature, norm):
@@ -234,7 +234,7 @@ def gradient_rounding(problem, C, weights_norm):
 
 
 def rounding_per_weight(problem, C):
-    """Return the derivative of `gradient_rounding` by the norm of the weights.
+    """Return the derivative of `gradient_rounding` with respect to the norm of the weights.
 
     Raises
     ------

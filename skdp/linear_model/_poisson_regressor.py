@@ -35,7 +35,7 @@ NULL_DECREASE_FACTOR = 2.0
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
-    """Poisson regression with a log link by noisy clipped gradients or output perturbation.
+    """Poisson regression with a log link and noisy clipped gradients or output perturbation.
 
     The regularized Poisson deviance, with a bounded derivative, is minimized by noisy gradient
     steps, or without noise to a certified gradient norm before noise is added to the weights. Rows
@@ -53,7 +53,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
         on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by a constant feature of value
@@ -67,13 +67,13 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     alpha : float or "auto", default="auto"
         Regularization strength as in scikit-learn: the objective is half the mean deviance
         plus alpha / 2 times the squared norm of `coef_`, or of all weights with "output". "auto"
-        balances regularization and noise by public quantities. "gradient" increases a smaller
+        balances regularization and noise using public quantities. "gradient" increases a smaller
         alpha to that value.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
         accelerated descent, each row's clipped to a fraction of its bound. The last steps test the
-        weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, by public
-        quantities: "gradient", unless there is hardly any noise.
+        weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities: "gradient", unless there is hardly any noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -92,7 +92,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
     alpha_ : float
-        Regularization that was used; it follows from public quantities.
+        Regularization that was used; it depends only on public quantities.
     target_bounds_ : tuple of (float, float)
         Bounds to which predictions are clipped.
     data_norm_ : float
@@ -180,8 +180,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

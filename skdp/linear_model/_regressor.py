@@ -68,7 +68,8 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
         # A partitioned table declares its types only after it was opened.
         X = opened_table(X)
         check_types_of_numbers(X, after_fit=not reset)
-        # Read first: a refused table should not trigger advice about its scale.
+        # The table is read first, because a refused table should not trigger advice about its
+        # scale.
         table = read_table(self, X, reset=reset, accept_sparse=True)
         meta = meta_of(X)
         names = None

@@ -103,7 +103,7 @@ class DPLinearRegression(LeastSquaresRegressor):
     """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
 
     The model is regularized as much as the noise requires, and not at all if noise vanishes.
-    Rows longer than `data_norm` have the weight ``(data_norm / norm)**2`` in `fit`, or their
+    Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in `fit`, or their
     gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
@@ -117,14 +117,14 @@ class DPLinearRegression(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
         on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularized, by a constant feature of value
+        Whether to fit an intercept, which is not regularized, with a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`. Larger values decrease the noise in
-        the means of X and y and increase that in all other statistics.
+        the means of X and y and increase the noise in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
@@ -133,11 +133,11 @@ class DPLinearRegression(LeastSquaresRegressor):
         "sufficient_statistics" releases the products of the columns and the targets once. Rows
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
-        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
-        quantities: "gradient", unless there is hardly any noise. "gradient" increases the
-        regularization strength to the value that balances regularization and noise; the intercept
-        is not regularized. Its last steps test the weights: to the extent that they explain no more
-        than chance, they are shrunk towards the noisy mean of the targets.
+        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities: "gradient", unless there is hardly any noise. "gradient" increases
+        the regularization strength to the value that balances regularization and noise; the
+        intercept is not regularized. Its last steps test the weights: to the extent that they
+        explain no more than chance, they are shrunk towards the noisy mean of the targets.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -238,8 +238,8 @@ class DPLinearRegression(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -273,7 +273,7 @@ class DPRidge(LeastSquaresRegressor):
     """Ridge regression from noisy clipped gradients or noisy sufficient statistics.
 
     The regularization strength is `alpha`, or the strength that the noise of the `mechanism`
-    requires if that is larger. Rows longer than `data_norm` have the weight ``(data_norm /
+    requires if that is larger. Rows longer than `data_norm` get the weight ``(data_norm /
     norm)**2`` in `fit`, or their gradients are clipped. Targets and predictions are clipped to
     `target_bounds`.
 
@@ -288,14 +288,14 @@ class DPRidge(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
         on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is not regularized, by a constant feature of value
+        Whether to fit an intercept, which is not regularized, with a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`. Larger values decrease the noise in
-        the means of X and y and increase that in all other statistics.
+        the means of X and y and increase the noise in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
         data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
@@ -304,11 +304,11 @@ class DPRidge(LeastSquaresRegressor):
         "sufficient_statistics" releases the products of the columns and the targets once. Rows
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
-        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, by public
-        quantities: "gradient", unless there is hardly any noise. "gradient" increases the
-        regularization strength to the value that balances regularization and noise; the intercept
-        is not regularized. Its last steps test the weights: to the extent that they explain no more
-        than chance, they are shrunk towards the noisy mean of the targets.
+        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities: "gradient", unless there is hardly any noise. "gradient" increases
+        the regularization strength to the value that balances regularization and noise; the
+        intercept is not regularized. Its last steps test the weights: to the extent that they
+        explain no more than chance, they are shrunk towards the noisy mean of the targets.
     alpha : float, default=1.0
         Regularization strength as in scikit-learn: the objective is the summed squared error
         plus alpha times the squared norm of `coef_`. At least 0.
@@ -414,8 +414,8 @@ class DPRidge(LeastSquaresRegressor):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

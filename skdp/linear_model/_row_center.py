@@ -4,8 +4,8 @@ A gradient is the product of a residual and a row. Rows in one corner of their b
 that are scaled by wide public bounds, are long although they hardly vary. The clip, and with it the
 noise, is proportional to their length, but only their variation is useful to the weights. After
 the mean row is subtracted, the same rows are short. One Gaussian release contains the mean row and
-the mean squared norm, from which the mean squared distance from the released center follows. Its
-sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
+the mean squared norm, from which the mean squared distance from the released center is computed.
+Its sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -28,8 +28,8 @@ from skdp.utils._values import FrozenValue
 # numbers scaled by public bounds.
 CENTER_FRACTIONS = (0.001, 0.2)
 CENTER_NOISE_NORM = 0.1
-# The noise is made for at least this number of columns: it must also be small relative to the
-# distance of the rows from the center.
+# The noise is planned for at least this number of columns: it must also be small relative to the
+# distance from the rows to the center.
 MIN_COLUMNS = 24
 # Rows are not centered if the noise in the center would have a larger norm than this.
 MAX_CENTER_NOISE_NORM = 0.35
@@ -93,7 +93,7 @@ class RowCenter(FrozenValue):
         means = self.mechanism.release(total, random_state=source) / self.n_rows
         center = means[:-1] / max(1.0, float(np.linalg.norm(means[:-1])))
         noise = self.n_columns * (self.mechanism.deviation(len(means)) / self.n_rows) ** 2
-        # The squared norm of the released mean includes that of the noise, and so do the squared
+        # The squared norm of the released mean includes that of the noise, as do the squared
         # distances of rows from it.
         spread = means[-1] - (float(means[:-1] @ means[:-1]) - noise) + noise
         unit = UNIT_PER_SPREAD * math.sqrt(max(spread, noise, 0.0))
@@ -132,9 +132,9 @@ def reserve_for_center(rows, shape):
     """Return the plan of rows with a fraction of the Gaussian budget for the center.
 
     Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
-    (Dong, Roth and Su 2022). So this is for weights by full-batch Gaussian steps. Rows are not
-    centered, and the plan is returned unchanged, with delta = 0, without a baseline, or where the
-    noise in the center would cost more than it gains.
+    (Dong, Roth and Su 2022). So this is for weights computed with full-batch Gaussian steps. Rows
+    are not centered, and the plan is returned unchanged, with delta = 0, without a baseline, or
+    where the noise in the center would cost more than it gains.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def reserve_for_center(rows, shape):
     is_possible = rows.baseline is not None and remaining.delta > 0.0
     if not is_possible or n_columns > MAX_COLUMNS or rows.constant < MIN_CONSTANT * rows.data_norm:
         return rows
-    # A row adds a vector u of norm a <= 1 and a**2. One row moves the sums by at most
+    # A row adds a vector u of norm a <= 1 and a**2. One row changes the sums by at most
     # sqrt(1 + 1), two rows by sqrt((a + b)**2 + (a**2 - b**2)**2) <= 2.
     sensitivity = math.nextafter(math.sqrt(2.0), math.inf)
     if remaining.neighbors.sensitivity_factor == 2:

@@ -3,7 +3,7 @@ r"""Standard errors of released weights: privacy noise plus sampling, from a noi
 With :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and a model that holds, the
 weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
 :math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). The covariance
-of the privacy noise in the weights is also a function of F. The noise in F is isotropic, so that
+of the privacy noise in the weights is also a function of F. The noise in F is isotropic, so
 both are diagonal in the eigenvectors of the released matrix. The derivation is in
 ``docs/theory/standard_errors.md``.
 """
@@ -25,14 +25,14 @@ from skdp.mechanisms._stages import stages_of
 # Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
 # epsilon and of delta.
 HESSIAN_FRACTION = 0.125
-# Frobenius norm of the difference of neighbors' Hessians. Under add/remove, it is one row's
-# Hessian. Under replace-one, the Hessians of two rows are positive semidefinite, so that their
+# Frobenius norm of the difference between neighbors' Hessians. Under add/remove, it is one row's
+# Hessian. Under replace-one, the Hessians of two rows are positive semidefinite, so their
 # squared norms add.
 FROBENIUS_SENSITIVITY = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
 # The Hessian is computed at weights so short that rounding errors of scores change it by at most
 # this fraction.
 SCORE_ROUNDING = 2.0**-8
-# Largest number of weights, since the Hessian has its square.
+# Largest number of weights, since the size of the Hessian is its square.
 MAX_WEIGHTS = 5000
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 SLACK = 1e-12

@@ -50,7 +50,7 @@ class GaussianMechanism(_grid.GridMechanism):
     delta : float in (0, 1)
         Delta of one release.
     sensitivity : float > 0
-        Maximum L2 distance of the values between neighboring datasets, under the accountant's
+        Maximum L2 distance between the values of neighboring datasets, under the accountant's
         neighboring relation.
     calibration : {"analytic", "classical"}, default="analytic"
         "analytic" is the smallest sufficient noise, for any epsilon. "classical" is
@@ -232,14 +232,14 @@ class GammaNormMechanism(_grid.PureMechanism):
 
     The exact sum of value and noise is rounded to a grid, whose step is a power of two of about
     2**-20 sqrt(d) times the scale. The noise is evaluated with as many bits as the rounding needs
-    to be exact, so that it is post-processing: it adds no sensitivity, and delta is 0.
+    to be exact, so it is post-processing: it adds no sensitivity, and delta is 0.
 
     Parameters
     ----------
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        Maximum L2 distance of the values between neighboring datasets, under the accountant's
+        Maximum L2 distance between the values of neighboring datasets, under the accountant's
         neighboring relation.
 
     Attributes
@@ -316,7 +316,7 @@ class GammaNormMechanism(_grid.PureMechanism):
             All values together have the L2 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so that it protects nothing.
+            reproducible, so it protects nothing.
 
         Returns
         -------

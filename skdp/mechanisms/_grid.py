@@ -135,7 +135,7 @@ def from_steps(steps, step, shape):
 
 @dataclass(frozen=True)
 class PureMechanism(FrozenValue):
-    """Base class of epsilon-DP mechanisms whose noise has the scale sensitivity / epsilon.
+    """Base class of epsilon-DP mechanisms whose noise has scale sensitivity / epsilon.
 
     The scale of a choice among scores that may change in different directions is twice as large.
     """
@@ -332,11 +332,11 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         values : float or array-like of numbers
-            All values together have the sensitivity `sensitivity`.
+            Together, all values have sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so that it protects nothing. Inside a
-            private fit it is the source that the charge returned.
+            reproducible, so it protects nothing. Inside a private fit it is the source that the
+            charge returned.
 
         Returns
         -------

@@ -16,7 +16,7 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Largest magnitude of an integer, so that the sum with the noise fits into int64.
+# Largest magnitude of an integer, so the sum with the noise fits into int64.
 _MAX_VALUE = 2**61
 
 
@@ -35,7 +35,7 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : float > 0
-        Maximum L1 distance of the values between neighboring datasets, under the accountant's
+        Maximum L1 distance between the values of neighboring datasets, under the accountant's
         neighboring relation.
 
     Attributes
@@ -131,7 +131,7 @@ class GeometricMechanism(_grid.PureMechanism):
     epsilon : float > 0
         The privacy loss of one release.
     sensitivity : int >= 1, default=1
-        Maximum L1 distance of the integers between neighboring datasets, under the accountant's
+        Maximum L1 distance between the integers of neighboring datasets, under the accountant's
         neighboring relation.
 
     Attributes
@@ -276,7 +276,7 @@ class GeometricMechanism(_grid.PureMechanism):
             All integers together have the L1 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so that it protects nothing.
+            reproducible, so it protects nothing.
 
         Returns
         -------

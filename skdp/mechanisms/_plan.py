@@ -1,6 +1,7 @@
 """Plans of private releases, made from public information only; mechanisms are the smallest plans.
 
-A plan has the privacy event, which is charged, and a `run`, which makes the release afterwards.
+A plan contains the privacy event, which is charged, and a `run`, which makes the release
+afterwards.
 """
 
 import math
@@ -47,7 +48,7 @@ class Plan(FrozenValue):
         whose `run` makes the releases of all parts.
     by_person : bool, default=True
         True if `run` accepts `persons`. Rows then have weights that sum to 1 for each person, so
-        that a person has the sensitivity of a row.
+        the sensitivity of a person is that of a row.
     sparse_output : bool, default=False
         True if a transformer's output is sparse.
     noise_multiplier : float, default=None
@@ -167,7 +168,7 @@ class Mechanism(Protocol):
     def deviation(self, size):
         """Return the standard deviation of the noise in each of `size` values.
 
-        The values together have the sensitivity `sensitivity`. The result is `scale` times a factor
+        Together, the values have sensitivity `sensitivity`. The result is `scale` times a factor
         that depends on the noise distribution, on the rounding to a grid, and on `size` if the
         noise is drawn by its norm.
         """
@@ -214,7 +215,7 @@ class JointMechanism(FrozenValue):
     """Several mechanisms that one fit runs one after another on the same rows.
 
     They are charged as one. The parameters of every mechanism are fixed before the first of them
-    runs, so that the tightest bound on their composition applies.
+    runs, so the tightest bound on their composition applies.
 
     Parameters
     ----------
@@ -389,7 +390,7 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
     guarantee : Guarantee
         With delta > 0, the noise is Gaussian if that has the smaller error.
     whole : bool, default=True
-        True if a row adds 0 or 1 to a count, so that counts are integers. Counts of persons are
+        True if a row adds 0 or 1 to a count, so counts are integers. Counts of persons are
         weighted and not integers. Rounding them could change each of many counts by 1.
     error : callable, default=None
         Returns the error of a mechanism, which is minimized; None means the mean error.
@@ -422,7 +423,7 @@ def plan_cell_weights(n_columns, guarantee, *, whole):
     ----------
     n_columns : int
     guarantee : Guarantee
-        With delta > 0, the noise is Gaussian, so that a fit always uses the delta that it states.
+        With delta > 0, the noise is Gaussian, so a fit always uses the delta that it states.
     whole : bool
         True if the weights of a row are 0 or 1.
 

@@ -58,7 +58,7 @@ def _check_categories(categories, name="categories"):
 
 @dataclass(frozen=True)
 class RandomizedResponse(FrozenValue):
-    """Report each row's category, or another one at random; each report is epsilon-DP.
+    """Report each row's category, or a different one at random; each report is epsilon-DP.
 
     With k categories the true category is reported with probability ``p = e^epsilon / (k - 1 +
     e^epsilon)`` and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected
@@ -167,7 +167,7 @@ class RandomizedResponse(FrozenValue):
             Categories. Any other value is the null record.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so that it protects nothing.
+            reproducible, so it protects nothing.
 
         Returns
         -------
@@ -210,7 +210,7 @@ class RandomizedResponse(FrozenValue):
         # One of the k - 1 other categories: codes from the true one on are shifted by 1.
         other = uniform_integers(k - 1, flat.size, stream)
         other += other >= flat
-        # A uniform report is drawn for every row, so that the time does not depend on the number of
+        # A uniform report is drawn for every row, so the time does not depend on the number of
         # null records.
         uniform = uniform_integers(k, flat.size, stream)
         reports = np.where(is_truthful, flat, other)

@@ -153,7 +153,7 @@ class _Selection(_grid.PureMechanism):
             depend on the data.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so that it protects nothing.
+            reproducible, so it protects nothing.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class ExponentialMechanism(_Selection):
     Attributes
     ----------
     scale : float
-        It is 2 sensitivity / epsilon, and sensitivity / epsilon if monotonic.
+        2 sensitivity / epsilon, or sensitivity / epsilon if monotonic.
     event : skdp.accounting.ExponentialMechanism
         Privacy event of one choice: the privacy loss has a bounded range.
     delta : float
@@ -250,7 +250,7 @@ class PermuteAndFlip(_Selection):
     Attributes
     ----------
     scale : float
-        It is 2 sensitivity / epsilon, and sensitivity / epsilon if monotonic.
+        2 sensitivity / epsilon, or sensitivity / epsilon if monotonic.
     event : skdp.accounting.PureDP
         Privacy event of one choice.
     delta : float
@@ -365,7 +365,7 @@ class ReportNoisyMax(_Selection):
     def _laplace_grid(self):
         """Return the grid step, and the noise scale in steps.
 
-        Rounding changes the difference of two scores by at most one step.
+        Rounding changes the difference between two scores by at most one step.
         """
         step = _grid.grid_step(self.scale, self.sensitivity)
         distance = Fraction(self.sensitivity) / Fraction(step) + 1

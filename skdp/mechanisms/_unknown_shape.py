@@ -22,7 +22,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     """Return a plan for a table whose number of rows or columns is None.
 
     Shapes are tried until one is accepted. A parameter that is invalid for every table is refused
-    for each of them. The shapes include all sizes that the parameters contain, so that a valid
+    for each of them. The shapes include all sizes that the parameters contain, so a valid
     parameter is accepted for one of them.
 
     Parameters

@@ -1,7 +1,7 @@
 """Metrics of two classes, computed from released counts of cells by class and score.
 
 Functions of counts accept arrays of shape (..., 2, n_cells): the last axis but one is the class,
-the negative one first. Counts are noisy, so that they may be negative.
+the negative one first. Counts are noisy, so they may be negative.
 """
 
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ def roc_auc(counts):
     """Return the area under the ROC curve, with densities that are linear within each cell.
 
     If rows of both classes in one cell counted as ties, the area would be too small by about
-    1 / n_cells^2, since scores rise with the fraction of positives within cells, too. For linear
+    1 / n_cells^2, since scores also rise with the fraction of positives within cells. For linear
     densities with slopes s and t, relative to their means, a positive has the higher score with
-    probability 1/2 + (s - t) / 12. The slopes are half the differences to the next cells, so that
-    the correction is a sum of products of counts with independent noise. It is at most half of the
-    sum of products of both counts of a cell: the bound on the error of ties.
+    probability 1/2 + (s - t) / 12. The slopes are half the differences between the adjacent cells,
+    so the correction is a sum of products of counts with independent noise. It is at most half of
+    the sum of products of both counts of a cell: the bound on the error of ties.
     """
     negatives, positives = counts[..., 0, :], counts[..., 1, :]
     below = np.cumsum(negatives, axis=-1) - negatives / 2
@@ -75,7 +75,7 @@ def average_precision_range(counts):
 
 
 def brier_score(counts, probabilities):
-    """Return the mean squared difference of the label and the probability of its cell."""
+    """Return the mean squared difference between the label and the probability of its cell."""
     losses = np.stack([probabilities**2, (1.0 - probabilities) ** 2])
     return ratio((counts * losses).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
 

@@ -29,7 +29,7 @@ def uniforms(shape, stream):
 def draw_noise(mechanism, size, n_draws, stream):
     """Return draws of the noise of a mechanism, an array of shape (n_draws, size).
 
-    They are drawn in double precision: nothing is hidden by them.
+    They are drawn in double precision, because they do not protect anything.
     """
     if isinstance(mechanism, GammaNormMechanism):
         directions = ndtri(uniforms((n_draws, size), stream))
@@ -40,7 +40,7 @@ def draw_noise(mechanism, size, n_draws, stream):
         return mechanism.deviation(size) * ndtri(uniforms((n_draws, size), stream))
     u = uniforms((2, n_draws, size), stream)
     if isinstance(mechanism, GeometricMechanism):
-        # The difference of two geometric variables is discrete Laplace.
+        # The difference between two geometric variables is discrete Laplace.
         first, second = np.floor(-mechanism.scale * np.log(u))
         return first - second
     return mechanism.deviation(size) / math.sqrt(2.0) * (np.log(u[0]) - np.log(u[1]))

@@ -125,8 +125,8 @@ def dp_accuracy_score(
         to be public.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -186,7 +186,7 @@ def dp_balanced_accuracy_score(
     """Return the mean of the classes' recalls with differential privacy.
 
     Right and wrong predictions are counted by class. One row is in one of these counts, and the
-    sizes of the classes follow from them.
+    counts determine the sizes of the classes.
 
     Parameters
     ----------
@@ -204,8 +204,8 @@ def dp_balanced_accuracy_score(
         to be public.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -282,8 +282,8 @@ def dp_confusion_matrix(
         to be public.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -344,11 +344,11 @@ def dp_roc_auc_score(
 ) -> NoisyScore:
     """Return the area under the ROC curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid of cells whose number
-    follows from the number of rows and epsilon. One row is in one cell.
-    Within a cell the densities of both classes count as linear. For rows in any order the area
-    would differ from that of ties in each cell by at most half of the sum over cells of the product
-    of the classes' fractions in it.
+    The counts of rows by class and score are released, on a public grid; the number of its cells
+    depends on the number of rows and epsilon. One row is in one cell. Within a cell, the densities
+    of both classes are assumed to be linear. For rows in any order the area would differ from that
+    of ties in each cell by at most half of the sum over cells of the product of the classes'
+    fractions in it.
 
     Parameters
     ----------
@@ -371,8 +371,8 @@ def dp_roc_auc_score(
         function is used.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -432,10 +432,10 @@ def dp_average_precision_score(
 ) -> NoisyScore:
     """Return the average precision with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid of cells whose number
-    follows from the number of rows and epsilon. One row is in one cell.
-    Rows of both classes in one cell count as evenly mixed. The intervals include the bound for rows
-    in any other order.
+    The counts of rows by class and score are released, on a public grid; the number of its cells
+    depends on the number of rows and epsilon. One row is in one cell. Rows of both classes in one
+    cell are assumed to be evenly mixed. The intervals include the bound for rows in any other
+    order.
 
     Parameters
     ----------
@@ -458,8 +458,8 @@ def dp_average_precision_score(
         function is used.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -519,9 +519,9 @@ def dp_roc_curve(
 ) -> NoisyCurve:
     """Return a ROC curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid of cells whose number
-    follows from the number of rows and epsilon. One row is in one cell.
-    The curve has a point at each edge of the grid, and both rates are monotonic.
+    The counts of rows by class and score are released, on a public grid; the number of its cells
+    depends on the number of rows and epsilon. One row is in one cell. The curve has a point at each
+    edge of the grid, and both rates are monotonic.
 
     Parameters
     ----------
@@ -544,8 +544,8 @@ def dp_roc_curve(
         function is used.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -605,10 +605,9 @@ def dp_calibration_curve(
 ) -> NoisyCurve:
     """Return a calibration curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid of cells whose number
-    follows from the number of rows and epsilon. One row is in one cell.
-    The bins have equal width, as scikit-learn's ``strategy="uniform"``, and their edges are edges
-    of the grid.
+    The counts of rows by class and score are released, on a public grid; the number of its cells
+    depends on the number of rows and epsilon. One row is in one cell. The bins have equal width, as
+    scikit-learn's ``strategy="uniform"``, and their edges are edges of the grid.
 
     Parameters
     ----------
@@ -629,8 +628,8 @@ def dp_calibration_curve(
         Number of bins.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -714,8 +713,8 @@ def dp_log_loss(
         to be public.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -785,9 +784,9 @@ def dp_brier_score(
 ) -> NoisyScore:
     """Return the Brier score with differential privacy.
 
-    The sum over rows of the squared distance of the probabilities and the label is released. As in
-    scikit-learn's `brier_score_loss`, it is that of the positive class for two classes, and that of
-    all classes, which is at most 2, for several.
+    The sum over rows of the squared distance between the probabilities and the label is released.
+    As in scikit-learn's `brier_score_loss`, it is that of the positive class for two classes, and
+    that of all classes, which is at most 2, for several.
 
     Parameters
     ----------
@@ -806,8 +805,8 @@ def dp_brier_score(
         to be public.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -1,6 +1,6 @@
 """Released matrices of counts, their bootstrap draws, and functions of confusion matrices.
 
-Functions of counts accept arrays with further axes in front. Counts are noisy, so that they may be
+Functions of counts accept arrays with further axes in front. Counts are noisy, so they may be
 negative.
 """
 
@@ -47,7 +47,7 @@ class ReleasedMatrix(FrozenValue):
         """Return a `NoisyScore` of a function of counts, in the range [low, high].
 
         With a positive slack the intervals also contain the quantiles of the draws themselves, and
-        the intervals from draws about the noisy counts: such a function is far from linear.
+        the intervals from draws about the noisy counts: such a function is highly nonlinear.
         """
         raw_value = float(statistic(self.counts))
         value = float(np.clip(raw_value, low, high))
@@ -124,11 +124,11 @@ def release_matrix(counts, total, mechanism, n_released, stream, n_draws, *, is_
         Source of the bootstrap's random numbers.
     n_draws : int
     is_complete : bool, default=True
-        True if every row is in one of the cells, so that their sum is public.
+        True if every row is in one of the cells, so their sum is public.
     """
     noise = draw_noise(mechanism, counts.size, n_draws, stream).reshape(n_draws, *counts.shape)
     if is_complete:
-        # The noise in the sum is known: it is removed from all counts in equal parts.
+        # The noise in the sum is known, and is removed from all counts in equal parts.
         counts = with_total(counts, total)
         noise = with_total(noise, 0.0)
     expected = nonnegative(counts)

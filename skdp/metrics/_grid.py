@@ -1,6 +1,6 @@
 """The public grid of scores: its size, its edges and the cell of a score.
 
-A cell contains its upper edge but not its lower one, so that a score of exactly one half counts for
+A cell contains its upper edge but not its lower one, so a score of exactly one half counts for
 the negative class, as in the `predict` of classifiers.
 """
 
@@ -15,8 +15,8 @@ from skdp.utils._validation import check_increasing
 # the scores of a rare class are all in the first cells, and with equal cells of the logit half of
 # the cells are in tails that hold no rows. This weight and the factor below were chosen by the
 # errors of AUC, average precision, Brier score and calibration on training rows of three tables and
-# on simulated ones (`docs/benchmarks/metric_constants.py grid`). A weight of 0.9 has smaller errors
-# on the former, but errors of the AUC that are twice as large with 1 % of positives.
+# on simulated ones (`docs/benchmarks/metric_constants.py grid`). A weight of 0.9 gives smaller
+# errors on the former, but errors of the AUC that are twice as large with 1 % of positives.
 PROBABILITY_WEIGHT = 0.8
 # Range of the logit whose cells are equal.
 MAX_LOGIT = 8.0
@@ -57,9 +57,9 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     n_cells : int
         An even number.
     thresholds : tuple of float, default=()
-        Probabilities that must be edges. The nearest edge is moved to each.
+        Probabilities that must be edges. The nearest edge is set to each.
     n_bins : int, default=8
-        Number of equal bins of the calibration curve; the nearest edge is moved to each of theirs.
+        Number of equal bins of the calibration curve; the nearest edge is set to each of theirs.
 
     Returns
     -------
@@ -77,7 +77,8 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
     for fixed in (*(np.arange(1, n_bins) / n_bins), 0.5, *thresholds):
         edges[np.argmin(np.abs(edges - fixed))] = fixed
-    # Two fixed values may have moved the same edge, which then is no longer at the first of them.
+    # Two fixed values may have changed the same edge, which then no longer equals the first of
+    # them.
     inner = [value for value in thresholds if 0.0 < value < 1.0]
     edges = np.union1d(edges, np.concatenate([np.arange(1, n_bins) / n_bins, [0.5], inner]))
     return edges[(edges > 0.0) & (edges < 1.0)]

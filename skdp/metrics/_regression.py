@@ -46,7 +46,7 @@ def dp_r2_score(
 ) -> NoisyScore:
     """Return the coefficient of determination with differential privacy.
 
-    It is 1 minus the sum of squared errors divided by the sum of squared distances of the targets
+    It is 1 minus the sum of squared errors divided by the sum of squared distances from the targets
     to their mean, from one joint release of the sums of errors, of targets about the middle of the
     bounds and of their squares.
 
@@ -66,8 +66,8 @@ def dp_r2_score(
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -150,8 +150,8 @@ def dp_mean_absolute_error(
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -228,8 +228,8 @@ def dp_mean_squared_error(
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -18,7 +18,7 @@ ROUNDING = 1.0 + 2.0**-40
 
 # Factors of the sums of a regression: squared error, absolute error, y, y^2 and, for the standard
 # errors only, the fourth power of the error and the third and fourth power of y. A larger factor
-# means less noise in this sum and more in the others. With these, the errors of R^2 and of the mean
+# means less noise in that sum and more in the others. With these, the errors of R^2 and of the mean
 # squared and absolute errors are within 25 % of the smallest that any factors have, on training
 # rows of california_housing and two simulated tables (`docs/benchmarks/metric_constants.py
 # factors`).
@@ -104,7 +104,7 @@ class CellCounts(MetricStatistics):
 def count_cells(cells, sizes, row_weights=None):
     """Return the counts of all blocks in one vector, integers unless rows have weights.
 
-    Weights are multiples of 2**-26, so that their sums are exact.
+    Weights are multiples of 2**-26, so their sums are exact.
     """
     counts = [
         # The code -1 is counted in an entry that is left out.

@@ -23,7 +23,7 @@ class NoisyScore(float):
     std : float
         Standard deviation of noise and sampling together.
     noise_interval : tuple of (low, high)
-        Interval for the metric of the raw rows: it shows the noise only.
+        Interval for the metric of the raw rows: it reflects only the noise.
     interval : tuple of (low, high)
         Interval for the metric of the population from which the rows were drawn: noise and
         sampling. If the privacy unit is a person, each person counts as one draw.

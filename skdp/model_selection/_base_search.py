@@ -159,7 +159,7 @@ def _delegate_to_best_estimator(name):
 class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     """Base class of searches over a public list of candidates, for one charge.
 
-    Subclasses return the parameters of the candidates by ``_candidate_params()``.
+    Subclasses return the parameters of the candidates from ``_candidate_params()``.
     """
 
     @private_fit_method
@@ -174,8 +174,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             Targets.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
         **params : dict
             Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
             routing enabled.
@@ -251,7 +251,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             check_cv(self.cv, by_person)
             return
         guarantee = Guarantee(epsilon=self.epsilon, delta=self.delta)
-        # If the number of columns is unknown, the strategy may be unknown, too.
+        # If the number of columns is unknown, the strategy may also be unknown.
         for width in POSSIBLE_WIDTHS if n_columns is None else (n_columns,):
             task = SearchTask(
                 candidates=tuple(candidates),

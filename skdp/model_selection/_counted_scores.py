@@ -54,7 +54,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
     `_response_methods` and `_adjust`, which returns the fitted attributes for released counts.
     """
 
-    # Parameters of the searches that a single candidate does not need.
+    # Parameters of searches that are not needed for a single candidate.
     selection = "exponential"
     mean_runs = None
 
@@ -70,8 +70,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             Labels of two classes.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
         **params : dict
             Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
             routing enabled.
@@ -90,7 +90,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         """
         if self._is_prefit:
             self._check_parameters()
-            # A frozen estimator counts as fitted to public rows if it is not private.
+            # A frozen estimator that is not private is assumed to be fitted to public rows.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             if self._is_prefit:
@@ -319,7 +319,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         )
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
-        """Publish the model and the adjustment that follows from released counts."""
+        """Publish the model and the adjustment computed from released counts."""
         raise NotImplementedError
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):

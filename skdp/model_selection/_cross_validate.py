@@ -24,7 +24,7 @@ from skdp.model_selection._plans import ONLY_SCORES_FRACTION
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.utils._types import TableLike
 
-# Quantile of the spread that noise alone has; a larger spread of folds is reported.
+# Quantile of the spread due to noise alone; a larger spread of folds is reported.
 SPREAD_QUANTILE = 0.95
 
 
@@ -69,8 +69,8 @@ def dp_cross_validate(
         As in `dp_evaluate`.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
@@ -93,7 +93,7 @@ def dp_cross_validate(
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     Notes
     -----
@@ -168,7 +168,7 @@ def dp_cross_validate(
 def grid_guarantee(guarantee):
     """Return a guarantee with the epsilon at which Laplace noise is as large as that of the scores.
 
-    The grid of scores follows from it. Only public numbers are used.
+    It determines the grid of scores. Only public numbers are used.
     """
     if guarantee.delta == 0.0:
         return replace(guarantee, epsilon=guarantee.epsilon * ONLY_SCORES_FRACTION)

@@ -103,8 +103,8 @@ def dp_cross_val_score(
         As in `DPGridSearchCV`.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None
@@ -127,7 +127,7 @@ def dp_cross_val_score(
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     Notes
     -----
@@ -172,7 +172,7 @@ def dp_validation_curve(
     param_range: Sequence,
     **options: object,
 ) -> DPScores:
-    """Release noisy cross-validated scores over the values of one parameter.
+    """Release noisy cross-validated scores for several values of one parameter.
 
     Parameters
     ----------
@@ -187,8 +187,8 @@ def dp_validation_curve(
     param_range : sequence
         Values of the parameter; public.
     **options
-        The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
-        `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
+        The other parameters of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`,
+        `scoring`, `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def dp_validation_curve(
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     Notes
     -----
@@ -231,7 +231,7 @@ def dp_learning_curve(
     train_sizes: Sequence[float] = (0.1, 0.33, 1.0),
     **options: object,
 ) -> DPScores:
-    """Release noisy cross-validated scores over the number of training rows.
+    """Release noisy cross-validated scores for several numbers of training rows.
 
     Parameters
     ----------
@@ -244,8 +244,8 @@ def dp_learning_curve(
     train_sizes : sequence of float, default=(0.1, 0.33, 1.0)
         Fractions of the training rows of each fold; smaller sets are subsets of larger ones.
     **options
-        The others of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`, `scoring`,
-        `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
+        The other parameters of `dp_cross_val_score`, with its defaults: `epsilon`, `delta`, `cv`,
+        `scoring`, `groups`, `public_steps`, `n_jobs`, `accountant` and `random_state`.
 
     Returns
     -------
@@ -258,7 +258,7 @@ def dp_learning_curve(
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     Notes
     -----

@@ -68,11 +68,11 @@ def dp_evaluate(
         "mean_squared_error" and "root_mean_squared_error".
     target_bounds : tuple of (low, high), default=None
         Public range of a regressor's targets, to which targets and predictions are clipped. None
-        takes that of the model.
+        uses the model's range.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         Charged once, before the first prediction. None charges nothing and protects under
         "add_remove".
@@ -88,8 +88,8 @@ def dp_evaluate(
     ------
     ValueError
         If a parameter or the data are invalid, or the model cannot be evaluated; nothing was
-        charged. Errors of `predict` of a model that is neither of skdp nor of scikit-learn are
-        raised after the charge.
+        charged. Errors in the `predict` of a model of neither skdp nor scikit-learn
+        come after the charge.
     BudgetExceededError
         If the accountant refuses the charge; nothing was computed.
 
@@ -103,8 +103,8 @@ def dp_evaluate(
     The release is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. The
     rows that the model was fitted to are covered by its own fit, if that was private. Labels are
     predicted at a probability of 1/2, or a decision value of 0, unless the model is scikit-learn's
-    `FixedThresholdClassifier` or `TunedThresholdClassifierCV`. The log loss is that of the middle
-    of a score's cell, clipped to 5 nats.
+    `FixedThresholdClassifier` or `TunedThresholdClassifierCV`. The log loss is computed at the
+    middle of a score's cell and clipped to 5 nats.
 
     Examples
     --------

@@ -34,7 +34,7 @@ FRACTIONS = (
 class EvaluationReport(PrintedDocument):
     """Released metrics of a model, from `dp_evaluate` or `dp_cross_validate`.
 
-    ``report["roc_auc"]`` is a metric by its name.
+    Metrics are accessed by name, such as ``report["roc_auc"]``.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class EvaluationReport(PrintedDocument):
     scores_ : dict of str to NoisyScore
         The metrics by name, each with its intervals.
     baselines_ : dict of str to float
-        Noisy metrics of guessing: of predicting the most frequent class, or the mean.
+        Noisy metrics of guessing, which always predicts the most frequent class or the mean.
     confusion_matrix_ : NoisyConfusionMatrix or None
         None for regressors.
     roc_curve_ : NoisyCurve or None
@@ -177,7 +177,7 @@ class EvaluationReport(PrintedDocument):
             low, high = score.noise_interval
             width = high - low
             if name == "average_precision":
-                # Its interval contains the bound of the grid, too.
+                # The metric's interval also includes the bound on the error from the grid.
                 width = min(width, 2.0 * NORMAL_QUANTILE * score.noise_std)
             if name in FRACTIONS and not width <= 2.0 * MAX_HALF_WIDTH:
                 yield (

@@ -62,7 +62,7 @@ class Evaluation(FrozenValue):
     baselines : dict of str to float
         The metrics of guessing the most frequent class, or the mean, where they are known.
     gains : dict of str to NoisyScore
-        Differences to the baseline, for metrics that are compared with a noisy baseline.
+        Differences from the baseline, for metrics that are compared with a noisy baseline.
     confusion_matrix : NoisyConfusionMatrix or None
     roc_curve, calibration_curve : NoisyCurve or None
     """
@@ -361,7 +361,7 @@ def make_task(model, metrics, target_bounds, classes=None):
     metrics : list of str or None
         None is all metrics that exist for the kind of model.
     target_bounds : tuple of (low, high) or None
-        None takes the bounds of the model.
+        None uses the model's bounds.
     classes : ndarray, default=None
         The label set; None takes that of the model.
 
@@ -467,7 +467,7 @@ def threshold_of(model, has_probabilities=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Parts(FrozenValue):
-    """The parts of a model through which rows pass."""
+    """The parts of a model that rows pass through."""
 
     model: object
 
@@ -494,9 +494,9 @@ class _Parts(FrozenValue):
 def check_row_wise(model):
     """Raise `ValueError` unless each prediction depends on its row alone, to the last bit.
 
-    With persons as the unit, the number of rows is private. Then the rows of one person may
-    otherwise change the rounding of other rows' scores, which may move them to another cell of the
-    grid of scores: the sensitivity of the counts would be larger than assumed.
+    With persons as the unit, the number of rows is private. If predictions depended on other rows,
+    one person's rows could change the rounding of other rows' scores, and so the cells of the grid
+    that these are in: the sensitivity of the counts would be larger than assumed.
     """
     parts = _Parts(model=model).parts
     for part in parts:

@@ -80,7 +80,7 @@ def release_folds(
     Parameters
     ----------
     report : object
-        It has the accountant, and the attributes of the release are published on it.
+        It holds the accountant and receives the attributes of the release.
     fit : PrivateFit
     estimator, X, y, epsilon, delta, cv, scoring, groups, public_steps, n_jobs
         As in `dp_cross_val_score`.

@@ -25,7 +25,7 @@ class PersonKFold(BaseCrossValidator):
     n_splits : int, default=5
         Number of folds, at least 2.
     random_state : int, default=0
-        Public key of the hash, not negative. Nested folds need another key than the outer ones.
+        Public key of the hash, not negative. Nested folds need a different key from the outer ones.
 
     Examples
     --------

@@ -166,7 +166,7 @@ class SearchTask(FrozenValue):
         """Plan of the denominators of the score, for which all rows are read; None without them."""
         if not self.score.needs_denominators:
             return None
-        # Without delta, so that it can be composed with every mechanism of the search.
+        # Without delta, so it can be composed with every mechanism of the search.
         total = self.guarantee
         guarantee = replace(total, epsilon=total.epsilon * DENOMINATORS_FRACTION, delta=0.0)
         classes = self.candidates[0].pipeline.classes
@@ -199,7 +199,7 @@ def scaled(guarantee, scale):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SearchFit(FrozenValue):
-    """All fits and releases of a search, or of a cross-validation; `plan` returns its plan.
+    """All fits and releases of a search or a cross-validation; `plan` returns its plan.
 
     Parameters
     ----------
@@ -326,9 +326,9 @@ class SearchFit(FrozenValue):
         return stages
 
     def with_denominators(self, y, source, persons=None):
-        """Release the denominators of the score, and return the search with a score that has them.
+        """Release the denominators of the score, and return the search with a score that uses them.
 
-        Its mechanisms have the sensitivity of that score, and the same events.
+        Its mechanisms use the sensitivity of that score; their events do not change.
 
         Parameters
         ----------
@@ -392,7 +392,7 @@ def plan_runs(task, strategy, layout):
     """
     patterns = layout.patterns()
     is_search = strategy != "scores"
-    # True if some rows are both trained on and scored, so that the two share a budget.
+    # True if some rows are both trained on and scored, so the two share a budget.
     is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
     max_fits = max(len(runs) for runs, _ in patterns)
     scores_fraction = ONLY_SCORES_FRACTION
@@ -490,7 +490,7 @@ def selection_sensitivities(task, layout):
 def _release_mechanism(task, layout, scale):
     """Return None, as nothing is chosen, and the mechanism that releases the scores of all runs."""
     if isinstance(task.score, PooledStatistics):
-        # A row is scored in one fold, so that its sensitivity is that of one table.
+        # A row is scored in one fold, so its sensitivity is that of one table.
         l1, l2 = task.score.sensitivities
         return None, score_noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
     l1, l2 = release_sensitivities(task, layout)
@@ -544,7 +544,7 @@ def plan_random_stopping(task, layout, mean_runs):
     sensitivity = task.score.planned_sensitivity(layout.splits.test_sizes[0], total.relation)
     runs_delta = total.delta * (0.25 if task.refit else 0.5)
     epsilon = total.epsilon * (1.0 - task.refit_fraction) / 3.0
-    # Each run may use the delta, so that it is divided by their mean number.
+    # Each run may use the delta, so it is divided by their mean number.
     budget = replace(total, epsilon=epsilon, delta=runs_delta / mean_runs)
 
     def cost(scale):
@@ -567,7 +567,7 @@ def plan_random_stopping(task, layout, mean_runs):
     record_paths = (record_path(scale, run.event, run.reserved_delta),)
     noisy = _run_score_mechanism(run.event, sensitivity, total.delta)
     if noisy is None:
-        # Rows that are scored have a record path that differs from that of trained rows.
+        # The record path of scored rows differs from that of training rows.
         noise_at = partial(score_noise, task, 1.0, l1=sensitivity, l2=sensitivity)
         score_scale = fitting_scale(task, lambda s: (record_path(scale, noise_at(s).event, 0.0),))
         noisy = noise_at(score_scale)
@@ -587,7 +587,7 @@ def plan_random_stopping(task, layout, mean_runs):
 def _run_score_mechanism(run, sensitivity, delta):
     """Return the mechanism for a run's score whose cost equals that of the run's fit.
 
-    A row is either trained on or scored, so that both may use the same budget. None if the cost of
+    A row is either trained on or scored, so both may use the same budget. None if the cost of
     the fit has no closed form.
     """
     if isinstance(run, ev.PureDP):

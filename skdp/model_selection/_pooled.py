@@ -12,7 +12,7 @@ from skdp.model_selection._scores import BoundedScore
 
 # Factor of the coarse statistics of single folds, from which only their spread is computed. The
 # noise of the pooled statistics grows by sqrt(1 + f^2) if it is Gaussian, and by 1 + f if it is
-# Laplace noise. Both are powers of two, so that products with counts are exact.
+# Laplace noise. Both are powers of two, so products with counts are exact.
 FOLD_FACTOR = 0.5
 PURE_FOLD_FACTOR = 0.25
 
@@ -21,8 +21,8 @@ PURE_FOLD_FACTOR = 0.25
 class PooledStatistics(BoundedScore):
     """Statistics of the predictions of all folds, in place of a score.
 
-    The released vector is the sum of the folds' statistics, and behind it the coarse statistics of
-    each fold times a factor. Each row is in at most one fold, so that the vector has the
+    The released vector is the sum of the folds' statistics, followed by each fold's
+    coarse statistics times a factor. Each row is in at most one fold, so the vector has the
     sensitivity of the statistics of one table, times a factor for its second part.
 
     Parameters
@@ -62,9 +62,9 @@ class PooledStatistics(BoundedScore):
         """The (L1, L2) sensitivities of the released vector."""
         l1, l2 = self.statistics.sensitivities
         factor = self.fold_factor
-        # Coarse statistics are sums of disjoint entries, or a part, of the statistics, so that a
+        # Coarse statistics are sums of disjoint entries, or a part, of the statistics, so a
         # row changes them by at most as much. Under replace-one both rows are in the same fold,
-        # because folds follow from the index. The relative 2**-40 covers the rounding.
+        # because the index determines the fold. The relative 2**-40 covers the rounding.
         rounding = 1.0 + 2.0**-40
         return l1 * (1.0 + factor) * rounding, l2 * math.hypot(1.0, factor) * rounding
 

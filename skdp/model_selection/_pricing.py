@@ -38,7 +38,7 @@ def fitting_scale(task, make_record_paths):
             "candidate does not decrease with its epsilon, or the candidate refuses a smaller "
             f"epsilon: {error}"
         ) from None
-    # A fit may change its mechanism at some epsilon, so that the cost jumps over the budget.
+    # A fit may change its mechanism at some epsilon, so the cost jumps over the budget.
     if exceeds is None:
         scale = fits
     else:

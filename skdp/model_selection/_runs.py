@@ -198,7 +198,7 @@ class SearchRun(FrozenValue):
         numbers : list of (int, int)
             Runs, as (candidate, split).
         return_models : bool, default=False
-            Return the fitted models, too.
+            Also return the fitted models.
 
         Returns
         -------
@@ -290,7 +290,7 @@ def _choose(run):
 
 
 def _random_number_of_runs(run):
-    """Return the outcome of a geometric number of runs: the one with the best noisy score.
+    """Return the outcome of a geometric number of runs: the run with the best noisy score.
 
     The number of runs and the other scores stay secret.
     """

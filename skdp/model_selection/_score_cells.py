@@ -21,7 +21,7 @@ from skdp.utils._values import FrozenValue
 
 # Fraction of the budget for the counts, after the refit, if counted rows are also trained on.
 COUNTS_FRACTION = 0.2
-# Cells are merged until they have as many rows as this multiple of their noise, so that fractions
+# Cells are merged until they have as many rows as this multiple of their noise, so fractions
 # of positives lie between 0 and 1 and few thresholds are chosen by noise alone.
 ROWS_PER_NOISE = 5.0
 # Width on the scale of the logit of the first and the last cell, which are unbounded.
@@ -88,7 +88,7 @@ def cell_counts(task, n_units, guarantee, edges=None):
 def plan_counted_fits(task, layout):
     """Return the plan of a model's fits on their splits and of the counts of its scores.
 
-    Rows that are only counted can spend the whole budget on the counts, besides that of a refit;
+    Rows that are only counted can spend the whole budget on the counts, apart from the refit's;
     rows that are trained on and counted share it.
 
     Parameters

@@ -28,8 +28,8 @@ def check_scored_table(estimator, X):
     Parameters
     ----------
     estimator : estimator
-        The model. One of another library is checked only in what it has in common with
-        scikit-learn's: the names of its columns.
+        The model. For a model from another library, only the names of the columns are
+        checked.
     X : table that can be indexed by row number
 
     Raises
@@ -51,7 +51,7 @@ def is_read_before_charge(model):
 
     Whether a model refuses a cell is known only from its answer. Models of skdp and scikit-learn
     answer for each row and do nothing else, so their answers are the check of the cells. The code
-    of others runs after the charge, and so do reports that are charged themselves.
+    of other models runs after the charge, as do reports that are charged themselves.
     """
     if not is_estimator(model):
         return False

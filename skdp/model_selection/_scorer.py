@@ -100,12 +100,12 @@ class DPScorer:
         Raises
         ------
         ValueError
-            If the estimator is not fitted or does not suit the score, X has other columns than in
-            `fit`, a container or a cell that the estimator refuses, or y has no valid labels or
-            numbers; nothing was charged. Errors of `predict` of a model that is neither of skdp
-            nor of scikit-learn are raised after the charge.
+            If the estimator is not fitted or does not suit the score, X has different columns from
+            those in `fit`, a container or a cell that the estimator refuses, or y has no valid
+            labels or numbers; nothing was charged. Errors in the `predict` of a model of
+            neither skdp nor scikit-learn come after the charge.
         BudgetExceededError
-            If the accountant has too little left; nothing was scored.
+            If the remaining budget is too small; nothing was scored.
 
         Warns
         -----
@@ -113,7 +113,7 @@ class DPScorer:
             Before the charge, if the estimator or a part of it learns from raw rows or is
             unknown, or if a tool mixes cells of several rows. With an accountant's
             ``on_raw_data="raise"`` it is a `ValueError`, even in searches that replace other
-            errors by a score of NaN.
+            errors with a score of NaN.
         """
         try:
             check_scored(estimator, self, lambda: raw_data_policy(terms_of(self.accountant)))

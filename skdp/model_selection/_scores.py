@@ -101,7 +101,7 @@ class BoundedScore(FrozenValue, ABC):
             raise TypeError(
                 f"{cls.__name__} defines value but not sensitivity: define sensitivity, too"
             )
-        # A new `value` may change in a different direction than in the base class.
+        # A new `value` may change in a different direction from that of the base class.
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
@@ -173,7 +173,7 @@ class BoundedScore(FrozenValue, ABC):
         y : array-like of shape (n_samples,)
             Targets or labels.
         persons : Persons, default=None
-            Person of each row, if the privacy unit is a person. A row then has its weight of
+            Person of each row, if the privacy unit is a person. A row then has its weight from
             ``row_weights``, and ``n_persons`` replaces the number of rows. A user-defined score
             without this parameter supports rows only.
 
@@ -218,7 +218,7 @@ class BoundedScore(FrozenValue, ABC):
         Returns
         -------
         float
-            `sensitivity`; 1 if it follows from denominators that are still to be released. The
+            `sensitivity`; 1 if it depends on denominators that are still to be released. The
             mechanisms are then scaled to the true one, which does not change their events.
         """
         if self.needs_denominators:
@@ -261,14 +261,14 @@ class BoundedScore(FrozenValue, ABC):
 class _MeanOverRows(BoundedScore):
     """Base class of scores computed from the mean over rows of values in [0, `_bound`].
 
-    Subclasses return the values by ``_row_values``. The score is minus the mean of a loss, unless
+    Subclasses return the values from ``_row_values``. The score is minus the mean of a loss, unless
     ``_score_of_mean`` is overridden.
     """
 
     def value(self, estimator, X, y, persons=None):
         values = self._row_values(estimator, X, column_or_1d(target_array(y)))
         bound = self._bound
-        # NaN counts as the largest value, so that the bound holds for every row.
+        # NaN counts as the largest value, so the bound holds for every row.
         values = np.clip(np.where(np.isnan(values), bound, values), 0.0, bound)
         total = math.fsum(times_row_weights(values, row_weights_of(persons)))
         return self._score_of_mean(total / n_units(values, persons))
@@ -410,7 +410,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return max(self._gains)
 
     def _row_values(self, estimator, X, y):
-        # Rows with an undeclared label have the code -1, which indexes the gain 0.
+        # Rows with an undeclared label get the code -1, which indexes a gain of 0.
         gains = np.array([*self._gains, 0.0])[_class_codes(self.class_counts, y)]
         return gains * _is_correct(estimator, X, y)
 
@@ -632,7 +632,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
 class _ReleasedByCounts(BoundedScore):
     """Base class of metrics of two classes of unbounded sensitivity, which searches refuse.
 
-    `make_dp_scorer` releases them by the counts of `dp_evaluate`.
+    `make_dp_scorer` releases them with the counts of `dp_evaluate`.
     """
 
     @property
@@ -808,7 +808,7 @@ class R2(MeanSquaredError):
 
 
 def _release_class_counts(mechanism, classes, n_units, y, source, persons=None):
-    """Return the noisy count of each class; one that is hidden counts as large as its noise."""
+    """Return the noisy count of each class; a hidden one is taken to be as large as its noise."""
     min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
     codes = category_codes(y, classes)
     counts = count_cells([codes], (len(classes),), row_weights_of(persons))
@@ -853,7 +853,7 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
         "accuracy", "neg_error_count", "balanced_accuracy", "recall", "f1", "neg_log_loss",
         "neg_brier_score", "roc_auc", "neg_mean_squared_error", "neg_mean_absolute_error" or "r2".
         As in scikit-learn, larger is better. The names of losses in `dp_evaluate`, such as
-        "log_loss", are accepted, too: the score is minus the loss.
+        "log_loss", are also accepted: the score is minus the loss.
     **parameters
         Public parameters of the score: `class_counts` (dict from label to number of rows, of
         which only the ratios are used) for "balanced_accuracy", "recall", "f1" and "roc_auc",

@@ -40,14 +40,14 @@ class DPGridSearchCV(BasePrivateSearch):
         on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
         each of a candidate drawn with replacement; the run with the best noisy score wins, and
         the cost hardly grows with the number of candidates. "auto" chooses the strategy with
-        the smallest expected loss by a rough model, from the table's shape, the number of
+        the smallest expected loss under a rough model, from the table's shape, the number of
         candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
         For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
-        Splitters must depend on row numbers only: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
+        Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
         `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
         test) index arrays declares them public. With persons only `PersonKFold` is accepted,
         and an int is a `PersonKFold`. The other strategies need one split; None holds out a
@@ -108,7 +108,7 @@ class DPGridSearchCV(BasePrivateSearch):
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left for the whole search; nothing was fitted.
+        If the remaining budget is too small for the whole search; nothing was fitted.
 
     Notes
     -----
@@ -209,14 +209,14 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
         each of a candidate drawn with replacement; the run with the best noisy score wins, and
         the cost hardly grows with the number of candidates. "auto" chooses the strategy with
-        the smallest expected loss by a rough model, from the table's shape, the number of
+        the smallest expected loss under a rough model, from the table's shape, the number of
         candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
         For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
-        Splitters must depend on row numbers only: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
+        Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
         `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
         test) index arrays declares them public. With persons only `PersonKFold` is accepted,
         and an int is a `PersonKFold`. The other strategies need one split; None holds out a
@@ -281,7 +281,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     ValueError
         If a parameter or the data are not as described; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left for the whole search; nothing was fitted.
+        If the remaining budget is too small for the whole search; nothing was fitted.
 
     Notes
     -----

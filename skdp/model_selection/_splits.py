@@ -31,7 +31,7 @@ ALLOWED_SPLITTERS = (
 )
 DEFAULT_FOLDS = 5
 PUBLIC_SEED = 0
-# Hash key of person folds. Nested folds need another key, or they repeat the outer split.
+# Hash key of person folds. Nested folds need a different key, or they repeat the outer split.
 PERSON_KEY = 2**31 - 1
 # Fraction of rows in the test set of a single split.
 TEST_FRACTION = 0.25
@@ -85,7 +85,7 @@ class Splits(FrozenValue):
         is_member = np.zeros((self.n_samples, 2 * n_splits), dtype=bool)
         for column, rows in enumerate((*self.train, *self.test)):
             is_member[rows, column] = True
-        # Each row of bits as one value, so that `unique` sorts values instead of rows.
+        # Each row of bits as one value, so `unique` sorts values instead of rows.
         packed = np.packbits(is_member, axis=1)
         keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         patterns = []
@@ -219,7 +219,7 @@ class Layout(FrozenValue):
 
 
 def check_cv(cv, by_person=False):
-    """Return a splitter that reads row numbers only, or a list of index arrays.
+    """Return a splitter that reads only row numbers, or a list of index arrays.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def check_cv(cv, by_person=False):
     ------
     ValueError
         If the splitter may read values, or the number of rows of other persons. Then a change
-        of one row, or of one person, could move other rows between folds.
+        of one row, or of one person, could change which folds other rows are in.
     """
     if cv is None:
         cv = DEFAULT_FOLDS

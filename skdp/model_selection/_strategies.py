@@ -27,7 +27,7 @@ MIN_MEAN_RUNS = 50
 # Constants of the model in `expected_shortfall`, tuned on the table of docs/benchmarks/search.md.
 # Loss of accuracy of a fit, times sqrt(n * epsilon / d).
 LOSS_CONSTANT = 0.12
-# Fraction of the compared models' loss that affects the choice, if another model is published.
+# Fraction of the compared models' loss that affects the choice, if a different model is published.
 TRANSFER_FRACTION = 0.2
 # Loss of accuracy of a candidate that is drawn at random.
 RANDOM_CANDIDATE_LOSS = 0.08
@@ -139,7 +139,7 @@ def best_strategy(task, *, n_splits=None, composition="basic"):
 
 
 def expected_shortfall(strategy, task):
-    r"""Return the expected loss of accuracy of a strategy, by a rough model of public quantities.
+    r"""Return a strategy's expected loss of accuracy, under a rough model of public quantities.
 
     A fit of d weights to n rows is assumed to lose :math:`0.12 \sqrt{d / (n \epsilon)}` of
     accuracy, at most 1/2. Three terms are added to the loss of the published model: a fifth of the

@@ -1,4 +1,4 @@
-"""The threshold of a classifier, chosen by released counts of its scores."""
+"""The threshold of a classifier, chosen with released counts of its scores."""
 
 import math
 from collections.abc import Iterable
@@ -24,8 +24,8 @@ def matthews_corrcoef(matrix):
     return ratio(tp * tn - fp * fn, np.sqrt(product))
 
 
-# Metrics of a confusion matrix by which a threshold can be chosen. Precision and recall alone are
-# best at the ends.
+# Metrics of a confusion matrix that can be used to choose a threshold. Precision and recall alone
+# are best at the ends.
 METRICS = {
     "balanced_accuracy": balanced_accuracy,
     "accuracy": accuracy,
@@ -51,10 +51,10 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
     """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. The
-    threshold is the edge with the best metric by these counts, minus the noise of its difference to
-    the metric at 1/2. The fit of the classifier and the
+    threshold is the edge with the best metric according to these counts, minus the noise of its
+    difference from the metric at 1/2. The fit of the classifier and the
     counts together cost one (`epsilon`, `delta`), which is charged before the fit. By default a
-    quarter of the rows is held out for the counts. Then no row is in both, so that each has the
+    quarter of the rows is held out for the counts. Then no row is in both, so each has the
     whole budget.
 
     Parameters
@@ -75,7 +75,7 @@ default="balanced_accuracy"
         estimator has it.
     thresholds : "auto" or array-like of float, default="auto"
         Public candidates, in the units of the scores. "auto" is a grid that is fine where scores
-        of rare classes are; its size follows from the number of rows and the budget. The
+        of rare classes are; its size depends on the number of rows and the budget. The
         thresholds between which there are too few rows to tell them apart are not considered.
     cv : float, int, splitter, iterable or "prefit", default=0.25
         Rows whose scores are counted. A float is the fraction of rows that are held out by a public
@@ -106,8 +106,9 @@ default="balanced_accuracy"
     best_threshold_ : float
         Scores of at least this value are predicted as the second class.
     best_score_ : float
-        The metric at this threshold, by the noisy counts. It is optimistic, since the threshold was
-        chosen by the same counts; evaluate the model on other rows by `dp_evaluate`.
+        The metric at this threshold, according to the noisy counts. It is optimistic, since the
+        threshold was chosen with the same counts; evaluate the model on other rows with
+        `dp_evaluate`.
     score_counts_ : ndarray of shape (2, n_cells)
         Noisy counts of the first and the second class by cell of the score, from which all else
         follows.
@@ -125,14 +126,14 @@ default="balanced_accuracy"
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        The guarantee and its assumptions. With a fitted estimator, it covers the counts only.
+        The guarantee and its assumptions. With a fitted estimator, it covers only the counts.
 
     Raises
     ------
     ValueError
         If a parameter or the data are invalid; nothing was charged.
     BudgetExceededError
-        If the accountant has too little left; nothing was fitted.
+        If the remaining budget is too small; nothing was fitted.
 
     See Also
     --------
@@ -141,9 +142,9 @@ default="balanced_accuracy"
     Notes
     -----
     The parameters are those of scikit-learn's `TunedThresholdClassifierCV`, with these differences.
-    `scoring` is a name. `thresholds` has no number of thresholds. `cv` and `refit` have other
-    defaults, because held-out rows cost less accuracy than the fits of folds, which divide the
-    budget. A row of the counts is in one cell, so that the noise is that of one count. The
+    `scoring` is a name. `thresholds` cannot be a number of thresholds. `cv` and `refit` have
+    different defaults, because held-out rows cost less accuracy than the fits of folds, which
+    divide the budget. A row of the counts is in one cell, so the noise is that of one count. The
     guarantee is proved in ``docs/theory/model_selection.md``.
 
     References
@@ -286,8 +287,8 @@ def threshold_scores(bins, metric):
 
     The metric is computed from fractions of positives that rise with the score in any way, and from
     fractions that are a logistic function of the logit. The former follow the noise, and the latter
-    may not fit. In their mean, the second one has the weight `logistic_weight`.
-    With one bin the result has one entry, as if its middle were the threshold.
+    may not fit. In their mean, the second one has weight `logistic_weight`. With one bin the result
+    has one entry, as if its middle were the threshold.
 
     Parameters
     ----------
@@ -298,7 +299,7 @@ def threshold_scores(bins, metric):
     Returns
     -------
     scores, noise_stds : ndarray of shape (max(n_bins - 1, 1),)
-        The noise is that of the difference to the score at the usual threshold.
+        The noise is that of the difference from the score at the usual threshold.
     """
     totals, fractions = bins.positive_fractions()
     n_rows, positive = _rows_above(totals, fractions)
@@ -330,7 +331,7 @@ def _rows_above(totals, fractions):
 
 
 def logistic_weight(differences, noise_stds):
-    """Return the weight of the logistic fractions, by their differences to the isotonic ones.
+    """Return the weight of the logistic fractions, from their differences from the isotonic ones.
 
     Differences that are no larger than the noise are noise, and larger ones are errors of the
     logistic function: the noise's part of their squares is the weight that has the least expected
@@ -345,10 +346,10 @@ def logistic_weight(differences, noise_stds):
 
 
 def logistic_fractions(bins):
-    """Return the fractions of positives by a logistic function that rises with the logit.
+    """Return the fractions of positives from a logistic function that rises with the logit.
 
-    It has the largest likelihood of the released counts, with a prior of the slope about 1 per
-    standard deviation of the logits, so that it is finite if few rows are positive.
+    It maximizes the likelihood of the released counts, with a prior on the slope of about 1 per
+    standard deviation of the logits, so it is finite if few rows are positive.
     """
     logits = bins.logits
     counts = np.maximum(bins.counts, 0.0)

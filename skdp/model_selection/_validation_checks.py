@@ -1,6 +1,6 @@
 """The check of scikit-learn's validations and searches with private scores, before a charge.
 
-scikit-learn calls a scorer after the fit, which was charged then, and replaces its errors by NaN.
+scikit-learn calls a scorer after the fit, which is charged by then, and replaces errors with NaN.
 """
 
 from skdp._data._tables import target_array

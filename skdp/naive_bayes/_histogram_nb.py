@@ -47,7 +47,7 @@ CLASSES_RATIO = 4000.0
 RARE_COUNT_STDS = 0.25
 # Average count of a cell with delta = 0, in standard deviations of the noise.
 PURE_COUNT_STDS = 8.0
-# Losses are rounded to this grid, so that their sums are exact.
+# Losses are rounded to this grid, so their sums are exact.
 LOSS_GRID = 2.0**-20
 
 
@@ -642,8 +642,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

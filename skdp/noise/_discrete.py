@@ -8,12 +8,12 @@ from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_within
 
-# Draws per block, so that temporary arrays stay in the processor's cache. Seeded draws depend on
+# Draws per block, so temporary arrays stay in the processor's cache. Seeded draws depend on
 # these two sizes.
 _BLOCK = 1 << 15
 _GEOMETRIC_BLOCK = 1 << 14
 # The largest scale, in grid steps. A magnitude exceeds 64 * scale * ln(2) only with probability
-# 2**-64, so that it fits into 63 bits.
+# 2**-64, so it fits into 63 bits.
 LARGEST_SCALE = 2.0**48
 # A random word has a sign in its first bit and a magnitude in the other 63 bits.
 MAGNITUDE_BITS = np.uint64(2**63 - 1)
@@ -124,7 +124,7 @@ def discrete_gaussian(
 def geometric(scale: float, size: int, stream: Stream) -> np.ndarray:
     """Draw from the geometric distribution (number of failures before a success), exactly.
 
-    A trial fails with probability ``exp(-1 / scale)``, so that
+    A trial fails with probability ``exp(-1 / scale)``, so
     ``P(X >= k) = exp(-k / scale)`` for k = 0, 1, ...
 
     A draw is ``floor(-scale * ln U)`` for a uniform U. The floor is first computed from 32 bits of
@@ -184,7 +184,7 @@ def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
         missing = out.size - filled
         n_proposals = math.ceil(missing * proposals_per_draw)
         if proposals_per_draw > 1:
-            # A margin, so that the last draws of a small array rarely need another block.
+            # A margin, so the last draws of a small array rarely need another block.
             n_proposals += 4
         block = draw(min(max_block, n_proposals))[:missing]
         flat[filled : filled + block.size] = block
@@ -224,8 +224,9 @@ def _geometric(scale, leading, stream, exact):
 def _floors_of_logs(scale, u, log_error, u_error, *, exact=False, lower_bound=None):
     """Return floors of ``-scale * ln U`` for floats u near U, and the undecided positions.
 
-    `u_error` bounds the distance of u and U, and `log_error` all other errors of the logarithm,
-    except the error of `np.log`, which is assumed to be at most 4 units in the last place.
+    `u_error` bounds the distance between u and U, and `log_error` all other errors of the
+    logarithm, except the error of `np.log`, which is assumed to be at most 4 units in the last
+    place.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log = -np.log(u)

@@ -69,7 +69,7 @@ class LazyUniform:
         bounds : callable
             ``bounds(index, precision)`` returns integers `low`, `high` that enclose
             ``2**precision`` times the thresholds of the numbers at `index`. The relative distance
-            of `low` and `high` must tend to 0 as the precision grows.
+            between `low` and `high` must tend to 0 as the precision grows.
 
         Returns
         -------

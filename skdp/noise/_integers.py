@@ -9,7 +9,7 @@ from skdp.noise._exact import exp_bounds, is_below
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_integer
 
-# Bits of the sum of scaled weights in `choose_by_distance`, so that the proposals fit 63 bits.
+# Bits of the sum of scaled weights in `choose_by_distance`, so the proposals fit 63 bits.
 _TOTAL_BITS = 60
 _MAX_TOTAL_WEIGHT = 2**56
 
@@ -129,7 +129,7 @@ def choose_by_distance(
     float_rate = float(min(rate, Fraction(10**300)))
     with np.errstate(over="ignore", under="ignore"):
         masses = counts * np.exp(-float_rate * steps)
-    # Scale the sum to less than 2**60, so that it and the slack of the proposals fit 63 bits.
+    # Scale the sum to less than 2**60, so it and the slack of the proposals fit 63 bits.
     unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
     masses = np.ldexp(masses, unit_bits)
     # The factor exceeds the rounding errors of the exponent and of the exponential.

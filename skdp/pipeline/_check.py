@@ -249,8 +249,8 @@ def check_pipeline(
     one exception: a sparse matrix is assumed to have at most one entry per cell, because duplicate
     entries are added in an order that other rows determine. Frozen, public and user-defined steps
     raise their own errors when they are fitted, which may be after a charge. The following are
-    assumed to be public: the table's shape, its column names, the dtypes of its container (by which
-    a `make_column_selector` selects columns), `public_steps` and ``__skdp_kind__``.
+    assumed to be public: the table's shape, its column names, the dtypes of its container (which a
+    `make_column_selector` uses to select columns), `public_steps` and ``__skdp_kind__``.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def describe_uncovered_steps(estimator):
 def _problem_of_fit(estimator):
     """Return the problem of a wrapper's fit, as a `RawDataWarning` describes it.
 
-    It is "" if there is none, and None for a class that the table of callers does not have.
+    It is "" if there is none, and None for a class that is not in the table of callers.
     """
     rows = (known_caller(cls.__module__, "fit") for cls in type(estimator).__mro__)
     row = next(filter(None, rows), None)

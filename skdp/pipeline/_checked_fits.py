@@ -64,7 +64,7 @@ class BudgetPlan(FrozenValue):
 class CheckedFitsMixin(PrivacyLineMixin):
     """Mixin whose fits check all steps, parameters and raw cells before the first charge.
 
-    The steps of a plan can be replaced by `set_params`, or by a search. So each fit checks its
+    The steps of a plan can be replaced with `set_params`, or by a search. So each fit checks its
     current steps, as the plan checked the original ones.
 
     Attributes
@@ -104,7 +104,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
             check_names_differ(X)
             check_selectable(self, X)
             # Lazy data are computed once for all steps: a plan that samples or shuffles yields
-            # other rows each time, and lengths must be known before the first charge.
+            # different rows each time, and lengths must be known before the first charge.
             table = opened_table(X)
             if len(shape_of(table)) == 2:
                 check_not_empty(shape_of(table), X)
@@ -171,7 +171,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
         return self._copy_settings_to(super().__sklearn_clone__())
 
     def _copy_settings_to(self, other):
-        """Return another container with the settings of this one's checks."""
+        """Return another container with this one's settings for the checks."""
         other._public_steps = self._public_steps
         other.judges_steps = self.judges_steps
         other._budget_plan = self._budget_plan

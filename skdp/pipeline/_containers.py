@@ -67,7 +67,7 @@ def _check_parts(container, parameter, parts):
             )
 
 
-# Largest absolute value of a weight. Bounds are at most 1e150, so that products are finite.
+# Largest absolute value of a weight. Bounds are at most 1e150, so products are finite.
 MOST_WEIGHT = 1e150
 
 

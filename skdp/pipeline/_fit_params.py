@@ -220,8 +220,8 @@ def _divide_in_tool(tool, parts, params, method, title):
 
 
 def _method_of(container, name, inner, method):
-    """Return the method by which a method of a container fits a part."""
-    # Other steps of a pipeline are transformed, and so are all parts of a `ColumnTransformer`.
+    """Return the method that a container's method uses to fit a part."""
+    # Other steps of a pipeline are transformed, as are all parts of a `ColumnTransformer`.
     if fits_members(container):
         return "fit"
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]

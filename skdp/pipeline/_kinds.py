@@ -212,7 +212,7 @@ def sparsity(estimator):
 def is_row_wise(estimator):
     """Return True if each output row of a step depends only on its input row, to the last bit.
 
-    This holds for skdp's estimators. A declaration by ``__skdp_kind__`` is trusted.
+    This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class RawStep(FrozenValue):
     name : str
         Name as in `set_params`; "" for the estimator itself.
     estimator : object
-        An estimator, or the parameter by which a container learns.
+        An estimator, or the parameter through which a container learns.
     kind : str
         "learns", "resamples", "calibrates", "cross_validates" or "unknown"; see `REASONS`.
     advice : str
@@ -194,7 +194,7 @@ def _ignores_targets(step):
 
 
 def _raw_choices(estimator):
-    """Yield name, value and advice for parameters by which a container learns or stores rows."""
+    """Yield name, value and advice for parameters with which a container learns or stores rows."""
     if getattr(estimator, "memory", None) is not None and hasattr(estimator, "steps"):
         yield "memory", estimator.memory, MEMORY
     if isinstance(estimator, ColumnTransformer):

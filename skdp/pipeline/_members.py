@@ -127,7 +127,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
 def _check_candidates(search, table, name):
     """Raise the error of a search's first candidate that would fail, or warn about it.
 
-    With another `error_score` than "raise", a search continues after an error, and the other
+    With an `error_score` other than "raise", a search continues after an error, and the other
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")

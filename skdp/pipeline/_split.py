@@ -82,7 +82,7 @@ def split_budget(
     estimator
         A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
         `ColumnTransformer` with a part that may be sparse receives ``sparse_threshold=0`` unless
-        another threshold was set, so that its output is always dense. Containers are replaced by
+        another threshold was set, so its output is always dense. Containers are replaced by
         subclasses whose fits check the parameters of every step, and `y`, against the table's
         shape, names and dtypes before the first charge.
 
@@ -160,7 +160,7 @@ def joint_scale(
     ----------
     make_event : callable
         Maps a positive scale to an event whose cost increases with the scale. At scale 1 the
-        epsilons of the parts sum to the budget's epsilon, so that scale 1 always fits for single
+        epsilons of the parts sum to the budget's epsilon, so scale 1 always fits for single
         rows.
     epsilon, delta : float
         The budget.

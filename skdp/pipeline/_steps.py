@@ -56,9 +56,9 @@ class Place(FrozenValue):
     form : TableForm, default=UNKNOWN_FORM
         Public information on the table that it is fitted to.
     by_person : bool, default=False
-        True if the pipeline is charged by person, so that the number of rows is private.
+        True if the pipeline is charged by person, so the number of rows is private.
     is_series : bool, default=False
-        True if its column is selected without a list, so that it receives a one-dimensional array.
+        True if its column is selected without a list, so it receives a one-dimensional array.
     """
 
     name: str

@@ -65,7 +65,7 @@ class VectorizerFit(ColumnsFit):
     ----------
     binned : bool
     has_kinds : bool, default=True
-        False if the kinds of the columns are unknown, so that the event covers all kinds.
+        False if the kinds of the columns are unknown, so the event covers all kinds.
     """
 
     binned: bool
@@ -74,7 +74,7 @@ class VectorizerFit(ColumnsFit):
     @cached_property
     def budget(self):
         # With delta > 0 a fraction of delta is reserved for the selection of categories even if no
-        # column needs it, so that the noise does not depend on the columns.
+        # column needs it, so the noise does not depend on the columns.
         uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
         return Budget(guarantee=self.guarantee, uses_key_selection=uses_key_selection)
 
@@ -144,7 +144,7 @@ class DPTableVectorizer(PlannedTransformer):
     """Transform a raw table into rows of norm at most 1, for the following model.
 
     Numbers, dates, strings, categories and booleans, with or without missing values, are accepted.
-    The kind of a column follows from its dtype or its declaration, never from values. Bounds and
+    A column's dtype or its declaration determines its kind; its values never do. Bounds and
     categories that are not declared are found privately, in one charge.
 
     Parameters
@@ -272,8 +272,8 @@ class DPTableVectorizer(PlannedTransformer):
             several kinds.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

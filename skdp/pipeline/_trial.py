@@ -91,7 +91,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         Number of rows, or of persons, that the fit is planned for; None uses that of the table.
     is_private : bool
     makes_plan : bool
-        False if the step only checks its cells. Then a private step precedes it, so that some of
+        False if the step only checks its cells. Then a private step precedes it, so some of
         its columns are missing, or its accountant cannot be replaced for the dry run.
     """
 
@@ -143,7 +143,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         estimator._check_rows(table.rows, plan)
 
     def _transform_rest(self, X, y):
-        """Transform the columns that bypass private steps by a step that learns nothing."""
+        """Transform the columns that bypass private steps with a step that learns nothing."""
         # A list with one entry per column does not fit a table in which columns are missing.
         by_column = _has_values_by_column(self.estimator)
         # Steps of other libraries are left out, as they may need a data frame.
@@ -223,7 +223,7 @@ def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
     hiding = {name for name in private if not _passes_cells_on(params[name])}
     for step in steps:
         is_behind = bool(hiding.intersection(step.before))
-        # Other estimators behind a private step are replaced, too: their effect on a table in
+        # Other estimators behind a private step are also replaced: their effect on a table in
         # which columns are missing is unknown.
         if step.name in private or (is_behind and is_estimator(step.estimator)):
             is_private = step.name in private
@@ -284,7 +284,7 @@ def read_raw_cells(container, X, y, params):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
-    # A step that learns nothing may raise for a cell, too, so every estimator counts.
+    # A step that learns nothing may also raise for a cell, so every estimator counts.
     if not private or sum(is_estimator(step.estimator) for step in steps) < 2:
         return
     model = strip_callbacks(clone(container))
@@ -298,7 +298,7 @@ def read_raw_cells(container, X, y, params):
                 allowance = Allowance(handle.planned, handle.config, None)
                 model.set_params(**{step.parameter("accountant"): allowance})
             else:
-                # The user replaced the handle by an accountant, which a plan would charge.
+                # The user replaced the handle with an accountant, which a plan would charge.
                 unplanned.add(step.name)
     table = as_chunked(X)
     is_partitioned = table is not None

@@ -37,7 +37,7 @@ def required_samples(
 ) -> int:
     """Return the number of rows that an expected loss or error requires to meet a target.
 
-    Nothing is charged and no data are read. The result suffices, and so does every larger number up
+    Nothing is charged and no data are read. The result suffices, as does every larger number up
     to `max_samples`. (An expected loss may rise with the number of rows where a fit changes its
     mechanism or saves time.)
 
@@ -101,7 +101,7 @@ def required_epsilon(
 ) -> float:
     """Return the epsilon that an expected loss or error requires to meet a target.
 
-    Nothing is charged and no data are read. The result suffices, and so does every larger epsilon
+    Nothing is charged and no data are read. The result suffices, as does every larger epsilon
     up to `max_epsilon`. Delta is unchanged.
 
     Parameters
@@ -149,9 +149,9 @@ def required_epsilon(
 def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
     """Return the smallest number such that it and all larger ones have a ratio of at most 1.
 
-    The maximum is tried first. Then the largest smaller number that the bound by `POWER` and `JUMP`
-    does not prove sufficient is tried, and so on, until one is not sufficient. The interval between
-    the last two is halved until it is small.
+    The maximum is tried first. Then the largest smaller number that the bound from `POWER` and
+    `JUMP` does not prove sufficient is tried, and so on, until one is not sufficient. The interval
+    between the last two is halved until it is small.
 
     Parameters
     ----------

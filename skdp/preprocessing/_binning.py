@@ -34,7 +34,7 @@ AUTOMATIC = ("uniform", "quantile")
 MIN_BINS = 8
 MAX_BINS = 32
 ROWS_PER_SCALE = 2.5
-# Maximum numbers of bins of a column and of all columns, so that their edges, and copies of them,
+# Maximum numbers of bins of a column and of all columns, so their edges, and copies of them,
 # fit into 1 GB.
 MAX_COLUMN_BINS = 2**20
 MAX_TOTAL_BINS = 2**24
@@ -89,7 +89,7 @@ def column_bins(categories, other, edges, names, n_features):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
             declared = check_edges(declared, "edges")
-            # The limits are the same as for bounds, so that densities are finite.
+            # The limits are the same as for bounds, so densities are finite.
             ends = declared[:-1], declared[1:]
             check_bounds(ends, len(declared) - 1, "edges", is_resolved=False)
             bins.append(ColumnBins("declared", declared))
@@ -256,9 +256,9 @@ class EdgesSearch(FrozenValue):
 def quantile_edges(quantiles, low, high):
     """Return bin edges from released quantiles; the outermost edges are the bounds.
 
-    A value of several quantiles is common in the data and has a separate narrow bin. The value of a
-    single quantile belongs to the bin below. Edges are half a step of the quantiles' grid away from
-    the value, so that rounding cannot change its bin.
+    A value of several quantiles is common in the data and gets a separate narrow bin. The value of
+    a single quantile belongs to the bin below. Edges are half a step of the quantiles' grid away
+    from the value, so rounding cannot change its bin.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def crossed(codes, n_bins, pairs):
     Parameters
     ----------
     codes : ndarray of shape (n_rows, n_features)
-        Bins of the values. A value that is not in any bin, and all of its pairs, have -1.
+        Bins of the values. A value that is not in any bin, and all of its pairs, get -1.
     n_bins : ndarray of shape (n_features,)
     pairs : list of (int, int)
 

@@ -114,7 +114,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     Each numeric column is cut into bins whose edges are declared or found privately. The bins of a
     categorical column are its declared categories. The counts of all bins are released with noise.
-    `transform` replaces each value by its bin.
+    `transform` replaces each value with its bin.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class DPHistogramTransformer(PlannedTransformer):
         outermost bins.
     n_bins : int or "auto", default=32
         Number of bins of columns without declared edges, from 2 to 2**20. Columns in which few
-        values are common have fewer bins. "auto" is 32 for "uniform". For "quantile" it is
+        values are common get fewer bins. "auto" is 32 for "uniform". For "quantile" it is
         the largest number from 8 to 32 with which a bin has at least 2.5 times as many rows as the
         noise scale of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
@@ -154,7 +154,7 @@ class DPHistogramTransformer(PlannedTransformer):
         combination of a bin of one feature and a bin of the other, for linear models. The
         combinations are products of the released bins, so they are post-processing.
     unit_norm : bool or "auto", default="auto"
-        If True, divide the output by the bound on its rows' Euclidean norm, so that the norm is at
+        If True, divide the output by the bound on its rows' Euclidean norm, so the norm is at
         most 1, the default `data_norm` of linear models. "auto" does so for "onehot", where an
         entry is then ``1 / sqrt(n_features + n_pairs)``.
     edges_fraction : float or "auto", default="auto"
@@ -281,8 +281,8 @@ class DPHistogramTransformer(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class DPHistogramTransformer(PlannedTransformer):
             factor = 1.0
             if self._divides():
                 output_norm = 1.0
-                # Rounded down, so that the norm of a row is at most 1.
+                # Rounded down, so the norm of a row is at most 1.
                 factor = math.nextafter(1.0 / norm, 0.0) * (1.0 - 2.0**-50)
             fit.publish(
                 plan,

@@ -69,7 +69,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         must not be computed from the data. "auto" finds it privately, for a fifth of epsilon with
         "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
-        Number of bins, from 2 to 2**20. Features in which few values are common have fewer bins.
+        Number of bins, from 2 to 2**20. Features in which few values are common get fewer bins.
         "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 with which
         a bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
@@ -114,7 +114,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The number of rows is public. The proof is in
-    ``docs/theory/transformers.md``. A row of one-hot output has the norm ``sqrt(n_features)``.
+    ``docs/theory/transformers.md``. A row of one-hot output has norm ``sqrt(n_features)``.
 
     References
     ----------
@@ -169,8 +169,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -30,11 +30,11 @@ from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
 
-# Values in [-1, 1] are rounded to this grid, so that their sums are exact in float64.
+# Values in [-1, 1] are rounded to this grid, so their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
 # With a noisy count, the number of persons is private and must not determine the grid. Weighted
-# values are truncated to multiples of FINE_STEP, so that sums over the maximum number of persons
+# values are truncated to multiples of FINE_STEP, so sums over the maximum number of persons
 # fit into 64-bit integers. If the noise is so small that its grid is finer, COARSE_STEP is used,
 # because doubles must represent the sums.
 FINE_STEP = 0.5 / MAX_PERSONS * 2.0**-9
@@ -226,8 +226,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -387,7 +387,7 @@ def rounded_sums(X, low, high, persons=None):
 
     The sums are integers below 2**53 for at most 2**31 rows, so they do not depend on the order of
     rows or the block size, and a row changes each sum by at most 1. Products with row weights are
-    exact and are truncated to the finest grid that represents the sums of all persons, so that a
+    exact and are truncated to the finest grid that represents the sums of all persons, so a
     person also changes a sum by at most 1.
     """
     finest = 1.0
@@ -400,7 +400,7 @@ def rounded_sums(X, low, high, persons=None):
 def sums_by_noise(X, low, high, row_weights, noise_grid):
     """Return the sums of `rounded_sums` for a private number of persons, rounded for a release.
 
-    Each weighted value is truncated to a multiple of `FINE_STEP`, so that a person changes no sum
+    Each weighted value is truncated to a multiple of `FINE_STEP`, so a person changes no sum
     by more than 1. The sums are 64-bit integers: at most 2**26 persons times 2**36. They are
     rounded to the nearest multiple of the noise's grid, for which the sensitivity of the release
     allows. Here the rounding is exact, because the result is below 2**26 and a multiple of at least

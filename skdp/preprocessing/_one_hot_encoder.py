@@ -173,8 +173,8 @@ class DPOneHotEncoder(PlannedTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -265,7 +265,7 @@ class DPOneHotEncoder(PlannedTransformer):
         widths = np.array([column.size for column in bins])
         encoded = one_hot(bin_codes(table, bins), widths, 1.0, self.sparse_output)
         if self.sparse_output:
-            # scikit-learn's encoder returns a matrix, too.
+            # scikit-learn's encoder also returns a matrix.
             return csr_matrix(encoded)
         return encoded
 

@@ -21,7 +21,8 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     A pipeline finds redundant charges by three attributes, which are False unless a class sets
     them: `_rescales`, features are shifted or scaled; `_undoes_scaling`, the output is the same if
     they were shifted or scaled before; `_known_range`, the range of the output is known. It plans
-    the charge for a table of unknown shape by `_shape_dependent_if_auto` (see `PrivateEstimator`).
+    the charge for a table of unknown shape with `_shape_dependent_if_auto` (see
+    `PrivateEstimator`).
     """
 
     _public: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -71,7 +72,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         """Return the form of the output of `transform`, from the form of the input.
 
         A pipeline uses it to check the following steps before the first charge. Properties that
-        depend on a release are None. Properties that follow from parameters and from the form of
+        depend on a release are None. Properties determined by the parameters and the form of
         the input must be set, because the following steps are checked only against them.
 
         Parameters

@@ -150,8 +150,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
             If a parameter is invalid, as in `fit`.
         """
         check_boolean(self.clip, "clip")
-        # A quantile is at most 2**74 minimal ranges away from 0, so that `min_` is finite.
+        # A quantile is at most 2**74 minimal ranges away from 0, so `min_` is finite.
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
 
         def planned(below, above):
@@ -389,8 +389,8 @@ class DPRobustScaler(CenteringTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------
@@ -596,8 +596,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

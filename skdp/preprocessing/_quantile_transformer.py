@@ -33,7 +33,7 @@ LEAST_SHARE = 1e-7
 
 
 class DPQuantileTransformer(BoundedColumnsTransformer):
-    """Map features to a uniform or normal distribution by private quantiles.
+    """Map features to a uniform or normal distribution with private quantiles.
 
     A value is mapped to the fraction of the rows below it, interpolated between noisy quantiles.
     The first and the last quantile are the bounds.
@@ -143,8 +143,8 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Local differential privacy: categories that each row reports by randomized response."""
+"""Local differential privacy: categories that each row reports with randomized response."""
 
 from dataclasses import dataclass
 
@@ -93,7 +93,7 @@ class ColumnwiseResponse(FrozenValue):
 
 
 class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, TableEstimator):
-    r"""Report each row's categories by k-ary randomized response.
+    r"""Report each row's categories with k-ary randomized response.
 
     The release is `transform`: each call charges once, before its noise, and its output is a
     new report of every row. `fit` reads the number of columns, charges nothing and learns
@@ -193,8 +193,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -140,8 +140,8 @@ class DPStandardScaler(CenteringTransformer):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -68,8 +68,8 @@ class _SpacedHistogram(FrozenValue):
     threshold : float
         A bin counts as occupied if its noisy count exceeds it.
     splits : int
-        Number of bins of equal width into which each octave is divided, up to 8. It depends on the
-        number of rows and on the noise only: bins have many more rows than the threshold.
+        Number of bins of equal width into which each octave is divided, up to 8. It depends only on
+        the number of rows and on the noise: bins have many more rows than the threshold.
     """
 
     n_rows: int = checked(check_integer, low=1)
@@ -255,7 +255,7 @@ class BoundsSearch(_SpacedHistogram):
         low, high : ndarray of shape (n_columns,)
             The outer edges of the outermost bins that are likely to contain values. These include
             the occupied bins. Bounds of one or two bins are refined. A column in which only 0 is
-            likely has the bounds -1 and 1.
+            likely gets the bounds -1 and 1.
         """
         if columns is None:
             positions = np.arange(self.n_columns)
@@ -580,7 +580,7 @@ def _add_bins(counts, block, row_weights, bits, first):
 
 
 def _add_norms(counts, block, row_weights, bits, first, center):
-    # A NumPy warning would reveal a row that overflows.
+    # A NumPy warning would reveal that a row overflows.
     with np.errstate(all="ignore"):
         norms = row_norms(block if center is None else as_dense(block) - center)
     _add_bins(counts, norms[:, np.newaxis], row_weights, bits, first)

@@ -148,7 +148,7 @@ def _evidence(total, n_counts, noise):
     evidence = 0.5 * deviations**2
     if noise.is_gaussian:
         return evidence
-    # Far from 0 the density of a sum decreases like that of one Laplace variable. Its scale is the
+    # Far from 0, the density of a sum decreases like that of one Laplace variable. Its scale is the
     # standard deviation divided by sqrt(2).
     return np.minimum(evidence, deviations * np.sqrt(2.0 * n_counts))
 

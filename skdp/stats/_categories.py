@@ -185,7 +185,7 @@ def report_no_match(counts, others, mechanism, n_units):
         Public number of rows, or of persons.
     """
     masks = {j: np.arange(len(values)) != others[j] for j, values in counts.items()}
-    # A column that has only the category of other values has no category to match.
+    # A column with only the category of other values has no category to match.
     masks = {j: mask for j, mask in masks.items() if mask.any()}
     matched = {j: counts[j][mask].sum() for j, mask in masks.items()}
     size = max(1, sum(map(len, counts.values())))
@@ -219,7 +219,7 @@ class MixedCategories(FrozenValue):
     other : label or None
         See `DeclaredCounts`.
     is_counted : bool
-        True if declared categories are counted, too.
+        True if declared categories are also counted.
     threshold : StabilityThreshold
     """
 
@@ -264,7 +264,8 @@ class MixedCategories(FrozenValue):
         others = [position_of(self.other, labels) for labels in lists]
         if persons is None:
             return table.label_counts(declared, lists, others)
-        # As for found categories, a person counts one value of each column: counts are integers.
+        # As for found categories, one value of each column counts for a person, so counts are
+        # integers.
         codes = table.codes(declared, lists, others)
         return [
             units_of_labels(column_codes, len(labels), persons)
@@ -275,7 +276,7 @@ class MixedCategories(FrozenValue):
 def check_declared(table, release):
     """Raise `ValueError` if a table contains labels that a release cannot count.
 
-    Labels of a kind that the declared categories do not have are refused. If categories are to be
+    Labels of a kind that no declared category has are refused. If categories are to be
     found, labels that cannot be categories are refused.
 
     Parameters
@@ -306,7 +307,7 @@ def _without(other, labels):
 
 
 def check_served(table, categories, declared):
-    """Raise `ValueError` if samples contain labels of a kind that a model's categories do not have.
+    """Raise `ValueError` if samples contain labels of a kind that no category of a model has.
 
     Columns with found categories are checked only if their dtype determines the kind of all values.
     In a column of objects the found categories do not determine the kinds of rare values, and the

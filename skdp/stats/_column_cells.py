@@ -33,7 +33,7 @@ DATE_TEXT = re.compile(
     r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?)?", flags=re.ASCII
 )
 DATE_TEXT_HINT = "dates that are text are written as '2020-12-31' or '2020-12-31T23:59:59'"
-# Maximum distance of a date from 1970, 290,000 years; 64 bits hold 292,000.
+# Maximum distance between a date and 1970, 290,000 years; 64 bits hold 292,000.
 MAX_MICROSECONDS = 290_000 * 365 * 86_400 * 10**6
 # Units of NumPy's dates that are longer than a microsecond.
 COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
@@ -332,8 +332,8 @@ def _is_bound_of(kind, bound):
 def _check_time_cells(values, kind):
     """Raise `TypeError` if a value is not a date, or not a duration.
 
-    NumPy would read a number as microseconds since 1970. Text is read as a date if it is one. Each
-    value is checked independently.
+    NumPy would read a number as microseconds since 1970. Text is parsed as a date if it is one.
+    Each value is checked independently.
     """
     is_duration = kind == "duration"
     if values.dtype.kind in "mM":
@@ -355,7 +355,7 @@ def _days(values):
     Raises
     ------
     ValueError
-        If a date is text of another form than `DATE_TEXT`, or does not fit into microseconds.
+        If a date is text of a form other than `DATE_TEXT`, or does not fit into microseconds.
     """
     if values.dtype.kind not in "mM":
         values = np.array([_as_date(value) for value in values], dtype="M8[us]")
@@ -532,7 +532,7 @@ def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
     """Return the edges of the same number of cells; in the bin around 0 they are narrower near 0.
 
     Values of skewed columns, such as amounts of money, are mostly near 0. The edges of the bins do
-    not change, so that counts of bins of equal width remain sums of cells.
+    not change, so counts of bins of equal width remain sums of cells.
 
     Parameters
     ----------
@@ -581,7 +581,7 @@ def _growing_cells(width, n_cells, unit):
 def with_atoms(edges, atoms, half_width):
     """Return the edges of as many cells, some of which contain a single value.
 
-    The cell of each atom shrinks to it, and its neighbors take the rest. So a value that is
+    Each atom's cell shrinks to the atom, and its neighbors take the rest. So a value that is
     frequent in many tables, such as 0 or a bound, is not mixed with others.
 
     Parameters

@@ -539,11 +539,11 @@ class ColumnsFit(FrozenValue):
         )
 
     def _merge_bins(self, term, noisy, scale):
-        """Return a term with the bins and counts that follow from its noisy counts.
+        """Return a term with the bins and counts computed from its noisy counts.
 
-        A bin has as many expected rows as the noise of a count, so that its value can be learned.
-        Where this allows fewer than `min_cells` bins, they are divided into cells, which differ by
-        the column's trend.
+        The expected number of rows of a bin equals the noise of a count, so its value can be
+        learned. Where this allows fewer than `min_cells` bins, they are divided into cells, which
+        differ by the column's trend.
         """
         counts = np.clip(noisy, 0.0, self.n_rows)
         if "label" in term.kinds:

@@ -1,11 +1,11 @@
 """Estimates from the noisy dyadic counts of a numeric column, with their standard deviations.
 
 Everything in this module is post-processing of released counts. Level l of the tree has 2**l counts
-with independent noise of equal variance, and the number of missing values has one more. The
-estimate of a count is linear in them: it is the total of the column, divided in halves along a
-path, plus multiples of the differences D between the estimates of the two children of each node on
-the path. The differences are independent of each other and of the total (V. Rastogi's recursion in
-Hay et al., VLDB 2010, section 4), so that variances of counts and of ranks are sums.
+with independent noise of equal variance, and there is one more noisy count, the number of missing
+values. The estimate of a count is linear in them: it is the total of the column, divided in halves
+along a path, plus multiples of the differences D between the estimates of the two children of each
+node on the path. The differences are independent of each other and of the total (V. Rastogi's
+recursion in Hay et al., VLDB 2010, section 4), so variances of counts and of ranks are sums.
 """
 
 from dataclasses import dataclass
@@ -177,7 +177,7 @@ class CountTree(FrozenValue):
         variance = 0.0
         means = centers
         for differences in reversed(self._difference_variances):
-            # A row that moves from one child to the other moves by the distance of their means.
+            # A row that goes from one child to the other moves by the distance between their means.
             left, right = means.reshape(-1, 2).T
             variance += float((0.25 * (left - right) ** 2).sum()) * differences
             means = 0.5 * (left + right)

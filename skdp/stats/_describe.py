@@ -71,13 +71,13 @@ def dp_describe(
     The release contains the missing values of all columns, the mean, standard deviation, quantiles
     and histogram of numeric columns, the frequencies of categories, and one association for each
     pair of columns. Bounds and categories that are not declared are found privately in the same
-    charge; the result has them as `schema`, which fits of models accept at no further cost.
+    charge; the result stores them as `schema`, which model fits accept at no further cost.
 
     Parameters
     ----------
     table : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_rows, n_columns)
         Columns of numbers, dates, durations, booleans, strings or categories, with or without
-        missing values. The kind of a column follows from its type or its declaration.
+        missing values. A column's type or its declaration determines its kind.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
@@ -92,11 +92,11 @@ def dp_describe(
         table or instead of a list, finds them privately.
     associations : bool, default=True
         False to leave out the associations of pairs of columns, and to spend their part of the
-        budget on the columns. They are left out, too, if noise would hide them.
+        budget on the columns. They are also left out if noise would hide them.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -173,7 +173,7 @@ def dp_describe(
 
 
 def _integers(columns):
-    """Return for each column True if its type is one of integers."""
+    """Return, for each column, True if its type is an integer type."""
     return tuple(columns.has_integers(j) for j in range(columns.shape[1]))
 
 

@@ -41,7 +41,7 @@ KEY_SELECTION_WEIGHT = 0.18
 COUNTS_WEIGHT = 0.55
 PAIR_SCORES_WEIGHT = 0.15
 # Scores of pairs are released if the noise of each is at most this fraction of the rows: then
-# associations, which are relative to about the number of rows, have an error of a few percent.
+# the error of associations, which are relative to about the number of rows, is a few percent.
 MAX_SCORE_NOISE = 0.05
 # Minimum average count of a cell of the finest level, in standard deviations of its noise. With
 # delta = 0 there is one level, whose cells are those of the histogram.
@@ -53,7 +53,7 @@ MAX_BIN_LEVEL = 5
 # Half the width of the cell of a bound or of 0, relative to that of other cells.
 ATOM_WIDTH = 2.0**-10
 # Number of groups, besides missing values, into which a column's values are divided for tables of
-# pairs. More groups show finer dependence, and have a larger score by chance.
+# pairs. More groups show finer dependence, but have a larger score by chance.
 N_GROUPS = 8
 # A group has at least as many rows as this number of standard deviations of the noise of a count.
 MIN_GROUP_STDS = 3.0
@@ -150,7 +150,8 @@ class ColumnCounts(FrozenValue):
         starts = merge_cells(tree.counts, N_GROUPS, MIN_GROUP_STDS * self.noise_std)
         groups = np.searchsorted(starts, np.arange(tree.n_cells), side="right") - 1
         counts = np.append(np.add.reduceat(tree.counts, starts), tree.n_missing)
-        # The count of a group is the difference of two ranks, whose errors are nearly independent.
+        # The count of a group is the difference between two ranks, whose errors are nearly
+        # independent.
         ends = np.append(starts[1:], tree.n_cells)
         middle = 0.5 * (starts + ends) / tree.n_cells
         stds = [
@@ -246,7 +247,7 @@ class DescriptionFit(ColumnsFit):
 
     @property
     def is_by_person(self):
-        """True if the unit is a person, whose number of rows is counted, too."""
+        """True if the unit is a person, whose number of rows is also counted."""
         return self.guarantee.neighbors.unit == "person"
 
     @property
@@ -433,7 +434,7 @@ class DescriptionFit(ColumnsFit):
         del exact
         score_std = mechanism.deviation(size=len(self.pairs))
         largest = max_scores(counts, self.pairs, self.n_rows)
-        # An error of a released count moves a score by no more than itself.
+        # An error of a released count changes a score by no more than itself.
         count_variances = [float((column_stds**2).sum()) for column_stds in stds]
         variances = score_std**2 + np.array(
             [count_variances[j] + count_variances[k] for j, k in self.pairs]

@@ -51,7 +51,7 @@ def expected_error(
     Returns
     -------
     float or ndarray
-        The mean absolute difference to the statistic of the clipped values, before the result is
+        The mean absolute difference from the statistic of the clipped values, before the result is
         clipped to its possible range. It is a number for scalar bounds, else one per column. For
         "var" it holds if the mean is at the center of the bounds; otherwise the error is up to
         three times as large. For histograms it is the error of one count. For "median" and
@@ -109,7 +109,7 @@ def expected_error(
 
 
 def _rank_error(tree, n_rows):
-    """Return the expected distance of the chosen from the exact rank, divided by `n_rows`."""
+    """Return the expected distance from the exact rank to the chosen one, divided by `n_rows`."""
     rank = tree.shares[0] * n_rows
     # Farther ranks have a probability below exp(-100).
     max_distance = 100.0 * tree.scale + 1.0

@@ -95,8 +95,8 @@ def dp_mean(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -178,8 +178,8 @@ def dp_var(
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -260,8 +260,8 @@ def dp_sum(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -332,8 +332,8 @@ def dp_count(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -415,8 +415,8 @@ def dp_histogram(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -498,8 +498,8 @@ def dp_histogram2d(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -579,8 +579,8 @@ def dp_histogramdd(
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -678,7 +678,7 @@ def dp_quantile(
     """Return quantiles with differential privacy.
 
     All quantiles of all columns are released with one charge. Each is one of 2**24 + 1 points
-    between the bounds, chosen by the exponential mechanism. Several are chosen recursively, so that
+    between the bounds, chosen by the exponential mechanism. Several are chosen recursively, so
     the error grows with the logarithm of their number. The release is (`epsilon`, `delta`)-DP under
     the accountant's relation.
 
@@ -701,8 +701,8 @@ def dp_quantile(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -784,8 +784,8 @@ def dp_median(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -864,8 +864,8 @@ def estimate_bounds(
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, however many rows each has,
-        and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``. Requires
-        an accountant with unit="person", or none.
+        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
+        Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -40,7 +40,7 @@ MAX_CELLS = 2**27
 def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     """Return the plan of the means, or the means and variances, of columns within bounds.
 
-    Columns are scaled from their bounds to [-1, 1], so that the cost does not depend on the bounds.
+    Columns are scaled from their bounds to [-1, 1], so the cost does not depend on the bounds.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     n_moments : {1, 2}, default=1
         1 for means, 2 for means and variances.
     counted : bool, default=False
-        True if values may be NaN, so that the other values of each column are counted.
+        True if values may be NaN, so the other values of each column are counted.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def moments_of_sums(sums, n_values, noise_std, low, high):
     # The result is then that of a uniform distribution over the bounds.
     is_hidden = relative_noise > UNIFORM_VARIANCE
     mean = np.where(is_hidden, 0.0, np.clip(sums[0] / n_values, -1.0, 1.0))
-    # The addition is rounded, so that the result could be outside the bounds.
+    # The addition is rounded, so the result could be outside the bounds.
     means = np.clip(low + half_range + half_range * mean, low, high)
     if len(sums) == 1:
         return means, None
@@ -172,7 +172,7 @@ def plan_sums(shape, guarantee):
     """Return the plan of the sums of columns within bounds.
 
     Under add/remove, a null row counts as 0, and the sensitivity of a sum is the larger magnitude
-    of its bounds. Each column is divided by it, and then has the sensitivity of scaled values in
+    of its bounds. Each column is divided by it; its sensitivity is then that of scaled values in
     [-1, 1]. Under replace-one, the number of rows is the same in both datasets, and the sums are
     computed from the centered sums.
 

@@ -52,7 +52,7 @@ class NoisyHistogram(FrozenValue):
     ----------
     edges : ndarray of shape (n_bins + 1,)
         Edges of the bins, dates as `numpy.datetime64` and durations as `numpy.timedelta64`. The
-        outermost bins have the values beyond them.
+        outermost bins include the values beyond them.
     counts : ndarray of shape (n_bins,)
         Noisy numbers of rows, or of persons.
     stds : ndarray of shape (n_bins,)

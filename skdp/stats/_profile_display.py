@@ -30,7 +30,7 @@ class ProfileDisplay(Display):
     There is a panel for each column: the histogram of numbers, or the most frequent categories.
     Lines show the simultaneous 95 % band of the noise: with this probability the counts of the raw
     rows are within it in all bins of the panel. Below are the associations of pairs of columns;
-    those that are not visible above chance and noise are blank.
+    those not visible above chance and noise are blank.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ MAX_LISTED_PAIRS = 12
 # Number of categories in a small picture, its size in pixels, and that of its bars.
 MAX_BARS = 12
 PICTURE_SIZE = (168, 64)
-# A quantile, mean or frequency counts as not known if half its interval exceeds this fraction of
+# A quantile, mean or frequency counts as unknown if half its interval exceeds this fraction of
 # the range of the column.
 MAX_UNKNOWN = 0.25
 # Dates are written without a time if their range is at least this number of days.

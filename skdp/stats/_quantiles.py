@@ -19,7 +19,7 @@ from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
 # Number of integer positions within each grid point. Each row gets a random position within its
-# grid point, so that hardly any two rows are equal.
+# grid point, so hardly any two rows are equal.
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 # Unit of fractions of rows.
@@ -275,7 +275,7 @@ def epsilon_of_each(guarantee, count):
     """Return the epsilon at which `count` exponential mechanisms together meet a guarantee."""
     epsilon = guarantee.epsilon
     delta = guarantee.delta
-    # Rounded down, so that the sum does not exceed epsilon.
+    # Rounded down, so the sum does not exceed epsilon.
     basic = epsilon
     if count > 1:
         basic = math.nextafter(epsilon / count, 0.0)
@@ -334,7 +334,7 @@ class _Part(FrozenValue):
     column : int
         Index of the column.
     rate : Fraction
-        Factor of the distance of ranks in the exponent.
+        Factor that multiplies the distance between ranks in the exponent.
     by_person : bool
         True if rows have weights that sum to at most `WHOLE` for each person.
     n_rows : int
@@ -555,7 +555,7 @@ def _choose(part, rows, stream):
 
     The score of a point c is f(c) = (1 - q) below - q above, with the weights of the rows below c
     and from c on, and q = share / 2**30. Its distance is |f(c)|. For the point after a row of
-    weight w, it is the distance of 0 from the interval [f(c) - w, f(c)].
+    weight w, it is the distance from 0 to the interval [f(c) - w, f(c)].
     """
     edges, distances = _intervals(part, rows)
     weights = np.diff(edges)
@@ -601,7 +601,7 @@ def _intervals(part, rows):
 
 
 def _distance(low, high):
-    """Return the distance of 0 from [low, high]."""
+    """Return the distance from 0 to [low, high]."""
     return np.maximum(np.maximum(low, -high), 0)
 
 

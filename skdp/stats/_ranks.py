@@ -15,13 +15,13 @@ from skdp._data._parts import gather_over, map_over, sum_over
 
 # Number of steps of the public grid between the bounds.
 CELLS = 1 << 24
-# Maximum total weight of the rows of a person. Each of a person's k rows has the weight WHOLE // k.
+# Maximum total weight of the rows of a person. Each of a person's k rows has weight WHOLE // k.
 WHOLE = 1 << 20
 # All values of WHOLE // k: the integers below 2**10, and the quotients for k up to 2**10.
 _SMALL = 1 << 10
 CODE_BITS = 11
 WEIGHTS = np.append(np.arange(_SMALL), WHOLE // np.arange(1, _SMALL + 1))
-# Code of the weight 1, which all rows have without persons. A missing value has the weight 0 and
+# Code of weight 1, which all rows have without persons. A missing value has weight 0 and
 # the last cell.
 _ONE = 1
 # A search by counts takes _ROUNDS rounds, each of which determines _ROUND_BITS bits of the cell.
@@ -61,7 +61,7 @@ def ranked_columns(rows, low, high, row_weights=None):
     low, high : ndarray of shape (n_columns,)
         Bounds of the columns.
     row_weights : ndarray of shape (n_rows,), default=None
-        Weights of the rows of persons; None if each row has the weight 1.
+        Weights of the rows of persons; None if each row has weight 1.
 
     Yields
     ------
@@ -208,7 +208,7 @@ class CountedColumns:
         return list(zip((prefixes << CODE_BITS).tolist(), below.tolist(), strict=True))
 
     def rows(self, runs):
-        # Overlapping ranges are merged, so that each row is returned once.
+        # Overlapping ranges are merged, so each row is returned once.
         first, end = np.array(sorted(runs), dtype=np.int64).reshape(-1, 2).T
         end = np.maximum.accumulate(end)
         is_separate = np.append(True, first[1:] > end[:-1])[: len(first)]

@@ -25,7 +25,7 @@ from skdp.utils._values import FrozenValue
 # and DEVIATIONS on synthetic narrow columns of 2,000 and 4,000 rows and on the training rows of
 # twenty small tables, by how well values are resolved within the bounds.
 REFINEMENT_FRACTION = 0.15
-# Number of equal cells at the first level. Few cells keep the noise of their sums small, so that
+# Number of equal cells at the first level. Few cells keep the noise of their sums small, so
 # columns that fill their bins are recognized.
 FIRST_CELLS = 1 << 4
 # Number of cells at later levels: as many as leave the sum of a quarter of them a standard
@@ -40,7 +40,7 @@ MIN_LEVELS = 3
 MAX_LEVELS = 6
 MAX_LEVEL_NOISE = 0.05
 # A column whose values are in one or two cells may be narrower than the search can see, or have one
-# value. It gets cells of at least this fraction of its first range, so that rare other values do
+# value. It gets cells of at least this fraction of its first range, so rare other values do
 # not become huge when they are scaled.
 MIN_UNRESOLVED_CELL = 2.0**-14
 # Minimum width of new bounds relative to the magnitude of the values. With 2**20 doubles between
@@ -140,7 +140,7 @@ class Refinement(FrozenValue):
     def mechanism(self, n_narrow, n_levels):
         """Return the mechanism of one of `n_levels` levels, which counts `n_narrow` columns.
 
-        It is calibrated to the level alone, so that the rounding of its counts is charged to it.
+        It is calibrated to the level alone, so the rounding of its counts is charged to it.
         """
         l1_sensitivity = n_narrow * self.guarantee.neighbors.sensitivity_factor
         if isinstance(self.whole, GaussianMechanism):

@@ -41,7 +41,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so that the bound is 1 and regularization acts
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
         on the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, by a constant feature of value
@@ -56,7 +56,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
         class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
-        to the standard deviation of their noise and to n / (100 k), so that a weight is at most
+        to the standard deviation of their noise and to n / (100 k), so a weight is at most
         100. The noise grows with the largest weight.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
@@ -94,7 +94,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization that was used; it follows from public quantities.
+        Regularization that was used; it depends only on public quantities.
     data_norm_ : float
         The declared `data_norm`, or the released one.
     n_features_in_ : int
@@ -181,8 +181,8 @@ class DPLinearSVC(PrivateLinearClassifier):
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

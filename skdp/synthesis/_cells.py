@@ -1,7 +1,7 @@
 """Cells of columns: public grids, exact counts of cells, and the codes of rows.
 
 A numeric column has equal cells, atoms (single values that many rows may share: 0 and the two
-bounds) and a cell of missing values. A column on a public grid, such as integers, with few values
+bounds) and a cell of missing values. A column on a public grid with few values, such as integers,
 has one cell per value and needs no atoms. A categorical column has a cell per category, then one of
 other values and one of missing values.
 """
@@ -20,7 +20,7 @@ from skdp.utils._values import FrozenValue
 
 # A column on a grid has one cell per value if it has at most this many values.
 MAX_VALUE_CELLS = 1024
-# Bounds in units of the grid's step up to which a cell per value is resolved in double precision.
+# Largest bounds, in grid steps, for which a cell per value is resolved in double precision.
 MAX_RESOLVED_STEPS = 2.0**50
 # The coarsest counted level of a numeric column has 2**COARSEST_LEVEL cells.
 COARSEST_LEVEL = 2

@@ -5,9 +5,9 @@ earlier ones is
 
 .. math:: p(c \mid x) \propto \exp(b_c + \sum_j \theta_j[x_j, c]),
 
-where j runs over the earlier columns, or combinations of them, with which the column was measured.
-It is the distribution of maximum entropy whose tables with them, on the simulated rows, are the
-measured ones; a ridge penalty weighs the noise of the tables. Memory is linear in the number of
+where j runs over the earlier columns, or combinations of them, that the column was measured with.
+It is the distribution of maximum entropy that reproduces the measured tables on the
+simulated rows; a ridge penalty weighs the noise of the tables. Memory is linear in the number of
 simulated rows, because no table larger than a measured one is ever built.
 
 Everything in this module is post-processing.
@@ -21,8 +21,8 @@ from scipy.sparse import csr_array
 
 from skdp.utils._values import FrozenValue
 
-# Sweeps of iterative scaling over the measured tables, tuned on training rows of Adult: .896 AUC
-# with 6 and .898 with 30. Columns with few groups are cheap and receive more sweeps, up to a
+# Sweeps of iterative scaling over the measured tables, tuned on training rows of Adult: the AUC is
+# .896 with 6 and .898 with 30. Columns with few groups are cheap and receive more sweeps, up to a
 # factor.
 SWEEPS = 6
 MAX_SWEEPS_FACTOR = 8
@@ -333,7 +333,7 @@ def scaling_step(row_table, target, theta, ridge):
 def stratified_uniforms(rows, factors, rng):
     """Return uniform numbers that are spread evenly over rows with the same parents.
 
-    Drawing then adds less noise than with independent numbers.
+    Drawing then adds less noise than it would with independent numbers.
     """
     n_rows = rows.shape[1]
     keys = [rng.random_sample(n_rows)]

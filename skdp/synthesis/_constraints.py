@@ -30,7 +30,7 @@ class ForbiddenPairs(FrozenValue):
     values: list
 
     def is_violated(self, first, second):
-        """Return for each row whether its values in the two columns are forbidden."""
+        """Return, for each row, whether its values in the two columns are forbidden."""
         violated = np.zeros(len(first), dtype=bool)
         for first_value, second_value in self.values:
             violated |= matches(first, first_value) & matches(second, second_value)
@@ -200,7 +200,7 @@ def check_forbidden(forbidden, names, n_columns, copies):
 
 
 def matches(values, value):
-    """Return for each value of a column whether it equals a value or is in a range."""
+    """Return, for each value of a column, whether it equals a value or is in a range."""
     if values.dtype.kind == "O":
         options = value
         if not isinstance(value, tuple):
@@ -217,7 +217,7 @@ def matches(values, value):
 
 
 def _groups_within(column, value):
-    """Return for each group whether all of its possible cells match a value or range."""
+    """Return, for each group, whether all of its possible cells match a value or range."""
     grid = column.grid
     if grid.is_categorical:
         is_within = np.append(matches(objects(grid.categories.tolist()), value), [False, False])

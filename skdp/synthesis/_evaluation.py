@@ -33,7 +33,7 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
     Parameters
     ----------
     released_distance : float
-        Mean total variation distance of the synthetic rows to the released tables. It is free.
+        Mean total variation distance from the synthetic rows to the released tables. It is free.
     noise_distance : float
         The same distance between the released and the exact tables, expected from the noise.
     distances : dict of int to float
@@ -44,7 +44,7 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
     metric : str
         Name of the score: "roc_auc", "accuracy" or "r2".
     is_private : bool
-        True if the score has noise, since the test rows are private.
+        True if the score is noisy because the test rows are private.
 
     Examples
     --------
@@ -132,8 +132,8 @@ def evaluate_synthetic(
     accountant : PrivacyAccountant, default=None
         Accountant that is charged for private test rows.
     random_state : int, default=None
-        Seed of the synthetic rows and of the model. It makes the noise of a private score
-        reproducible, too.
+        Seed of the synthetic rows and of the model. It also makes the noise of a private
+        score reproducible.
 
     Returns
     -------

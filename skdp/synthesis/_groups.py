@@ -14,11 +14,11 @@ from skdp.utils._values import FrozenValue
 # Atoms, other values and missing values are dropped below a count that noise alone exceeds with
 # this probability: four standard deviations of Gaussian noise.
 FALSE_CELL_PROBABILITY = 3e-5
-# Runs of neighboring cells with fewer rows than this many standard deviations have equal counts.
+# Runs of neighboring cells with fewer rows than this many standard deviations get equal counts.
 RUN_STDS = 2.0
-# Fraction of the rows that equal cells have at least, however large the noise of atoms is.
+# Minimum fraction of the rows in equal cells, however large the noise of atoms is.
 MIN_EQUAL_FRACTION = 0.02
-# Mass of a cell that is added within a group, so that each cell has a positive probability.
+# Mass of a cell that is added within a group, so each cell has a positive probability.
 MIN_CELL_MASS = 1e-9
 
 

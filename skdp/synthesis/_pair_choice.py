@@ -6,11 +6,11 @@ Everything in this module is post-processing of released scores and public facts
 import math
 
 # Weight of a table with a target, relative to others. On training rows of three tables (see
-# docs/benchmarks/synthetic_constants.py), weights of 4, 6, 8, 12 have a mean utility of .6822,
+# docs/benchmarks/synthetic_constants.py), weights of 4, 6, 8, 12 give a mean utility of .6822,
 # .6836, .6848, .6851.
 TARGET_WEIGHT = 12.0
 # A table is worth measuring if its score is at least this multiple of the error that it adds to
-# all tables (L1 distance), divided by four. On the same rows, 4 and 8 have a mean utility of .6836
+# all tables (L1 distance), divided by four. On the same rows, 4 and 8 give a mean utility of .6836
 # and .6803; on those of Adult at epsilon = 1, multiples of 1, 4, 8, 16 choose 69, 41, 26, 21 pairs.
 MIN_GAIN = 4.0
 ERROR_FRACTION = 0.25
@@ -23,7 +23,7 @@ COST_EXPONENT = 2.0 / 3.0
 PURE_COST_EXPONENT = 0.5
 # Mean of the magnitude of a standard normal variable.
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
-# Every table has at least this fraction of the tables' budget.
+# Every table gets at least this fraction of the tables' budget.
 MIN_TABLE_FRACTION = 1e-4
 # Maximum number of pairs that are scored: the noise of the scores grows with the square root of
 # their number, and the tables in memory also grow with it.
@@ -79,7 +79,7 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
         Number of groups of each column.
     targets : collection of int
     required : list of tuple of int
-        Tables that are measured in any case. Pairs with a target are, too.
+        Tables that are measured in any case, as are pairs with a target.
     mean_error : float
         Mean magnitude of the noise of a count, if one table had the budget of all tables.
     exponent : float

@@ -49,7 +49,7 @@ TYPICAL_SIGNAL = 8000.0
 # Exponent of the cost of a column with k cells, where a row changes r counts: the expected total
 # error of all columns is minimal if their fractions of the counts' budget are proportional to
 # (k sqrt(r))**exponent, with Gaussian and with Laplace noise. On training rows (see
-# docs/benchmarks/synthetic_constants.py), exponents of 0, 1/3, 2/3 have a mean utility of .677,
+# docs/benchmarks/synthetic_constants.py), exponents of 0, 1/3, 2/3 give a mean utility of .677,
 # .682, .683.
 COUNT_COST_EXPONENT = 2.0 / 3.0
 PURE_COUNT_COST_EXPONENT = 0.5
@@ -414,8 +414,8 @@ class SynthesisFit(ColumnsFit):
         lookups = [column.groups[column.grid.cell_of_raw] for column in columns]
         cells = read_cells([column.grid for column in columns], table)
         group_counts = [column.group_masses for column in columns]
-        # Tables that are too large to be sent from workers are counted in a second pass, after the
-        # choice. The sizes follow from released counts.
+        # Tables that are too large for workers to send are counted in a second pass, after the
+        # choice. The sizes depend only on released counts.
         n_cells = sum(sizes[j] * sizes[k] for j, k in self.pairs)
         tables = {}
         with fit_stage("scores of pairs of columns", partial(self.spent_after, "scores")):
@@ -459,7 +459,7 @@ class SynthesisFit(ColumnsFit):
 def count_fractions(grids, exponent):
     """Return the fraction of the counts' budget of each column; they add up to at most 1.
 
-    They follow from the columns' domains, which are declared, or were released before.
+    They depend only on the columns' domains, which are declared or were released before.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
     counts : ndarray of shape (n_groups, ...)
         Noisy counts; the axes are the columns.
     standard_error : float or ndarray of the shape of the counts
-        Standard deviation of the noise of each count. It does not contain the error of sampling
+        Standard deviation of the noise of each count. It does not include the sampling error
         the rows from a population.
 
     Examples

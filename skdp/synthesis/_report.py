@@ -17,7 +17,7 @@ ADVICE = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SynthesisReport(PrintedDocument, FrozenValue):
-    """Measured tables of a synthesizer and the distance of simulated rows from them.
+    """Measured tables of a synthesizer and their distance from the simulated rows.
 
     Nothing in it is computed from the data: it compares released values with each other.
 

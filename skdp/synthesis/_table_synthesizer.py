@@ -76,7 +76,7 @@ class DPTableSynthesizer(TableEstimator):
         tuple is a range of numbers. They must not be read off the data.
     decimals : dict of column to int, default=None
         Number of decimals of the values of numeric columns; of days in columns of dates, where 0
-        means dates without a time of day. Columns of integers have 0.
+        means dates without a time of day. For columns of integers it is 0.
     same_as : dict of column to column, or to (column, dict), default=None
         Columns that are equal to another one, or a function of it that the dict declares. Nothing
         is released about them.
@@ -208,8 +208,8 @@ class DPTableSynthesizer(TableEstimator):
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -250,7 +250,7 @@ N_CLASSES = 5
 def check_no_training_row(case):
     """No pickle of a fitted estimator contains a value of the table.
 
-    The values of the table have random digits, so that their eight bytes do not occur by chance.
+    The values of the table have random digits, so their eight bytes do not occur by chance.
     """
     X = case.X + check_random_state(2).uniform(1e-10, 1e-9, size=case.X.shape)
     pickled = pickle.dumps(case.fit(X))
@@ -291,7 +291,7 @@ def _stored_values(estimator):
 
 
 def check_fresh_noise(case):
-    """Two releases of one estimator differ, and so do releases of two clones."""
+    """Two releases of one estimator differ, as do releases of two clones."""
 
     def releases(case):
         first = case.fit()
@@ -304,9 +304,9 @@ def check_fresh_noise(case):
 def check_noise_of_classes(case):
     """Each class has independent noise, in one process and in several, with a seed and without.
 
-    All classes have the same rows, so that their parameters differ by noise alone. Two classes
-    share their noise if in all fits their distance is less than a thousandth of the distance of one
-    class between fits.
+    All classes have the same rows, so their parameters differ by noise alone. Two classes
+    share their noise if in all fits their distance is less than a thousandth of one class's
+    distance between fits.
     """
     if not (is_classifier(case.estimator) and case.tags.classifier_tags.multi_class):
         raise SkipTest("the estimator is not a classifier of several classes")
@@ -338,7 +338,7 @@ def _shared_noise(fits):
         if not is_matrix or len(value) != N_CLASSES or value.shape[1] < N_FEATURES:
             continue
         values = np.stack([getattr(one, name) for one in fits])
-        # The smallest distance of each class between consecutive fits.
+        # The smallest distance between consecutive fits, for each class.
         distances = np.linalg.norm(values - np.roll(values, 1, axis=0), axis=2).min(axis=0)
         for i, j in combinations(range(N_CLASSES), 2):
             gap = np.linalg.norm(values[:, i] - values[:, j], axis=1).max()

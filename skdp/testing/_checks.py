@@ -5,7 +5,7 @@ Each check receives an unfitted estimator with parameters `epsilon`, `accountant
 the contract is broken, and `unittest.SkipTest` with a reason if the estimator lacks something that
 the check needs. The release is `fit`, or `transform` if the estimator's tags say that its output is
 not deterministic (local differential privacy). Features are drawn from [-1, 1] and rows have norm
-at most 1, so that declared bounds of at least that range clip nothing. If categories are declared,
+at most 1, so declared bounds of at least that range clip nothing. If categories are declared,
 features are drawn from 0, 1 and 2.
 """
 
@@ -133,7 +133,7 @@ def check_dp_estimator(
     ``docs/reference/checks.md``. In short, an estimator has parameters `epsilon` and
     `accountant`, and `delta` and `random_state` if it uses them. Its `fit` charges the accountant
     once, with ``accountant.charge(event, epsilon=..., delta=..., seeded=...)``, after reading the
-    shape of its input and before reading the values. Its attributes contain released values only.
+    shape of its input and before reading the values. Its attributes contain only released values.
     `skdp.base.PrivateFit` keeps that order and writes the statement `privacy_`.
 
     An estimator that passes may still not be private: the checks find mistakes, but prove nothing.

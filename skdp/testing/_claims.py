@@ -34,7 +34,7 @@ SEEDS = range(3)
 N_PAIRS = 10
 # Norm of the short rows, relative to the bound.
 SHORT_NORM = 1e-3
-# Distance of a row that must be clipped from the declared bounds, relative to their width.
+# Distance between the declared bounds and a row that must be clipped, relative to their width.
 OVERSHOOT = 1e3
 # Number of rows of the person that changes.
 N_PERSON_ROWS = 1000
@@ -61,7 +61,7 @@ def check_statement(case):
 
 
 def check_group_statement(case):
-    """If groups of rows are protected, the statement and the ledger have the cost of a group."""
+    """If groups of rows are protected, the statement and the ledger state the cost of a group."""
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
@@ -84,7 +84,7 @@ def check_relation(case):
     [0, 1] by 1 in both cases, and the rank of the quantile q by 1 instead of max(q, 1 - q), which
     may be nearly the same. Equal sensitivities pass if the release without noise changes for a
     replaced row in one direction only, and no more than for a row that becomes zeros. Randomized
-    reports of single rows have the same sensitivity under both relations. Fits are made at a large
+    reports of single rows have the same sensitivity under both relations. Fits are run at a large
     epsilon, since estimators that regularize more at high noise have a smaller sensitivity there.
     The sensitivity of sampled batches is that of adding or removing one record, and the noise is
     larger instead.
@@ -217,14 +217,14 @@ def _released_by_attribute(case, epsilon, seed=None, table=()):
 
 
 def _relative_distance(one, other):
-    """Return the mean over attributes of the relative distance of two releases."""
+    """Return the mean over attributes of the relative distance between two releases."""
     names = sorted(one.keys() | other.keys())
     empty = np.empty(0)
     return float(np.mean([_vector_distance(one.get(n, empty), other.get(n, empty)) for n in names]))
 
 
 def _vector_distance(one, other):
-    """Return the relative distance of two vectors, or of their distributions if sizes differ."""
+    """Return the relative distance between two vectors, or their distributions if sizes differ."""
     if not (len(one) and len(other)):
         return float(len(one) != len(other))
     size = max(np.sqrt(np.mean(one**2)), np.sqrt(np.mean(other**2)), 1e-12)
@@ -337,7 +337,7 @@ def extreme_tables(case):
     All rows but the last are at one end of the declared bounds. The last row is far beyond the
     other end, or like the others, or the point of the bounds that is closest to 0: a statistic of
     magnitudes is the same for both ends of bounds such as (-10, 10). If row norms are bounded, all
-    rows but the last are short, so that they hardly affect the curvature of a loss or its optimum,
+    rows but the last are short, so they hardly affect the curvature of a loss or its optimum,
     and the last row is longer than allowed. If there is a target, the last row may have the other
     label.
     """
@@ -395,7 +395,7 @@ def spread_tables(case):
         return []
     low, high, is_declared = _limits(case)
     # Gaps that shrink toward the ends, because two intervals around an extreme rank are equally
-    # likely per length. With 1/4 no two magnitudes are equal, so that the ranks of all change.
+    # likely per length. With 1/4 no two magnitudes are equal, so the ranks of all change.
     angles = np.pi * (np.arange(N_ROWS) + 0.25) / N_ROWS
     values = low + 0.5 * (high - low) * (1.0 - np.cos(angles))
     common = np.repeat(values[:, np.newaxis], N_FEATURES, axis=1)
@@ -436,7 +436,7 @@ def check_declared_bounds(case):
     if not is_declared:
         raise SkipTest("no bounds are declared as a pair of numbers")
     width = high - low
-    # Unequal numbers of values on both sides, so that a median also changes.
+    # Unequal numbers of values on both sides, so a median also changes.
     outside = high + width * (0.5 + 5.0 * case.X)
     clipped = np.clip(outside, low, high)
 

@@ -319,7 +319,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         weights; classes that are not in it have weight 1. "balanced" weights class c by
         n / (k n_c), as scikit-learn does, from class counts that the fit releases first, for at
         most a tenth of the budget. Counts are raised to the standard deviation of their noise and
-        to n / (100 k), so that a weight is at most 100. The noise grows with the largest weight.
+        to n / (100 k), so a weight is at most 100. The noise grows with the largest weight.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -428,8 +428,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, however many rows each has,
-            and a row has the weight 1 / (rows of its person); see ``docs/theory/persons.md``.
-            Requires an accountant with unit="person", or none.
+            and each row has weight 1 / (number of rows of that person); see
+            ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Checks of parameters, and tools for tables that estimators of your own may use.
+"""Checks of parameters, and tools for tables that custom estimators may use.
 
 The tools are defined in modules that import the checks from this package. So they are imported
 when they are first used.

@@ -45,7 +45,7 @@ def sum_up(counted) -> float:
 def format_rounded_up(*costs: float, digits: int = 6) -> str:
     """Return epsilons and deltas as text, rounded up in their last digit.
 
-    A relative 1e-12 is subtracted first, so that a rounding error of floats does not raise the
+    A relative 1e-12 is subtracted first, so a rounding error of floats does not raise the
     last digit.
     """
     context = Context(prec=digits, rounding=ROUND_CEILING)

@@ -15,8 +15,8 @@ SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 MAX_EPSILON = 1e15
 # Larger integers are not all doubles.
 MAX_INTEGER = 2**53
-# Least distance of two bounds, in steps of double precision. Between closer bounds quantiles, bins
-# and scaled values would be rounding errors.
+# Smallest distance between two bounds, in steps of double precision. Between closer bounds
+# quantiles, bins and scaled values would be rounding errors.
 MIN_STEPS = 64
 
 

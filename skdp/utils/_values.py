@@ -18,7 +18,7 @@ def computed() -> Any:
 class FrozenValue:
     """Base class of frozen dataclasses whose fields may declare a check.
 
-    Subclasses are decorated by ``@dataclass(frozen=True)``. A field that is declared by `checked`
+    Subclasses are decorated with ``@dataclass(frozen=True)``. A field that is declared by `checked`
     is checked, and converted, when an instance is created.
     """
 
