@@ -40,9 +40,9 @@ MESSAGES = {
         "useless: declare the bounds, to which all values are clipped, or give more epsilon."
     ),
     FAR_VALUES: (
-        "The search for bounds ends at 1.3e30, and values of {columns} stood out there, so values "
-        "beyond are not told apart, and others hardly: declare the bounds, or turn numbers that "
-        "mean a missing value, such as 1e300, into NaN."
+        "The search for bounds ends at 1.3e30, and values of {columns} lie there or beyond, so "
+        "these cannot be told apart, and smaller values hardly: declare the bounds, or turn "
+        "numbers that mean a missing value, such as 1e300, into NaN."
     ),
     ROUGH_BOUNDS: (
         "The values of {columns} are of one size, and noise hides whether they fill the bounds "

@@ -23,7 +23,7 @@ _MAX_TOTAL_CELLS = 1 << 24
 # Largest number of cells times densities per cell, of all distinct events and all pairs of an event
 # together: the position of a loss of a group's mixtures takes several evaluations of every density.
 # A grid with fewer cells is coarser, and its bound is still an upper bound.
-_MAX_TERMS = 1 << 25
+_MAX_TERMS = 31 << 20
 # Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13
 # Bounds with a tolerance of at least _ROUGH use at most _MAX_ROUGH_CELLS cells.
