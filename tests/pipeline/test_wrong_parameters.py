@@ -59,8 +59,8 @@ def behind_columns(step, accountant):
     split(make_pipeline(front, step), accountant).fit(X, Y)
 
 
-# Positions of a pair of columns, the second of which no table here has.
-MISSING_COLUMN = [(0, 10**6)]
+# Values with the position of a column that no table here has.
+MISSING_COLUMN = ([(0, 10**6)], {10**6: 1})
 
 
 def behind_found_columns(step, accountant):
@@ -148,7 +148,7 @@ def cases(kind, every=False):
     number, base = count(), right(kind)
     for name, value in wrong_values(base):
         allowed = [place for place in places(base) if not _is_set_by(place, name)]
-        if value == MISSING_COLUMN:
+        if any(value == missing for missing in MISSING_COLUMN if type(value) is type(missing)):
             # Only the columns that are found can tell, which the docs say.
             allowed = [place for place in allowed if place is not behind_found_columns]
         chosen = allowed if every or not allowed else [allowed[next(number) % len(allowed)]]
