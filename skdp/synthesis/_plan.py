@@ -351,7 +351,7 @@ class SynthesisFit(ColumnsFit):
             Persons of the rows.
         """
         # Each stream of the source is independent of the others, so the seed reveals no noise.
-        seed = int(source.stream().words(1)[0] >> 32)
+        seed = int(source.stream().words(1)[0]) >> 32
         row_weights = row_weights_of(persons)
         with fit_stage("counts of columns", partial(self.spent_after, "counts")):
             columns = self._find_domains(table, source, persons)
