@@ -7,7 +7,6 @@ from dataclasses import replace
 from sklearn.frozen import FrozenEstimator
 
 from skdp._privacy_statement import PrivacyStatement
-from skdp._reports._document import Total
 from skdp._reports._nested_models import (
     find_nested,
     is_fitted,
@@ -317,10 +316,9 @@ class ReportContents:
     def totals(self, description):
         """Yield the total cost of all statements; see `total_costs`."""
         releases = [*self.releases, *self.unpublished]
-        for cost in total_costs(
+        yield from total_costs(
             releases, self.budgets, self.configs, description, tuple(self.missing)
-        ):
-            yield Total(**vars(cost))
+        )
 
 
 def _unrecorded_charge(label, epsilon, delta):

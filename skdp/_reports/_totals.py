@@ -1,12 +1,13 @@
 """Total cost of the releases of a privacy report, computed from their charges."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from skdp._reports._document import Total
 from skdp.ledger._report import describe_composition
 from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._rounding import format_rounded_up
@@ -155,21 +156,6 @@ class UnpublishedReleases(FrozenValue):
     charges: tuple
 
 
-@dataclass(frozen=True, kw_only=True)
-class TotalCost(FrozenValue):
-    """Total cost of some releases; the fields are those of `skdp._reports._document.Total`."""
-
-    of: str
-    epsilon: float
-    delta: float
-    neighbors: str
-    composition: str
-    dataset: str
-    head_hash: str
-    n_charges: int
-    parts: tuple = ()
-
-
 @dataclass(eq=False)
 class _Part:
     """The releases in one ledger, or in no ledger of the report.
@@ -184,7 +170,7 @@ class _Part:
         Descriptions of the neighboring tables.
     missing : list of Missing
         Releases with the same models that are in no ledger of the report.
-    cost : TotalCost
+    cost : Total
     has_unread_ledger : bool
         True if the releases were charged to a ledger that is not in the report.
     """
@@ -194,7 +180,7 @@ class _Part:
     names: dict = field(default_factory=dict)
     neighbors: list = field(default_factory=list)
     missing: list = field(default_factory=list)
-    cost: TotalCost = field(init=False)
+    cost: Total = field(init=False)
 
     def add(self, statement):
         self.names[statement.estimator] = None
@@ -280,7 +266,7 @@ def total_costs(releases, budgets, configs, description, missing=()):
 
     Returns
     -------
-    list of TotalCost
+    list of Total
         One total, or if there is no single total, the totals of the parts. Each names only the
         estimators whose charges it counts.
     """
@@ -327,7 +313,7 @@ def _headline(parts, description):
     if not is_complete:
         described += f", {describe_missing([e for part in parts for e in part.missing])},"
     return [
-        TotalCost(
+        Total(
             of=description if is_complete else described,
             epsilon=math.fsum(cost.epsilon for cost in costs),
             delta=math.fsum(cost.delta for cost in costs),
@@ -391,7 +377,7 @@ def _joined_by_root(parts, budgets):
 
 
 def _renamed(cost, of, **changes):
-    return TotalCost(**(vars(cost) | {"of": of} | changes))
+    return replace(cost, of=of, **changes)
 
 
 def _split_by_ledger(releases, budgets):
@@ -472,7 +458,7 @@ def _recorded_part(key, entries, budget, config):
     if len(charges) > len({c.hash for _, release_charges in entries for c in release_charges}):
         composition += COUNTED_BY_LABEL
     epsilon, delta = composed_price(tuple(charges.values()), config)
-    part.cost = TotalCost(
+    part.cost = Total(
         of="",
         epsilon=epsilon,
         delta=delta,
@@ -522,7 +508,7 @@ def _unrecorded_part(unit_key, entries):
             n_group_charges *= wrapper.n_fits
         costs += group_costs
         n_charges += n_group_charges
-    part.cost = TotalCost(
+    part.cost = Total(
         of="",
         epsilon=math.fsum(epsilon for epsilon, _ in costs),
         delta=math.fsum(delta for _, delta in costs),

@@ -22,7 +22,9 @@ _MAX_CELLS = 1 << 21
 _MAX_TOTAL_CELLS = 1 << 24
 # Largest number of cells times densities per cell, of all distinct events and all pairs of an event
 # together: the position of a loss of a group's mixtures takes several evaluations of every density.
-# A grid with fewer cells is coarser, and its bound is still an upper bound.
+# A grid with fewer cells is coarser, and its bound is still an upper bound. With this number, the
+# price of a group of 32 records in 1e9 samples takes about ten seconds; with half of it, it takes
+# 2.5 seconds, and its epsilon is 12.5 instead of 9.7.
 _MAX_TERMS = 31 << 20
 # Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13

@@ -36,8 +36,8 @@ ROWS_PER_COUNT_SCALE = 1000.0
 MIN_COUNTS_FRACTION = 0.005
 MAX_COUNTS_FRACTION = 0.1
 # Largest weight for which the later stages are planned before the counts are known: that of a class
-# with one row in twenty, of two classes. It determines the number of steps, and on the mechanism if
-# that is "auto", which must not depend on released values.
+# with one row in twenty, of two classes. It determines the number of steps, and also the mechanism
+# if that is "auto", neither of which may depend on released values.
 TYPICAL_MAX_WEIGHT = 10.0
 # Smallest standard deviation of the score of weighted rows at which balanced weights start. It is
 # not 0 with exact counts: the score at the mean of all columns is not the mean score.
