@@ -191,7 +191,7 @@ def test_fits_release_the_same_bits(name, kind, unit, monkeypatch):
     if unit == "person":
         groups = np.arange(N) // 3
         model = type(model)(
-            **model.get_params() | {"accountant": PrivacyAccountant(60.0, 1e-3, unit="person")}
+            **model.get_params() | {"accountant": PrivacyAccountant(200.0, 1e-3, unit="person")}
         )
     bits = []
     for version in ("numpy", "numba"):
