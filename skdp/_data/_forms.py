@@ -27,7 +27,7 @@ class TableForm(TableShape):
         strings. scikit-learn then calls them x0, x1, ...
     examples : dict of int to list, default={}
         By position: one value of each kind that a "mixed" column may hold, and a string for a
-        column whose type says that it holds strings.
+        column that is known to hold strings, from its type or, in checks alone, from its cells.
     is_sparse : bool or None, default=None
         True for a sparse matrix.
     holds_numbers : bool, default=False

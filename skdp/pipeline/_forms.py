@@ -266,11 +266,12 @@ def _partial_names(container, parts, forms):
 
 
 def _with_text(form):
-    """Return the kinds of a form; columns of labels whose type says strings are "text"."""
-    return [
-        "text" if kind == "label" and form.examples.get(j) == ["a"] else kind
-        for j, kind in enumerate(form.kinds)
-    ]
+    """Return the kinds of a form; columns that are known to hold strings are "text"."""
+    kinds = list(form.kinds)
+    for j, kind in enumerate(kinds):
+        if kind in ("label", "object") and form.examples.get(j) == ["a"]:
+            kinds[j] = "text"
+    return kinds
 
 
 def _kinds_in_array(kinds):

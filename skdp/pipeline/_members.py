@@ -1,5 +1,6 @@
 """The check of the parameters of the private members of scikit-learn's tools."""
 
+from collections.abc import Sized
 from dataclasses import replace
 from itertools import islice
 
@@ -71,11 +72,29 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
 
 
 def _known_form(X):
+    """Return the form of a table, with a string as the example of each object column of strings.
+
+    Only checks use it, never a plan: a single string refuses a fit of numbers, as the member that
+    receives the column does, but after the charges of the members before it.
+    """
     try:
-        return form_of_table(X)
+        form = form_of_table(X)
+        examples = dict(form.examples)
+        for j, kind in enumerate(form.kinds or ()):
+            if kind == "object" and _holds_strings(X, j):
+                examples[j] = ["a"]
     except (TypeError, ValueError):
         # The member that receives the table refuses it.
         return UNKNOWN_FORM
+    return replace(form, examples=examples)
+
+
+def _holds_strings(X, j):
+    """Return True if a cell of an object column of a pandas frame in memory is a string."""
+    column = getattr(X, "iloc", None)
+    if column is None or not isinstance(X.index, Sized):
+        return False
+    return any(isinstance(value, str) for value in X.iloc[:, j].tolist())
 
 
 def check_members(tool, table=ANY_TABLE, name=""):

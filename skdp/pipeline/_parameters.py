@@ -388,8 +388,8 @@ def _check_columns(step):
             continue
         if kind in TIME_KINDS:
             raise times_error(column_name(j, step.form.names), kind)
-        # The examples of a column of labels are strings, if its type says that they are.
-        known = kind in ("mixed", "label")
+        # A column of labels or objects has a string as its example if it is known to hold strings.
+        known = kind in ("mixed", "label", "object")
         values = []
         if known:
             values = step.form.examples.get(j, [])

@@ -150,8 +150,8 @@ class DPTableSynthesizer(TableEstimator):
     >>> patients = pd.DataFrame({"age": age, "smokes": rng.random(5_000) < age / 200})
     >>> synthesizer = DPTableSynthesizer(epsilon=1.0, bounds={"age": (18, 90)}).fit(patients)
     >>> rows = synthesizer.sample(1_000, random_state=0)
-    >>> rows.dtypes.equals(patients.dtypes), rows["age"].between(18, 90).all()
-    (True, np.True_)
+    >>> rows.dtypes.equals(patients.dtypes), bool(rows["age"].between(18, 90).all())
+    (True, True)
     """
 
     _accepts = ("categorical", "string", "allow_nan")

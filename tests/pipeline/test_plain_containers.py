@@ -168,11 +168,33 @@ def test_a_step_without_parameters_returns_an_unknown_table():
     assert len(accountant.charges) == 2
 
 
+# Strings of their own type, objects as in pandas 2, and one string among numbers.
+TABLES_OF_STRINGS = {
+    "strings": WORDS,
+    "objects": WORDS.astype({"r": object}),
+    "one string": TABLE.assign(r=[*TABLE["r"].tolist()[:-1], "a"]).astype({"r": object}),
+}
+
+
+@pytest.mark.parametrize("strings", TABLES_OF_STRINGS)
 @pytest.mark.parametrize("cls", [DPStandardScaler, skdp.DPPCA, skdp.DPKBinsDiscretizer])
-def test_a_part_that_receives_columns_of_strings_costs_nothing(cls):
+def test_a_part_that_receives_columns_of_strings_costs_nothing(cls, strings):
     accountant = PrivacyAccountant(100.0, 1e-2)
     columns = in_columns(accountant, cls(accountant=accountant))
-    assert "column 'r' contains strings" in refusal_of(columns, WORDS, accountant=accountant)
+    encoder = skdp.DPOneHotEncoder(categories="auto", delta=1e-6, accountant=accountant)
+    union = FeatureUnion([("encoder", encoder), ("step", cls(accountant=accountant))])
+    for tool in (columns, union):
+        text = refusal_of(tool, TABLES_OF_STRINGS[strings], accountant=accountant)
+        assert "column 'r' contains strings" in text
+
+
+@pytest.mark.parametrize("strings", TABLES_OF_STRINGS)
+def test_strings_that_a_container_passes_on_to_a_model_cost_nothing(strings):
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    first = ColumnTransformer([("part", scaler(accountant), ["p"])], remainder="passthrough")
+    pipe = Pipeline([("columns", first), ("step", model(accountant))])
+    text = refusal_of(pipe, TABLES_OF_STRINGS[strings], accountant=accountant)
+    assert "contains strings" in text
 
 
 @pytest.mark.parametrize(
