@@ -125,7 +125,7 @@ def _add_price_command(commands):
 
 
 def _add_epsilon_command(commands):
-    """Add the command ``epsilon``, for DP-SGD of any library."""
+    """Add the command ``epsilon``, for DP-SGD with any library."""
     epsilon = _add_command(
         commands,
         "epsilon",

@@ -12,8 +12,8 @@ The `fit` of every private estimator takes these steps in this order::
 1. **Read**: `PrivateFit.read` validates the table. Nothing is computed from values.
 2. **Plan**: `plan_fit` returns the plan of the release, from the parameters and from the public
    shape of the table alone.
-3. **Charge and run**: `PrivateFit.run` writes the plan's event in the ledger and makes the release,
-   with noise from the only source from which it can be drawn.
+3. **Charge and run**: `PrivateFit.run` writes the plan's event in the ledger and makes the release;
+   noise can be drawn only from the source that the charge returns.
 4. **Publish**: `PrivateFit.publish` sets the fitted attributes and the privacy statement.
 
 `private_release` is the same context without an estimator, for functions that release a value.
@@ -97,7 +97,7 @@ __all__ = [
     "terms_of",
 ]
 
-# Attributes of an estimator that was sent to a worker process, by which its fits there are judged.
+# Attributes of an estimator that was sent to a worker process. Its fits there are judged by them.
 SENT_ATTRIBUTES = ("_is_sent_by_plan", "_was_reported", "_was_sent_without_seed")
 
 
@@ -123,8 +123,8 @@ def plans_for_groups(plan_fit):
     """Decorate `plan_fit` so that it also handles groups of rows and unknown shapes.
 
     The decorated method is written for one row and a known shape. For a guarantee on groups of
-    `max_rows` rows, the plan's noise is what a group needs. Where the number of rows or columns
-    is None, the plan's event holds for every shape.
+    `max_rows` rows, the plan has the noise that a group requires. Where the number of rows or
+    columns is None, the plan's event holds for every shape.
 
     Parameters
     ----------
@@ -223,7 +223,8 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     accountant: PrivacyAccountant | None
     random_state: int | None
 
-    # True if a fit releases nothing when its parameters declare everything. Pipelines read it.
+    # True if a fit releases nothing when its parameters declare everything. Pipelines use this
+    # attribute.
     _may_release_nothing = False
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
     # None if the charge depends on the shape in any case.
@@ -240,7 +241,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
             if _holds_dates(value)
         }
         if is_sent_to_workers():
-            # A worker process does not see the tool that calls it from this process.
+            # A worker process cannot detect the tool that calls it from this process.
             try:
                 if _check_callers_of(self, "send"):
                     replaced["_is_sent_by_plan"] = True
@@ -256,7 +257,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         state = super().__getstate__() | replaced
         for name in SENT_ATTRIBUTES:
             if name not in replaced:
-                # A model that returns from a worker process is no longer in that call.
+                # A model that was sent back from a worker process is no longer in that call.
                 state.pop(name, None)
         return state
 
@@ -269,8 +270,8 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         return copied
 
     def __sklearn_tags__(self):
-        # scikit-learn's tools read the tags just before they read the folds of a generator, and of
-        # frozen estimators.
+        # scikit-learn's tools read the tags just before they read folds from a generator, and they
+        # read the tags of frozen estimators.
         if is_judged_before_copies(self, is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
         return super().__sklearn_tags__()
@@ -369,7 +370,7 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
-        # A partitioned table declares its types only after it was opened.
+        # The types of a partitioned table are known only after it was opened.
         X = opened_table(X)
         rows = self._read(X, reset=reset)
         classes, y = self._read_target(y, rows.shape[0], **declared)
@@ -400,7 +401,7 @@ class TableEstimator(PrivateEstimator):
 def _check_callers_of(estimator, occasion):
     """Check the tools that call a private estimator for computations on the raw rows.
 
-    The check at a fit does not see every tool: some tools fit the estimator in another thread, or
+    The check at a fit does not find every tool: some tools fit the estimator in another thread, or
     use an already fitted estimator. So the check is repeated when the estimator is cloned and when
     it predicts or transforms.
 
@@ -429,16 +430,16 @@ def _check_callers_of(estimator, occasion):
 
     is_planned = check_callers(estimator, policy, occasion)
     if occasion == "clone":
-        # Workers, to which tools send copies, do not see the tool.
+        # Tools send copies to workers, and the workers cannot detect the tool.
         check_members_around()
     return is_planned
 
 
 def _check_clone_of_holder(accountant):
-    """Check the tools that clone an estimator with an accountant, which may release in its fit.
+    """Check the tools that clone an estimator with an accountant: its fit may release something.
 
-    Such a user-defined class has no private estimator before its fit, and worker processes do not
-    see the tool. Private estimators check their own clones.
+    Such a user-defined class has no private estimator before its fit, and worker processes cannot
+    detect the tool. Private estimators check their own clones.
 
     Parameters
     ----------
@@ -452,10 +453,10 @@ def _check_clone_of_holder(accountant):
 
 
 def _check_sent_holder(accountant):
-    """Return the error that refuses a tool which sends an accountant to a worker, or None.
+    """Return the error for a tool that sends an accountant to a worker, or None.
 
-    Some tools clone their estimators in the workers only, or not at all. A function that the user
-    wrote may have the accountant.
+    Some tools clone their estimators only in the workers, or not at all, and a user's function may
+    contain the accountant.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ def make_customers(
         data : DataFrame, or ndarray of object, of shape (n_samples, 8)
             A frame if pandas is installed. In the array, dates are days since 1970.
         target : ndarray of shape (n_samples,)
-            1 if the contract was renewed, which about a third were, and 0 otherwise.
+            1 if the contract was renewed, which is the case for about a third, and 0 otherwise.
         groups : ndarray of shape (n_samples,)
             Person id of each row.
         schema : skdp.Schema

@@ -117,10 +117,10 @@ class PrivateForest(PrivateTrees):
 class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     """Random forest classifier whose leaves are fitted together.
 
-    A column is cut into bins by private counts, or has categories. The tests of a tree are random
-    columns and random cuts from a public seed, so its structure is data-independent. A row is in
-    one leaf of each tree, and its score is the sum of their values, which are fitted together by
-    noisy gradients. Effects that trees share are learned once, and products of columns are found
+    A column is divided into bins by private counts, or has categories. The tests of a tree are
+    random columns and random cuts from a public seed, so its structure is data-independent. A row
+    is in one leaf of each tree, and its score is the sum of their values, which are fitted together
+    by noisy gradients. Effects that trees share are learned once, and products of columns are found
     even if no column has an effect alone. Tables need no preprocessing: numbers, strings, dates and
     missing values are accepted.
 
@@ -137,8 +137,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -181,7 +181,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         Bins or categories of each column, with the values that they add to a score in addition to
         the trees.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
@@ -273,8 +273,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -310,11 +310,11 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     """Random forest regressor whose leaves are fitted together.
 
-    A column is cut into bins by private counts, or has categories. The tests of a tree are random
-    columns and random cuts from a public seed, so its structure is data-independent. A row is in
-    one leaf of each tree, and its prediction is the sum of their values, which are fitted together
-    by noisy gradients. Tables need no preprocessing: numbers, strings, dates and missing values are
-    accepted.
+    A column is divided into bins by private counts, or has categories. The tests of a tree are
+    random columns and random cuts from a public seed, so its structure is data-independent. A row
+    is in one leaf of each tree, and its prediction is the sum of their values, which are fitted
+    together by noisy gradients. Tables need no preprocessing: numbers, strings, dates and missing
+    values are accepted.
 
     Parameters
     ----------
@@ -329,8 +329,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -344,7 +344,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Seed of the trees' tests. It is public and must not be chosen by looking at the data. Noise
         is never drawn from it.
     target_bounds : tuple of (float, float)
-        Range of the targets, required. It must not be computed from the data. Targets and
+        Range of the targets. It is required, and must not be computed from the data. Targets and
         predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -367,7 +367,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Bins or categories of each column, with the values that they add to a score in addition to
         the trees.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
@@ -456,8 +456,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns

@@ -19,13 +19,13 @@ SMOOTHNESS_MARGIN = 1.1
 COARSENING_FACTOR = 4
 # Minimum number of cells of a coarser resolution, without the cell of missing values.
 MIN_CELLS = 3
-# Signal-to-noise ratio (n mu) below which columns with little variation have smaller weights.
+# Signal-to-noise ratio (n mu) below which columns with little variation receive smaller weights.
 MIN_SIGNAL_FOR_EQUAL_WEIGHTS = 500.0
 # A column with at most this number of cells, including the cell of missing values, has no trend.
 MAX_CELLS_WITHOUT_TREND = 3
 # The normal score at which a trend ends, in standard deviations. On training rows of
-# california_housing, R² is .0035 higher with 2 than with 3; with 2.5 the tables of classes are
-# alike.
+# california_housing, R² is .0035 higher with 2 than with 3; with 2.5, results on the tables of
+# classes do not differ.
 LAST_NORMAL_SCORE = 2.0
 
 
@@ -192,7 +192,7 @@ class BlockDesign:
         return np.concatenate([block.gradient(sums[block.term]) for block in self.blocks])
 
     def weights_from(self, other, weights):
-        """Return the weights with which this design gives the values of a shorter design.
+        """Return the weights with which this design produces the values of a shorter design.
 
         The values of a trend change slightly, because its features are rounded.
 
@@ -231,7 +231,7 @@ class BlockDesign:
     def smoothness(self, n_rows):
         """Return an upper bound on the largest eigenvalue of the features' second moment.
 
-        It is computed from noisy counts and holds up to their noise.
+        It is computed from noisy counts, so it holds only up to their noise.
         """
         bound = sum(block.max_moment for block in self.blocks)
         return min(float(n_rows), SMOOTHNESS_MARGIN * bound)
@@ -249,8 +249,8 @@ def main_design(
     n_rows : int
         Public number of rows.
     signal_to_noise : float, default=1e12
-        Number of rows over the noise, n mu. If it is large, the constant and all columns get
-        equal parts of a row's squared norm. Otherwise columns with less variation get smaller
+        Number of rows over the noise, n mu. If it is large, the constant and all columns receive
+        equal parts of a row's squared norm. Otherwise, columns with less variation receive smaller
         parts.
     coarser : bool, default=True
         False uses only the finest resolution of numeric columns.
@@ -384,7 +384,7 @@ def joint_design(design, joint_terms, main_fraction):
     joint_terms : list of Table or of Tree
         They have equal weights.
     main_fraction : float
-        Part of a row's squared norm that single columns get.
+        Part of a row's squared norm that belongs to single columns.
     """
     factor = math.sqrt(main_fraction)
     blocks = [

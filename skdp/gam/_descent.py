@@ -159,8 +159,8 @@ class Schedule(FrozenValue):
     def n_steps(self):
         """Number of steps.
 
-        It is twice the square root of the condition number; larger with little noise, which makes
-        more precision worthwhile, and smaller with much noise.
+        It is twice the square root of the condition number. It is larger with little noise, because
+        more precision is then worthwhile, and smaller with much noise.
         """
         root = math.sqrt(self.smoothness / self.l2_reg_strength)
         noise_factor = min(self.penalty_to_noise * math.sqrt(root / FULL_STEPS_ROOT), 1.0)
@@ -274,7 +274,7 @@ class PerturbedObjective(FrozenValue):
         """Laplace scale of b, which also uses the budget that the Jacobian does not use."""
         trace = self.task.loss.trace_bound
         jacobian_cost = self.rank * math.log1p(trace / (self.rank * self.l2_reg_strength))
-        # The last term is the cost of rounding each weight by a step of the noise's grid.
+        # The last term is the cost of rounding each weight to a multiple of the noise's grid step.
         linear_epsilon = (
             (1.0 - OUTPUT_FRACTION) * self.epsilon - jacobian_cost * SLACK - self.size * NOISE_GRID
         )
@@ -288,7 +288,7 @@ class PerturbedObjective(FrozenValue):
         the cost of the Jacobian, and the condition number.
         """
         jacobian_epsilon = MAX_JACOBIAN_FRACTION * self.epsilon
-        # The cost of the Jacobian is rank * log(1 + trace / (rank * strength)), see `scale`.
+        # The cost of the Jacobian is rank * log(1 + trace / (rank * strength)); see `scale`.
         max_trace_ratio = math.expm1(min(jacobian_epsilon / self.rank, 500.0)) / SLACK
         jacobian_minimum = self.task.loss.trace_bound / (self.rank * max_trace_ratio)
         max_scale = self.l1_sensitivity / (MIN_LINEAR_FRACTION * self.epsilon)
@@ -332,7 +332,7 @@ class PerturbedObjective(FrozenValue):
         """Return a bound on the L2 norm of the gradient's rounding error within a radius."""
         n = self.n_rows
         clip = self.task.clip_l1
-        # Cells of a group of columns, or of one column with more cells.
+        # Maximum number of cells of a group of columns, or of one column with more cells.
         n_added = BLOCK_ROWS + max(max_joint_codes(n), self.size)
         sums = n * clip * (max_additions(n_added) + 64.0)
         max_abs_score = max(64.0 * self.size**0.5, self.size) * radius + self.task.max_abs_score
@@ -354,7 +354,8 @@ class PerturbedObjective(FrozenValue):
         while True:
             weights = np.zeros(shape)
             smoothness = min(smoothness, max_smoothness)
-            # Ten times the square root of the condition number, many more steps than with noise.
+            # Ten times the square root of the condition number: far more steps than are useful with
+            # noise.
             schedule = Schedule(
                 loss_smoothness=smoothness,
                 l2_reg_strength=self.l2_reg_strength,

@@ -10,9 +10,9 @@ and the noise variance :math:`s_j^2` of the mean of iterates, the observed mean 
 
 .. math:: E z_j^2 = (g_j h_j)^2 \tau^2 + g_j^2 h_j \sigma^2 + s_j^2 .
 
-The equation is solved for :math:`\tau^2`: the method of moments for a variance component. The
-penalty is the one that minimizes the expected squared error of scores. Columns are assumed to be
-uncorrelated with each other; `docs/theory/additive_models.md`, section 8a, has the derivation.
+The equation is solved for :math:`\tau^2`, which is the method of moments for a variance component.
+The penalty is the one that minimizes the expected squared error of scores. Columns are assumed to
+be uncorrelated with each other; `docs/theory/additive_models.md`, section 8a, has the derivation.
 """
 
 import math
@@ -110,9 +110,9 @@ def _eigenvectors(blocks):
 def averaged_response(curvatures, schedule):
     """Return the response of the mean of the second quarter of steps to gradients and to noise.
 
-    On a quadratic loss Nesterov's steps are a linear filter of the gradients that are added to the
-    loss's gradient. So the impulse response, to a gradient at the first step only, determines the
-    response to all gradients.
+    On a quadratic loss, Nesterov's steps are a linear filter of the gradients that are added to the
+    gradient of the loss. So the impulse response (to a gradient in the first step only) determines
+    the response to all gradients.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def min_l2_reg_strength(design, max_dof):
     """Return the smallest L2 penalty with at most `max_dof` effective degrees of freedom.
 
     With about as many features as rows, columns explain the same residuals of the same rows and are
-    far from uncorrelated. Then no formula of this module holds.
+    far from uncorrelated. Then the formulas of this module do not hold.
 
     Parameters
     ----------

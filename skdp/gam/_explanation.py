@@ -1,11 +1,11 @@
-"""Explanations of scores: what each term of a model adds to the score of each row."""
+"""Explanations of scores: the contribution of each term of a model to the score of each row."""
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from skdp.utils._documents import align_columns, html_fragment, html_table, html_text
 
-# Number of rows that a printed explanation shows, and of terms of each.
+# Number of rows that a printed explanation shows, and of terms per row.
 MAX_ROWS = 5
 MAX_TERMS = 8
 
@@ -109,8 +109,8 @@ class Explanation(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name):
-        # `shape`, `sum`, `T` and everything else that an array has. Private names are looked up by
-        # copies and pickles before `_contributions` exists.
+        # `shape`, `sum`, `T` and all other attributes of an array. Copying and unpickling look up
+        # private names before `_contributions` exists.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._contributions, name)

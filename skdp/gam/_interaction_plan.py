@@ -24,18 +24,20 @@ from skdp.gam._tasks import NumberTask
 from skdp.mechanisms import ExponentialMechanism
 from skdp.mechanisms._stages import Stage, stages_of
 
-# Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below, the noise
-# of a score hides all but the strongest interactions, and the choice costs a few percent.
+# Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below this ratio,
+# the noise of a score hides all but the strongest interactions, and the choice costs a few percent
+# of the budget.
 MIN_SIGNAL_FOR_CHOICE = 1200.0
 # Maximum number of tables that interactions="auto" chooses.
 AUTO_TABLES = 5
 # Fraction of the tables that are chosen in the first round.
 FIRST_ROUND = 0.6
-# Fraction of mu squared of the choices of each round. With 2 % instead of 4 % true pairs were
+# Fraction of mu squared for the choices of each round. With 2 % instead of 4 %, true pairs were
 # missed in some fits of a simulated table of hourly counts.
 SELECTION_FRACTIONS = (0.04, 0.03)
-# Fractions of the remaining budget. A round has the steps before it, the mean square of residuals
-# for the clip of numeric targets, the one for the null level of scores, and the confirmation.
+# Fractions of the remaining budget. A round consists of the steps before it, the mean square of
+# residuals for the clip of numeric targets, the mean square for the null level of scores, and the
+# confirmation.
 EARLY_FRACTIONS = {
     "first_steps": 0.1,
     "first_clip": 0.002,
@@ -46,13 +48,13 @@ EARLY_FRACTIONS = {
     "second_scale": 0.002,
     "second_confirmation": 0.018,
 }
-# With little signal, the confirmation rejects most strong tables. Its fraction is then this
+# With little signal, the confirmation would reject most strong tables. Its fraction is then this
 # number over n mu, at most the maximum. With 1.8 %, one of two strong pairs of a simulated table of
 # hourly counts is missed in half of the fits at n mu = 1,500.
 CONFIRMATION_SIGNAL = 54.0
 MAX_CONFIRMATION = 0.036
-# If the first round chose nothing, the second one chooses at smaller n mu only. With more, noise
-# hides no strong table from the first round.
+# If the first round chose nothing, there is a second round only if n mu is smaller than this. Above
+# it, noise does not hide strong tables from the first round.
 MAX_SIGNAL_TO_CHOOSE_AGAIN = 5_000.0
 ROUNDS = ("first", "second")
 # A table is confirmed if its score exceeds this number of standard deviations of its noise and of
@@ -62,24 +64,24 @@ MIN_RESIDUAL_STDS = 3.0
 # Bounds on the released root mean square of residuals, in units of the clip.
 MIN_RESIDUAL_SCALE = 0.01
 # The clip of numeric targets is set from the root mean square of residuals if n mu is at least this
-# number and tables are chosen. On training rows of twenty small tables a clip that is also set so
-# without tables decreases R² on skewed targets, by .017 on one table.
+# number and tables are chosen. On training rows of twenty small tables, setting the clip in this
+# way without tables as well decreases R² on skewed targets, by .017 on one table.
 MIN_SIGNAL_TO_FOLLOW = 500.0
-# Residuals are measured at this multiple of the clip in force: at the clip itself, errors with a
-# normal distribution would seem smaller by .28 in each round.
+# Residuals are measured with this multiple of the current clip. With the clip itself, normally
+# distributed errors would appear smaller by .28 in each round.
 MEASURED_CLIPS = 2.0
-# The clip exceeds the root mean square if n mu exceeds this number, in proportion: with little
-# noise, a small clip would only shift the model from the mean towards the median. On
+# If n mu exceeds this number, the clip is larger than the root mean square, by their ratio: with
+# little noise, a small clip would only shift the model from the mean towards the median. On
 # simulated tables of 17,000 rows, R² is .004 to .037 lower with 3,000 at epsilon = 1.
 CLIP_GROWTH_SIGNAL = 10_000.0
 # If the mean score changes by more than this multiple of the root mean square of residuals while
-# the clip is small, targets are skewed, and the clip is that of the first steps again. The change
+# the clip is small, targets are skewed, and the clip of the first steps is used again. The change
 # is .35 to .8 on a small table with skewed targets, and up to .27 on california_housing and on
 # simulated tables, on training rows.
 MAX_MEAN_SHIFT = 0.3
-# Smallest sensitivity of a score for which noise is drawn, in units of the clip.
+# Smallest sensitivity of a score, in units of the clip, for which noise is drawn.
 MIN_SENSITIVITY = 2.0**-30
-# Fraction of a row's squared norm for single columns.
+# Fraction of a row's squared norm that belongs to single columns.
 MAIN_FRACTION = 0.7
 # Maximum number of columns that are candidates, by released importance, so the number of pairs
 # does not grow without bound.
@@ -251,10 +253,10 @@ class InteractionFit(AdditiveFit):
     def _run_without_tables(self, state, pairs, source):
         """Return everything that is released if the first round chose nothing.
 
-        With few rows the second round chooses among the same pairs, since it may find what noise
-        hid from the first. Steps before it would be useless, so their budget goes to the
-        last steps. Without tables the weights of the first and the last steps, which have one clip,
-        are averaged.
+        With few rows, the second round chooses among the same pairs, because it may find pairs that
+        noise hid from the first round. Steps before it would be useless, so their budget is used
+        for the last steps. Without tables, the weights of the first and the last steps, which have
+        the same clip, are averaged.
         """
         unused = ["second_steps"]
         if self._chooses_again:
@@ -275,7 +277,7 @@ class InteractionFit(AdditiveFit):
 
     @property
     def _chooses_again(self):
-        """True if there is a second round after a first one that chose nothing."""
+        """True if there is a second round after a first round that chose nothing."""
         has_second_round = len(self.round_sizes) > 1
         return has_second_round and self.signal_to_noise < MAX_SIGNAL_TO_CHOOSE_AGAIN
 
@@ -309,7 +311,7 @@ class InteractionFit(AdditiveFit):
         return self._with_clip(clip), replace(state, variance=mean_square)
 
     def _residual_square(self, stage, state, source):
-        """Return the noisy mean square of clipped residuals; at most that of the clip."""
+        """Return the noisy mean square of clipped residuals, at most the square of the clip."""
         bound = self.task.clip**2
         mechanism = self._square_mechanism(stage, bound)
         scores = _descent.Scores.at(state.weights, state.cells, state.design)

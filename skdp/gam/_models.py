@@ -20,7 +20,7 @@ LOSSES = ("squared_error", "poisson")
 
 
 def _class_task(weights, delta, balanced=False):
-    """Return the task for class weights; with delta = 0, residual vectors are not clipped."""
+    """Return the task with class weights; with delta = 0, residual vectors are not clipped."""
     if len(weights) == 2:
         return BinaryTask(weights=weights, is_balanced=balanced)
     return MultinomialTask(weights=weights, clipped=delta > 0.0, is_balanced=balanced)
@@ -38,7 +38,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         shape : TableShape
             Public shape of the table; with its class labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are checked nevertheless.
+            that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.
@@ -126,7 +126,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         shape : TableShape
             Public shape of the table; with its class labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are checked nevertheless.
+            that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.
@@ -168,7 +168,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     """Additive classifier with one private shape function per column.
 
-    A column is cut into bins by private counts, or has categories. Each bin and category has a
+    A column is divided into bins by private counts, or has categories. Each bin and category has a
     value, and the score of a row is the sum of the values of its bins and categories. The values
     are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian mechanism.
     With enough rows, pairs and triples of columns that act together are chosen privately and have
@@ -188,8 +188,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -200,8 +200,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     interactions : int, list of pairs of columns or "auto", default="auto"
         Pairs or triples of columns with a joint table of values: pairs declared by position or
         name, or the maximum number of tables, which are then chosen within the same budget. "auto"
-        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu that
-        of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
+        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu is the
+        parameter of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
@@ -234,9 +234,9 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute value of each column's shape function, weighted by the noisy counts and
-        normalized to sum 1.
+        normalized to a sum of 1.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
@@ -264,9 +264,9 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
-    column is numeric or categorical by its dtype, never by its values: an array's column of Python
-    objects is numeric, unless its categories are declared. The proof is in
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Its dtype, never its values, determines whether a column is numeric or categorical: an array's
+    column of Python objects is numeric, unless its categories are declared. The proof is in
     ``docs/theory/additive_models.md``.
 
     References
@@ -334,8 +334,8 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -371,7 +371,7 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     """Additive regressor with one private shape function per column.
 
-    A column is cut into bins by private counts, or has categories. Each bin and category has a
+    A column is divided into bins by private counts, or has categories. Each bin and category has a
     value, and the prediction of a row is the sum of the values of its bins and categories. The
     values are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian
     mechanism. With enough rows, pairs and triples of columns that act together are chosen privately
@@ -386,17 +386,17 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     loss : {"squared_error", "poisson"}, default="squared_error"
-        "poisson" is half the Poisson deviance with a log link, for counts and amounts whose columns
-        multiply: the logarithm of a prediction is the sum of the values. It needs delta > 0 and
-        `target_bounds` that are not negative.
+        "poisson" is half the Poisson deviance with a log link, for counts and amounts for which the
+        effects of columns multiply: the logarithm of a prediction is the sum of the values. It
+        needs delta > 0 and `target_bounds` that are not negative.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
         shape (n_features,), or a pair for some columns. It must not be computed from the data.
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -407,13 +407,13 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     interactions : int, list of pairs of columns or "auto", default="auto"
         Pairs or triples of columns with a joint table of values: pairs declared by position or
         name, or the maximum number of tables, which are then chosen within the same budget. "auto"
-        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu that
-        of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
+        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu is the
+        parameter of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
     target_bounds : tuple of (float, float)
-        Range of the targets, required. It must not be computed from the data. Targets and
+        Range of the targets. It is required, and must not be computed from the data. Targets and
         predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -436,9 +436,9 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         the logarithm of the prediction.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute value of each column's shape function, weighted by the noisy counts and
-        normalized to sum 1.
+        normalized to a sum of 1.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     target_bounds_ : tuple of (float, float)
@@ -465,15 +465,15 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
-    column is numeric or categorical by its dtype, never by its values: an array's column of Python
-    objects is numeric, unless its categories are declared. Residuals are clipped to the released
-    standard deviation of the targets, then to that of the residuals if tables of columns are chosen
-    (more with little noise, and with ``delta=0``), at most to an eighth of the width of
-    `target_bounds`. If errors are larger, a column's effect lies between its effects on the mean
-    and on the median. With ``loss="poisson"`` the same clip bounds residuals, and the predictions
-    are then multiplied by one released factor, so their mean is that of the targets. The proof is
-    in ``docs/theory/additive_models.md``.
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
+    Its dtype, never its values, determines whether a column is numeric or categorical: an array's
+    column of Python objects is numeric, unless its categories are declared. Residuals are clipped
+    to the released standard deviation of the targets, then to that of the residuals if tables of
+    columns are chosen (more with little noise, and with ``delta=0``), at most to an eighth of the
+    width of `target_bounds`. If errors are larger, a column's effect is between its effect on the
+    mean and its effect on the median. With ``loss="poisson"`` the same clip bounds residuals, and
+    the predictions are then multiplied by one released factor, so their mean equals that of the
+    targets. The proof is in ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -538,8 +538,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns

@@ -29,46 +29,47 @@ from skdp.stats._column_plan import ColumnsFit, plan_columns
 from skdp.utils._units import ALL_ONCE, UnitText
 from skdp.utils._values import FrozenValue
 
-# Budget fractions. A stage whose value a row changes by 1 has the smallest fraction with which the
-# noise (its standard deviation, or its scale with delta = 0) is n_rows / ratio; at most
-# `max_fraction` and at least `min_fraction`. A fraction of MIN_FRACTION is negligible.
+# Budget fractions. If a row changes the value of a stage by 1, the stage receives the smallest
+# fraction with which the noise (its standard deviation, or its scale with delta = 0) is n_rows /
+# ratio, but at most `max_fraction` and at least `min_fraction`. A fraction of MIN_FRACTION is
+# negligible.
 MIN_FRACTION = 0.001
 # The shrinkage test, (max_fraction, ratio), with delta > 0 and with delta = 0.
 SHRINKAGE_TEST_FRACTION = (0.08, 100.0)
 PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
 # The variance of numeric targets, (max_fraction, ratio, min_fraction).
 VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
-# For numeric targets with delta > 0, the baseline takes two releases: a first mean, with the noise
-# of values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the mean of
-# distances from it that are clipped at a multiple of their released standard deviation,
+# For numeric targets with delta > 0, the baseline consists of two releases: a first mean, with the
+# noise of values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the
+# mean of distances from it that are clipped at a multiple of their released standard deviation,
 # (min_fraction, max_fraction, ratio). The fraction of the second is ratio / (n mu): its squared
-# error is proportional to 1 / fraction, and the loss of the steps to the fraction.
+# error is proportional to 1 / fraction, and the cost for the steps is proportional to the fraction.
 FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
-# The clip of the second mean in standard deviations, at least and at most; between them the noise
-# is MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations
-# shifts a mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
+# Minimum and maximum clip of the second mean, in standard deviations. Between them, the noise is
+# MAX_CORRECTION_NOISE standard deviations of the targets. Clipping at k standard deviations shifts
+# a mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.05
-# The part of the second release's fraction that goes to the release of the level instead, where the
-# task needs one.
+# The part of the second release's fraction that is used for the release of the level instead, if
+# the task needs one.
 LEVEL_FRACTION = 0.5
 # Bounds on the factor by which the level of a log link is corrected, as a logarithm.
 MAX_LOG_LEVEL = math.log(4.0)
-# The clip of residuals in standard deviations of the targets: noise is proportional to the clip,
-# and residuals that are clipped count less. With little noise, in units of n mu, it is larger.
+# The clip of residuals in standard deviations of the targets, and the n mu above which it is
+# larger. Noise is proportional to the clip, but clipped residuals count less.
 MIN_RESIDUAL_CLIP = 1.0
 RESIDUAL_CLIP_PER_SIGNAL = 0.001
 # Lower limit on each clip, in units of half the target range.
 MIN_CLIP = 0.02
 # Minimum of the mean square around the corrected mean, relative to that around the first mean.
 MIN_VARIANCE_RATIO = 0.3
-# Number of cells of a numeric column whose noisy counts allow fewer bins, so its trend
-# separates its values.
+# Number of cells of a numeric column whose noisy counts allow fewer bins. The trend distinguishes
+# the cells of a bin.
 MIN_TREND_CELLS = 12
 # Class frequencies with delta > 0, (max_fraction, ratio, min_fraction); trees and delta = 0 use the
-# fractions of their task. On training rows of ten small tables a ratio of 20 and at most 35 %
-# decrease the mean AUC by .003 (epsilon = .3) and .004 (1), with accuracy as before. A ratio of 10
+# fractions of their task. On training rows of ten small tables, a ratio of 20 with at most 35 %
+# decreases the mean AUC by .003 (epsilon = .3) and .004 (1), with unchanged accuracy. A ratio of 10
 # decreases the accuracy on the smallest tables below that of the most frequent class.
 CLASSES_BASELINE_FRACTION = (0.25, 15.0, MIN_FRACTION)
 # With balanced weights: the class counts, and the shrinkage test, whose loss decreases come from
@@ -86,31 +87,32 @@ MAX_JOINT_CELLS = 1 << 12
 # loss. Tuned on the tables of docs/benchmarks/planning.md.
 EXPECTED_SQUARES = 6.0
 # Minimum and maximum fraction of a numeric column's squared weights that belongs to its trend. The
-# minimum is used if the rows outside the most frequent class are at least TREND_ROWS, in units of
-# the noise (n mu times their frequency); below, the fraction increases with the inverse square root
-# of their number. Without a trend, a class of 3 % is learned separately in each cell from a few
+# minimum is used if the number of rows outside the most frequent class, in units of the noise (n mu
+# times their frequency), is at least TREND_ROWS. Below this number, the fraction increases with its
+# inverse square root. Without a trend, a class of 3 % is learned separately in each cell from a few
 # rows. On training rows of twenty small tables (docs/benchmarks/many_tables.py) trends increase the
 # mean AUC by .03 to .04 at epsilon = .3 and by .02 at 1. A fraction of 1/3 on all tables decreases
 # the AUC on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
-# Bounds on the regularization strength: the minimum also keeps the weights of empty cells finite.
+# Bounds on the regularization strength. The minimum also keeps the weights of empty cells finite.
 MIN_L2_REG_STRENGTH = 0.01
 MAX_L2_REG_STRENGTH = 2.0
-# Minimum of the finest level with delta > 0, and with delta = 0: at least 16 cells.
+# Minimum of the finest level with delta > 0 and with delta = 0: 16 cells.
 MIN_LEVELS = 4
 MIN_PURE_LEVELS = 4
 # Multiple of the null decrease of the loss that the shrinkage test subtracts, if the evidence
-# chooses the penalty. The test clips changes of scores at half their typical size: a normal
-# variable clipped like that shares P(|N| < 1/2) = .383 of its variance with itself. The
-# rest is for columns that are not independent of each other, and for smooth features, of which few
-# explain most: on columns of noise .5 costs .013 of R² more (1,500 rows, 20 columns, epsilon = 2).
+# chooses the penalty. The test clips changes of scores at half their typical size, and a normal
+# variable shares P(|N| < 1/2) = .383 of its variance with itself clipped in this way. The rest
+# allows for columns that are not independent of each other, and for smooth features, few of which
+# explain most of the variance: on columns of noise, .5 costs .013 more in R² (1,500 rows, 20
+# columns, epsilon = 2).
 NULL_DECREASE_FACTOR = 0.7
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
-# Variance of residuals of two classes in units of the typical curvature. For a logistic loss the
-# two are equal; the rest is for the clip, because of which the curvature is known only roughly.
-# Tuned, with the next constant, on synthetic tables of 300 to 5000 rows
+# Variance of residuals of two classes in units of the typical curvature. For a logistic loss, the
+# two are equal. The excess allows for the clip, because of which the curvature is known only
+# roughly. Tuned, with the next constant, on synthetic tables of 300 to 5000 rows
 # (docs/benchmarks/more_budget.py).
 VARIANCE_OF_CLASSES = 1.2
 # Maximum of the part of the residuals' variance that weights of two classes explain by chance.
@@ -164,8 +166,8 @@ class AdditiveFit(ColumnsFit):
     def finds_variance(self):
         """True if the evidence chooses the penalty, which needs the variance of the targets.
 
-        This applies to regression with delta > 0, except for trees, because leaves of several trees
-        are too dependent.
+        This applies to regression with delta > 0, but not to trees, because the leaves of several
+        trees are too dependent on each other.
         """
         return not self.budget.is_pure and isinstance(self.task, NumberTask)
 
@@ -178,7 +180,7 @@ class AdditiveFit(ColumnsFit):
     def uses_moments(self):
         """True if the penalty of two classes is at least that of the method of moments.
 
-        This is so with delta > 0, except for trees, as `finds_variance`.
+        This applies with delta > 0, but not to trees, as for `finds_variance`.
         """
         is_binary = bool(self.task.typical_curvature) and self.task.n_outputs == 1
         return is_binary and self.has_trends and not self.budget.is_pure
@@ -195,10 +197,11 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def levels(self):
-        """Levels of dyadic cells that are counted; with delta = 0, only the finest useful one.
+        """Levels of dyadic cells that are counted; with delta = 0, only the finest useful level.
 
-        Each level adds to the noise of all. For classes, cells finer than 1 / (n mu) of the range
-        are not counted. For numbers, skewed columns need them: R² is .005 lower without them.
+        Each level increases the noise of all levels. For classes, cells finer than 1 / (n mu) of
+        the range are not counted. For numbers, skewed columns need them: R² is .005 lower without
+        them.
         """
         if self.budget.is_pure:
             return self._choose_levels(1.0, MIN_PURE_LEVELS)
@@ -332,8 +335,8 @@ class AdditiveFit(ColumnsFit):
 
         The noise is that of a single release of the gradient. Its effect on a weight is
         divided by the sum of the feature's curvature and the penalty. The penalty shrinks weights
-        of squared norm W², whose scores have variance s², and W² h = n s², which holds if all
-        curvatures are h.
+        of squared norm W². If their scores have variance s² and all curvatures are h, then W² h = n
+        s².
         """
         task = self.task
         terms = []
@@ -510,8 +513,8 @@ class AdditiveFit(ColumnsFit):
     def _correct_mean(self, targets, baseline, variance, source, persons):
         """Return the corrected mean of the targets, and their variance around it.
 
-        Distances from the first mean are clipped to a few standard deviations. This noise is much
-        smaller than that of the first mean if the targets fill a small part of their bounds.
+        Distances from the first mean are clipped to a few standard deviations. If the targets fill
+        a small part of their bounds, this noise is much smaller than that of the first mean.
         """
         clip = self._mean_clip("correction", variance)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
@@ -528,7 +531,7 @@ class AdditiveFit(ColumnsFit):
         return min(max(clip, MIN_CLIP * self.task.clip_unit), self.task.clip_unit)
 
     def _residual_clip(self, variance):
-        """Return the clip of residuals, from the released variance of the targets."""
+        """Return the clip of residuals, computed from the released variance of the targets."""
         ratio = max(MIN_RESIDUAL_CLIP, RESIDUAL_CLIP_PER_SIGNAL * self.signal_to_noise)
         return min(max(ratio * math.sqrt(variance), MIN_CLIP), self.task.clip)
 
@@ -607,7 +610,7 @@ class AdditiveFit(ColumnsFit):
         return state.released_terms, state.expand(values), constant, stds
 
     def _level_correction(self, state, bin_values, source):
-        """Return the change of the constant that gives predictions the mean of the targets.
+        """Return the change of the constant after which predictions have the mean of the targets.
 
         Clipped residuals, and noise in iterates, decrease the predictions of skewed targets. The
         mean residual r of the model is released, with a larger clip. In units of the mean of the
@@ -640,7 +643,7 @@ class AdditiveFit(ColumnsFit):
         return self.has_trends and not self.budget.is_pure
 
     def _step_schedules(self, design, l2_reg_strength, budget_fraction):
-        """Return the schedule of each of the last steps; the penalty changes half-way."""
+        """Return the schedule of each of the last steps; the penalty changes halfway through."""
         problem = self._problem(design, budget_fraction)
         half = problem.n_steps // 2
         second_half = replace(problem, l2_reg_strength=l2_reg_strength)
@@ -747,9 +750,10 @@ class AdditiveFit(ColumnsFit):
     def _final_strength(self, design, weights, budget_fraction):
         """Return the regularization strength of the released weights, None with delta = 0.
 
-        With delta > 0, the evidence raises the penalty half-way through the steps. The decrease of
-        the loss that is expected by chance falls with it (Efron 2004). Computed with the initial
-        penalty it is several times too large on small tables, and good weights are shrunk to 0.
+        With delta > 0, the evidence raises the penalty halfway through the steps. A larger penalty
+        lowers the decrease of the loss that is expected by chance (Efron 2004). Computed with the
+        initial penalty it is several times too large on small tables, and good weights are shrunk
+        to 0.
         """
         if self.budget.is_pure:
             return None
@@ -907,7 +911,7 @@ class AdditiveFit(ColumnsFit):
 
 
 def plan_additive(fit):
-    """Return the plan of a fit of an additive model, of a tree or of a forest."""
+    """Return the plan of a fit of an additive model, a tree or a forest."""
     return replace(plan_columns(fit), noise_multiplier=fit.noise_multiplier)
 
 

@@ -3,8 +3,8 @@ r"""The Poisson loss of amounts and counts: residuals in units of the released m
 The mean of a row's target is :math:`m e^s`, with the released mean m of all targets and the score
 s. In units of m, half the deviance is :math:`e^s - t s` up to a constant, where t is the target
 divided by m. Its residual is :math:`e^s - t`, of mean 0 at the optimum, and its curvature
-:math:`e^s` has mean 1. So noise, penalties and steps are those of the squared loss, whose curvature
-is 1.
+:math:`e^s` has mean 1. So noise, penalties and steps are those of the squared loss, which has
+curvature 1.
 """
 
 import math

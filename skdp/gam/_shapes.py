@@ -147,12 +147,12 @@ def monotone(shape, sign):
     return replace(shape, values=values)
 
 
-# Minimum fraction of the rows with which the cells of missing and of other values are shown.
+# Minimum fraction of the rows for the cells of missing values and of other values to be shown.
 # Smaller counts are mostly noise.
 MIN_SHOWN_FRACTION = 0.02
 # Days before and after 1970 that are printed as dates: the years from 54 to 3886.
 MAX_DAY = 700_000
-# Limits of an HTML document, which reports the numbers that are left out.
+# Limits of an HTML document. It reports how many items are left out.
 MAX_TERMS = 30
 MAX_CELLS = 40
 MAX_OUTPUTS = 10

@@ -3,13 +3,14 @@ r"""Standard errors of an additive model's values: the effect of the noise of th
 All of it is post-processing: it uses noisy counts, released iterates, and public constants.
 
 Near the optimum the steps are a linear filter of the noise that is added to gradients
-(`noise_gain`). How a direction responds depends on the curvature of the loss in it. Within a term,
-the curvature is computed from the noisy counts, because all blocks of the term group the same
-cells. The joint counts of two columns were not released, so columns are first assumed to be
-unrelated. Related columns share what they explain, and the noise shifts one against the other. The
-iterates show that: `IterateDrift` compares two means of iterates that would be equal up to noise,
-and a term whose values changed more than unrelated columns explain gets larger standard errors. See
-``docs/theory/additive_models.md``, section 10, and ``docs/benchmarks/bands.py`` for the coverage.
+(`noise_gain`). The response of a direction depends on the curvature of the loss in this direction.
+Within a term, the curvature is computed from the noisy counts, because all blocks of the term group
+the same cells. The joint counts of two columns were not released, so columns are first assumed to
+be unrelated. Related columns explain the same variation, and the noise shifts their weights in
+opposite directions. The iterates show this: `IterateDrift` compares two means of iterates that
+would be equal up to noise. If the values of a term changed more than they would for unrelated
+columns, its standard errors are increased. See ``docs/theory/additive_models.md``, section 10, and
+``docs/benchmarks/bands.py`` for the coverage.
 """
 
 import numpy as np
@@ -17,9 +18,10 @@ from scipy.special import expit
 
 from skdp.gam._poisson_task import PoissonTask
 
-# Features of a term with more cells get no standard errors: the eigenvalue problem would be large.
+# If a term has more cells, there are no standard errors, because the eigenvalue problem would be
+# too large.
 MAX_CELLS = 400
-# Nodes of the average over the scores that other terms add to a cell.
+# Quadrature nodes for the average over the scores that other terms add to a cell.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
@@ -187,7 +189,7 @@ def _curvatures(task, scores, spread):
     all_scores = scores[:, np.newaxis] + spread * NODES
     q = expit(all_scores)
     p = task.probabilities(all_scores.reshape(-1, 1))[:, 1].reshape(q.shape)
-    # The loss of a row on the wrong side is linear: its residual is clipped.
+    # The loss of a misclassified row is linear, because its residual is clipped.
     low, high = task.weights
     if task.is_balanced:
         # Scores are those of weighted rows; the frequency of the label among rows is smaller.

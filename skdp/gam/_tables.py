@@ -1,8 +1,8 @@
 r"""Joint tables of two or three columns, and the score used to choose an interaction.
 
 A table groups the released cells of its columns. Let S be the sums of residuals in its cells, and
-p, q the frequencies of its rows and columns, from noisy counts. The part of S that the margins
-leave is
+p, q the frequencies of its rows and columns, from noisy counts. The part of S that the margins do
+not explain is
 
 .. math:: R = (I - p 1^\top)\, S\, (I - 1 q^\top) ,
 
@@ -41,8 +41,8 @@ MAX_PAIR_CELLS = 324.0
 # Maximum number of published cells of a table. The least frequent categories of long lists share
 # the cell of other values, so a table of three columns stays small.
 MAX_PUBLISHED_CELLS = 1 << 14
-# Cells below this multiple of the average cell get the weight of such a cell. It bounds the
-# sensitivity of the score: with 1/4 it would be twice as large.
+# Cells with fewer rows than this multiple of the average are weighted like cells with this
+# multiple. This bounds the sensitivity of the score: with 1/4, it would be twice as large.
 MIN_CELL_RATIO = 1.0
 # A cell has at most this multiple of the rows that independent columns would have, for the step
 # size. Iterates stay in the ball that contains the optimum even if a cell has more.
@@ -201,7 +201,8 @@ def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False,
     is_smooth : bool, default=False
         True if neighboring cells of numeric columns have similar values.
     axes : dict, default=None
-        Axes of other tables of the same terms, which have most of them in common. It is extended.
+        Cache of the axes of other tables of the same terms, which share most axes. New axes are
+        added.
     """
     columns = [terms[j] for j in indices]
     axes = {} if axes is None else axes
@@ -388,7 +389,7 @@ class InteractionScore(FrozenValue):
     def weights(self):
         """Weight of each cell: 1 over its expected rows, at least the average per cell.
 
-        Cells that have no rows according to the noisy counts get a weight of 0.
+        Cells with no rows according to the noisy counts have weight 0.
         """
         expected = outer_product(self.frequencies)
         floor = MIN_CELL_RATIO / CHOICE_CELLS[expected.ndim]
@@ -408,7 +409,7 @@ class InteractionScore(FrozenValue):
         """Largest change of the score if a residual vector of norm 1 is added to one cell."""
         squares = self.weights
         for axis, p in enumerate(self.frequencies):
-            # Column k is what the margin leaves of a 1 in cell k.
+            # Column k is the part of a 1 in cell k that the margin does not explain.
             left = (np.eye(len(p)) - p[:, np.newaxis]) ** 2
             squares = np.moveaxis(np.tensordot(left.T, squares, axes=(1, axis)), 0, axis)
         return math.sqrt(float(squares.max()))
@@ -417,8 +418,8 @@ class InteractionScore(FrozenValue):
     def rounding(self):
         """Bound on the rounding error of `value`, if the norm of each row's residual is 1.
 
-        Each cell is a sum of fewer than 2 (number of cells) products, and the L1 norm of a row's
-        part of the magnitudes that are added is at most 2 per axis.
+        Each cell is a sum of fewer than 2 (number of cells) products, and a row contributes at most
+        2 per axis to the L1 norm of the added magnitudes.
         """
         n_cells = math.prod(map(len, self.frequencies))
         n_operations = 4.0 * n_cells + 64.0

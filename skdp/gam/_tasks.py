@@ -62,8 +62,8 @@ class Residuals(FrozenValue):
     def in_steps(self, step, loops, scores, targets, row_weights=None):
         """Return the weighted residuals in multiples of `step`, rounded towards zero.
 
-        Rounding towards zero does not increase the norm of a row. It does not increase that of a
-        person either: row weights leave room for the rounding error of each product.
+        Rounding towards zero does not increase the norm of a row. It does not increase the norm of
+        a person either, because the row weights leave room for the rounding error of each product.
 
         Parameters
         ----------
@@ -140,8 +140,9 @@ class _ClassTask(_Task):
     def with_balanced_weights(self, weights, is_pure):
         """Return the task with released weights.
 
-        The mean weight of a row is 1, and the clip grows with the largest weight. With delta = 0
-        the largest weight is 1 instead: the bounds of the perturbed objective hold for it.
+        The mean weight of a row is 1, and the clip grows with the largest weight. With delta = 0,
+        the largest weight is 1 instead, because the bounds of the perturbed objective hold for this
+        weight.
         """
         scale = max(weights) if is_pure else 1.0
         return replace(self, weights=tuple(weight / scale for weight in weights))
@@ -187,7 +188,7 @@ class BinaryTask(_ClassTask):
     Parameters
     ----------
     weights : tuple of float
-        Weights of the two classes. The larger one is 1, unless they are balanced.
+        Weights of the two classes. The larger weight is 1, unless the weights are balanced.
 
     Attributes
     ----------
@@ -276,7 +277,7 @@ class MultinomialTask(_ClassTask):
     Parameters
     ----------
     weights : tuple of float
-        Weights of the classes. The largest one is 1, unless they are balanced.
+        Weights of the classes. The largest weight is 1, unless the weights are balanced.
     clipped : bool, default=True
         False for objective perturbation, which needs gradients of a convex function; clipped
         residual vectors are not gradients.
@@ -451,7 +452,7 @@ class NumberTask(_Task):
 
     def plan_variance(self, n_rows, mechanism):
         """Return the plan of the noisy variance of targets around the baseline."""
-        # Squares are not negative, so replacing a row changes the sum no more than removing it.
+        # Squares are not negative, so replacing a row changes the sum no more than removing one.
         sensitivity = self.clip**2
         return plan_variance(n_rows, self.clip, mechanism(l1=sensitivity, l2=sensitivity))
 

@@ -8,8 +8,8 @@ exceeds this eigenvalue.
 There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The noise of
 the three statistics is calibrated jointly, instead of with a third of epsilon each. An off-diagonal
 entry of A represents two entries, so its noise is smaller by :math:`\sqrt 2`. A row longer
-than the bound is multiplied by a factor q, together with its constant feature and its target. The
-last entry of A, :math:`c^2 \sum q^2`, is therefore released like the others.
+than the bound is multiplied by a factor q, together with its constant feature and its target.
+Therefore, the last entry of A, :math:`c^2 \sum q^2`, is also released.
 """
 
 import math

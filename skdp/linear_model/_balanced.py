@@ -1,4 +1,4 @@
-r"""Balanced class weights: from class counts that a fit releases before anything else.
+r"""Balanced class weights, computed from class counts that a fit releases before anything else.
 
 The weight of class c is :math:`n / (k \tilde n_c)`, as in scikit-learn, with the noisy count
 :math:`\tilde n_c` raised to the standard deviation of its noise and to :math:`n / (100 k)`. So a
@@ -7,9 +7,8 @@ released weights, as one bound on a row's loss for both neighboring datasets, an
 proportional to it. Hence their privacy event does not depend on the weights, and the whole fit is
 charged before the counts are released.
 
-In units of these weights the rows have about the mean weight 1, so curvature, regularization
-and typical scores are those of unweighted rows, while the bound on one row is that of the largest
-weight.
+The mean of these weights over the rows is about 1, so curvature, regularization and typical scores
+are those of unweighted rows. The bound on a single row is that of the largest weight.
 """
 
 import math
@@ -35,12 +34,12 @@ MAX_BALANCED_WEIGHT = 100.0
 ROWS_PER_COUNT_SCALE = 1000.0
 MIN_COUNTS_FRACTION = 0.005
 MAX_COUNTS_FRACTION = 0.1
-# Largest weight for which the later stages are planned before the counts are known: that of a class
-# with one row in twenty, of two classes. It determines the number of steps, and also the mechanism
-# if that is "auto", neither of which may depend on released values.
+# Largest weight for which the later stages are planned before the counts are known: the weight of a
+# class with one twentieth of the rows, if there are two classes. It determines the number of steps,
+# and also the mechanism if that is "auto", neither of which may depend on released values.
 TYPICAL_MAX_WEIGHT = 10.0
-# Smallest standard deviation of the score of weighted rows at which balanced weights start. It is
-# not 0 with exact counts: the score at the mean of all columns is not the mean score.
+# Smallest standard deviation of the error of the initial score with balanced weights. It is not 0
+# even with exact counts, because the score at the mean of all columns is not the mean score.
 MIN_SCORE_STD = 0.2
 # Number of class codes that are counted at once.
 COUNTED_ROWS = 1 << 16
@@ -210,7 +209,7 @@ class BalancedFit(FrozenValue):
     planned: Plan
     guarantee: Guarantee
     remaining: Guarantee
-    # It is the same for equal plans of one estimator, but bound to the estimator itself.
+    # This function is the same for equal plans of one estimator, but it is bound to the estimator.
     make_later_plan: Callable = field(compare=False)
 
     @property
@@ -225,7 +224,7 @@ class BalancedFit(FrozenValue):
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.
 
-        Its `mechanism` is this fit, and the noise of its stages is that for typical weights.
+        Its `mechanism` is this fit, and its stages have the noise for typical weights.
         """
         return replace(
             join_plans((self.counts.plan(), self.planned), self.guarantee, main=self.planned),

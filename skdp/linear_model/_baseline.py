@@ -1,8 +1,9 @@
 r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
 
-Weights shrink to the model that predicts the baseline, so a fit without information returns
-that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases with
-the number of rows. The sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
+Weights are shrunk to the model that predicts the baseline, so a fit to data without information
+returns that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases
+with the number of rows. The sensitivity and the fraction are derived in
+``docs/theory/guarantees.md``.
 """
 
 import math
@@ -34,8 +35,7 @@ MIN_MEAN_FRACTION = 0.05
 # The same ratio for counts, which may be much smaller than their upper bound, and whose logarithm
 # is used.
 ROWS_PER_SCALE_OF_COUNTS = 200.0
-# Fraction of epsilon of the shrinkage rule: at most this, for a Laplace scale of n_rows over a
-# constant.
+# Maximum fraction of epsilon for the shrinkage rule, and the ratio of n_rows to the Laplace scale.
 MAX_SHRINKAGE_FRACTION = 0.05
 ROWS_PER_SHRINKAGE_SCALE = 100.0
 # The same constant for balanced weights: the loss decreases come from the rows of a rare class.
@@ -56,9 +56,10 @@ class ClassBaseline(FrozenValue):
     class_weight : tuple of float
         Weights that multiply the noisy counts of the classes.
     mechanism : LaplaceMechanism
-        Mechanism of the counts. Of two classes one is counted, since the number of rows is public.
+        Mechanism of the counts. If there are two classes, only one is counted, since the number of
+        rows is public.
     max_abs_score : float
-        Scores are scaled down, all by one factor, to at most this magnitude.
+        Scores are scaled down to at most this magnitude, all by the same factor.
     """
 
     n_rows: int
@@ -135,7 +136,7 @@ class MeanBaseline(FrozenValue):
 
     @property
     def score_std(self):
-        """Approximate standard deviation of the score; for counts, where they are high / 10.
+        """Approximate standard deviation of the score; for counts, if their mean is high / 10.
 
         It does not vanish with the noise, because the score at the mean of all columns, which the
         intercept represents, differs from the mean of the targets.

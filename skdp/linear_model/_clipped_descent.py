@@ -1,7 +1,7 @@
 """Runs of noisy clipped gradients (`skdp._optim`) as a solver of linear models.
 
 The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3) and depends on no bound
-on the loss or the rows. These bounds determine only the settings.
+on the loss or the rows. Such bounds determine only the settings.
 """
 
 import math
@@ -112,8 +112,7 @@ class ClippedDescent(PrivateSolver):
         loss_spec = problem.loss_spec
         n_rows = problem.n_rows
         norm = problem.norm
-        # The noise of the mean over the steps is that of one release that costs as much as all of
-        # them.
+        # The mean over the steps has the noise of one release that costs as much as all steps.
         mean_noise = n_rows * plan.noise.deviation / plan.batches.expected_size
         mean_noise /= math.sqrt(plan.n_steps)
         # Few steps shrink weights as a penalty does.
@@ -174,10 +173,10 @@ class ClippedDescent(PrivateSolver):
     def averaging_bias(self, curvature, norm):
         r"""Return the approximate relative bias of the mean of the iterates.
 
-        With iterates whose scores have variance :math:`s^2`, the loss is blurred. The derivative
+        If the scores of the iterates have variance :math:`s^2`, the loss is blurred. The derivative
         of the logistic loss, blurred by a Gaussian, is about that at scores divided by
         :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter and Lauritzen 1990). The iterates at which it
-        vanishes are longer by that factor.
+        vanishes are larger by that factor.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ MAX_CLIP_FRACTION = 1.01
 
 @dataclass(frozen=True, kw_only=True)
 class RowsFit:
-    """The bound on rows, and all releases of a fit except the weights.
+    """The bound on rows, and all releases of a fit other than the weights.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class RowsFit:
         Release of the scores that weights shrink to; None for scores of 0. A `BalancedBaseline` is
         known without a release.
     shrinkage_mechanism : LaplaceMechanism, default=None
-        Release of the loss decreases of the shrinkage rule. None if weights are not shrunk, or by
-        the last steps of a descent.
+        Release of the loss decreases of the shrinkage rule. None if weights are not shrunk, or if
+        the last steps of a descent determine the shrinkage.
     center : RowCenter, default=None
         Release of the mean row, about which rows are clipped; None for 0.
     """
@@ -380,7 +380,7 @@ class WeightsFit(FrozenValue):
         displacement = weights - start
         alpha = 1.0 / (n_units * self.weights.C)
         rule = self.problem.loss_spec.shrinkage_rule(rows.norm, rows.n_features, n_units, alpha)
-        # The mechanism's sensitivity is MAX_DECREASE_NORM, which is the clip here.
+        # The sensitivity of the mechanism is MAX_DECREASE_NORM, which is also the clip here.
         sums = ClippedSums(
             rows.X,
             y,

@@ -23,11 +23,11 @@ from skdp.utils import _validation as checks
 
 # Number of calls of partial_fit that share one partition of the ledger.
 CALLS_PER_PARTITION = 256
-# Number of calls in a partition of calls that are in no ledger: any number.
+# Number of calls in a partition if the calls are not recorded in a ledger: any number.
 MAX_CALLS = 2**53
 # Upper bound on alpha and power_t.
 MAX_VALUE = 1e50
-# Description of a call in the privacy statement, by `partial_fit_rows`.
+# Description of a call in the privacy statement, for each value of `partial_fit_rows`.
 CALL_DESCRIPTIONS = {
     "any": "a separate charge, which adds to those of other calls",
     "disjoint": "rows declared disjoint from those of other calls",
@@ -37,7 +37,7 @@ CALL_DESCRIPTIONS = {
 class PartialFit(PrivateFit):
     """A private fit that continues from a fitted estimator, unchanged if the fit fails.
 
-    Depending on `partial_fit_rows`, it charges the accountant of all rows or of a part of them.
+    Depending on `partial_fit_rows`, it charges the accountant for all rows or for a part of them.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class PrivateSGDModel(PrivateLinearModel):
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
@@ -304,8 +304,9 @@ class PrivateSGDModel(PrivateLinearModel):
                 "the method disjoint"
             )
         n_calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit begins a new partition, as does a call of a copy: another
-        # copy may have used the same rows. A forked process has copies that were never pickled.
+        # The first call after a fit begins a new partition. A call of a copy also does, because
+        # another copy may have used the same rows. A forked process has copies that were never
+        # pickled.
         process, partition = getattr(self, "_partition", (None, ""))
         if not n_calls or process != os.getpid():
             partition = f"partial_fit {uuid.uuid4().hex}"

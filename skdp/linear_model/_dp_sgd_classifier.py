@@ -22,8 +22,8 @@ from skdp.utils._validation import check_choice
 # that error over this width.
 HINGE_CORNER = 2.0**-10
 
-# Each loss with the derivative at zero weights, which is also used as the curvature for step sizes:
-# the hinge has no useful curvature.
+# The losses, each with its derivative at zero weights, which is also used as the curvature for step
+# sizes, because the hinge has no useful curvature.
 HINGES = {
     "hinge": (_classification_losses.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
     "squared_hinge": (_classification_losses.SquaredHingeLoss(), 2.0),
@@ -69,7 +69,7 @@ class DPSGDClassifier(
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
         The delta of a call, in [0, 1). With 0, gradients are clipped in L1 norm and the noise is
-        Laplace's.
+        Laplace noise.
     data_norm : float, default=1.0
         Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
         must not be computed from the data. Longer rows are not scaled down: their gradients are
@@ -80,8 +80,8 @@ class DPSGDClassifier(
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None uses the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        The labels that can occur. None uses the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         "log_loss" is logistic regression, with the softmax for several classes. The other losses
         fit one class against the rest, for all classes jointly with one clip. The corner of "hinge"
@@ -94,7 +94,7 @@ class DPSGDClassifier(
         Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
         noise.
     max_grad_norm : float or "auto", default="auto"
-        Norm to which the gradient of a row is clipped, of all classes and the intercept together:
+        Norm to which the gradient of a row, for all classes and the intercept together, is clipped:
         L2, or L1 with delta = 0. Rows of a class with a smaller weight are clipped at this norm
         times their weight over the largest one. "auto" clips rows of norm `data_norm` whose
         residual exceeds that of zero weights.
@@ -106,8 +106,8 @@ class DPSGDClassifier(
         Number of rows per step, at most the number of rows of the table; the expected number with
         "poisson".
     max_iter : int or "auto", default="auto"
-        Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
-        the table. There is no early stopping.
+        Number of epochs. An epoch has the number of steps whose batches of `batch_size` together
+        have as many rows as the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
         Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
@@ -127,8 +127,8 @@ class DPSGDClassifier(
         Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
         costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
         charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones, and for groups of rows as many more as a group may have rows).
-        With persons as the unit, costs add up all the same: a person may have rows in any call.
+        two most expensive ones, and for groups of k rows k times as many). With persons as the
+        unit, costs still add up, because a person may have rows in any call.
     class_weight : dict or "balanced", default=None
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
@@ -199,7 +199,7 @@ class DPSGDClassifier(
     I. Mironov, K. Talwar and L. Zhang. Rényi differential privacy of the sampled Gaussian
     mechanism. 2019.
 
-    B. Balle, G. Barthe and M. Gaboardi. Privacy amplification by subsampling: tight analyzes via
+    B. Balle, G. Barthe and M. Gaboardi. Privacy amplification by subsampling: tight analyses via
     couplings and divergences. NeurIPS 2018.
 
     Examples
@@ -281,8 +281,8 @@ class DPSGDClassifier(
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -330,8 +330,8 @@ class DPSGDClassifier(
             All labels that can occur. Required in the first call unless the parameter `classes`
             lists them. If they are known already, they must be equal.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns

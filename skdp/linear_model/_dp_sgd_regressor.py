@@ -1,4 +1,4 @@
-"""Linear regression by noisy stochastic gradients."""
+"""Linear regression with noisy stochastic gradients."""
 
 from dataclasses import replace
 from typing import Literal
@@ -31,7 +31,7 @@ def _huber_spec(threshold):
     return replace(LOSS_SPEC, loss=HuberLoss(threshold), residual_norm=min(1.0, threshold))
 
 
-# Each loss with the function from the Huber threshold to its `LossSpec`.
+# The losses, each with the function that returns its `LossSpec` for a Huber threshold.
 LOSSES = {"squared_error": _squared_error_spec, "huber": _huber_spec}
 
 
@@ -50,13 +50,13 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         The epsilon of a call of `fit` or of `partial_fit`, positive.
     delta : float, default=1e-6
         The delta of a call, in [0, 1). With 0, gradients are clipped in L1 norm and the noise is
-        Laplace's.
+        Laplace noise.
     data_norm : float, default=1.0
         Expected norm of rows, between 1e-50 and 1e50, which determines the automatic settings. It
         must not be computed from the data. Longer rows are not scaled down: their gradients are
         clipped, so the guarantee does not depend on this parameter.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, by a constant feature of value
+        Whether to fit an intercept, with a constant feature of value
         ``intercept_scaling * data_norm``. The feature is part of a gradient's norm.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`.
@@ -84,8 +84,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Number of rows per step, at most the number of rows of the table; the expected number with
         "poisson".
     max_iter : int or "auto", default="auto"
-        Number of epochs. An epoch has as many steps as batches of `batch_size` have as many rows as
-        the table. There is no early stopping.
+        Number of epochs. An epoch has the number of steps whose batches of `batch_size` together
+        have as many rows as the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
         Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
@@ -106,8 +106,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
         costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
         charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones, and for groups of rows as many more as a group may have rows).
-        With persons as the unit, costs add up all the same: a person may have rows in any call.
+        two most expensive ones, and for groups of k rows k times as many). With persons as the
+        unit, costs still add up, because a person may have rows in any call.
     huber_threshold : float or "auto", default="auto"
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
         range. Ignored unless `loss` is "huber".
@@ -248,8 +248,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -289,8 +289,8 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         y : array-like of shape (n_samples,)
             Targets; clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns

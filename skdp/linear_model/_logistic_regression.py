@@ -41,32 +41,32 @@ class DPLogisticRegression(
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
-        on the scaled rows. Coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization refers to
+        the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, by a constant feature of value
+        Whether to fit an intercept, with a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`. Larger values regularize the
         intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None uses the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        The labels that can occur. None uses the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
         Where the noise is added. "output": to the minimizer. "objective": a random linear term
         is added to the objective, whose minimizer is released. "gradient": to each clipped
-        gradient of an accelerated descent, of rows less their noisy mean if C is "auto" and the
-        noise does not hide the mean. "auto" uses "gradient" if its expected loss is smaller by 0.02
-        nats per row, and "objective" otherwise.
+        gradient of an accelerated descent, with the noisy mean subtracted from the rows if C is
+        "auto" and the noise does not hide the mean. "auto" uses "gradient" if its expected loss is
+        smaller by 0.02 nats per row, and "objective" otherwise.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances
         regularization and noise using public quantities: the numbers of rows, columns and classes,
         epsilon, delta, the relation and the norm bound. With "auto" the intercept is penalized by
         its distance from noisy class frequencies, which are released first. The weights are tested
-        only with "auto", and neither with "output" nor with total standard errors. With a number,
-        "objective" increases the regularization as much as its guarantee requires, which is not at
-        all if epsilon is large.
+        only with "auto", and not with "output" or with total standard errors. If C is a number,
+        "objective" increases the regularization as much as its guarantee requires; if epsilon is
+        large, no increase is needed.
     penalty : {"l2"}, default="l2"
         Norm of the penalty.
     class_weight : dict or "balanced", default=None
@@ -102,8 +102,8 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization that was used; it depends only on public quantities. It applies to rows that
-        are centered and divided by their released size, where "gradient" does so.
+        Regularization strength that was used; it depends only on public quantities. If "gradient"
+        centers the rows and divides them by their released size, it refers to these rows.
     mechanism_ : str
         Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
@@ -211,8 +211,8 @@ class DPLogisticRegression(
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -254,7 +254,7 @@ class DPLogisticRegression(
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

@@ -16,13 +16,13 @@ from skdp.utils._validation import check_within
 NESTEROV = Settings("nesterov")
 MECHANISMS = ("output", "objective", "gradient")
 
-# Improvement of the expected loss, in nats per row, for which "auto" prefers gradients to
+# Improvement of the expected loss, in nats per row, at which "auto" prefers gradients to
 # perturbation of the objective or the output. Gradients are slower, and their advantage grows with
 # the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
-# The same margin relative to the one above for balanced weights, which are planned for a typical
-# largest weight. The expected losses of noise are at least proportional to the weight, so an
-# improvement at the typical weight is larger by this ratio at the largest one that is possible.
+# For balanced weights, which are planned for a typical largest weight: the same margin, relative to
+# the one above. The expected loss due to noise is at least proportional to the weight, so an
+# improvement at the typical weight is larger by this ratio at the largest possible weight.
 BALANCED_MARGIN_FACTOR = TYPICAL_MAX_WEIGHT / MAX_BALANCED_WEIGHT
 
 
@@ -84,8 +84,9 @@ def choose_mechanism(
         Whether a fraction of the guarantee is reserved for the release of a Hessian.
     alternative : {"objective", "output"}, default="objective"
         The perturbation that "auto" compares with gradients. "output" is for losses for which
-        objective perturbation is not proved: noise on the gradient reaches the weights divided by
-        curvature plus regularization, noise on the minimizer depends on the regularization alone.
+        objective perturbation is not proved: the effect of noise on the gradient is divided by the
+        curvature plus the regularization, whereas noise on the minimizer depends only on the
+        regularization.
     planned : WeightsFit, default=None
         Plan of the same fit for typical class weights. The result uses the same
         mechanism, number of steps and releases, so both have the same privacy event.
@@ -145,8 +146,8 @@ def descent_candidate(
         requested = with_steps_of(requested, planned.weights.settings)
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
-    # Only for one output: with several, a center weakened the shrinkage of weights that were fitted
-    # to rows without information.
+    # Only for one output: with several outputs, centering weakened the shrinkage of weights that
+    # were fitted to rows without information.
     has_one_output = loss_spec.loss.weights_shape == ()
     if is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)

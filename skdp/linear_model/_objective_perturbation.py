@@ -110,7 +110,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
     tolerance : float
         Norm of the computed gradient at which the solver stops.
     radius : float
-        Weights are projected onto the ball of this radius, which hardly ever changes them.
+        Weights are projected onto the ball of this radius, which almost never changes them.
     noise : LinearNoise
         Distribution of the linear term.
     output : GaussianMechanism or GammaNormMechanism
@@ -246,7 +246,7 @@ def automatic_C(problem, weights_norm, guarantee):
 
     rank = problem.curvature_rank
     trace = problem.curvature_trace
-    # Largest C of either analysis: the Jacobian costs nearly all of epsilon, or nothing.
+    # Largest C for either analysis: the Jacobian costs nearly all of epsilon, or it costs nothing.
     max_C_of_jacobian = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
     max_C_of_free_jacobian = _free_jacobian_limit(guarantee) / (4.0 * trace)
     max_C = MAX_C * weights_norm / problem.lipschitz
@@ -295,7 +295,7 @@ def _quadratic(problem, C, guarantee):
 def _free_jacobian_limit(guarantee):
     """Return the largest 4 C times the trace of a row's curvature that costs (almost) nothing.
 
-    With delta = 0 and two rows that differ, the gradient of one can change by half of the total
+    With delta = 0, if two rows differ, the gradient of one row can change by half of the total
     while the Jacobian of the other adds to the cost.
     """
     if guarantee.delta == 0.0 and guarantee.relation == "replace_one":
@@ -327,7 +327,7 @@ def _noise_multiplier(problem, C, guarantee):
 def _multiplier(loss, guarantee, reduced_epsilon):
     """Return the scale of b in the same units, for an epsilon that includes the output noise.
 
-    `reduced_epsilon` is the epsilon of the vertices to whose cost the Jacobian can add.
+    `reduced_epsilon` is the epsilon for the vertices at which the Jacobian can add to the cost.
     """
     epsilon = guarantee.epsilon
     delta = guarantee.delta
@@ -387,7 +387,7 @@ def _radius(problem, C, quadratic, linear_norm):
 def _rounding(problem, C, quadratic, radius):
     """Return an upper bound on the rounding error of the gradient at weights within the radius.
 
-    At the minimizer the linear term is as long as the rest of the gradient.
+    At the minimizer, the norm of the linear term equals that of the rest of the gradient.
     """
     gradient_norm = quadratic * radius + C * problem.n_rows * problem.lipschitz
     rounding = 4.0 * np.finfo(np.float64).eps * gradient_norm

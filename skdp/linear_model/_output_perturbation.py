@@ -134,7 +134,7 @@ def expected_excess(problem, C, weights_norm, guarantee):
 
 
 def _noise(problem, guarantee):
-    """Return the standard deviation of the noise in a weight, for C = 1."""
+    """Return the standard deviation of the noise in a weight for C = 1."""
     sensitivity = guarantee.neighbors.sensitivity_factor * problem.lipschitz
     return sensitivity * vector_noise(guarantee, 1.0).deviation(problem.size)
 
@@ -149,8 +149,8 @@ def _gradient_rounding(problem, C):
     norm_by_value = math.sqrt(2.0 * summed * problem.value_at_baseline)
     weights_norm = min(norm_by_value, problem.n_rows * distance)
     weights_norm += problem.baseline_norm
-    # The solver stops within its tolerance of the minimizer, which is at most the effect of one row
-    # plus four rounding errors. This gives a linear equation for the rounding error.
+    # The solver stops within its tolerance of the minimizer. The tolerance is at most the effect of
+    # one row plus four rounding errors. This gives a linear equation for the rounding error.
     weights_norm += distance
     per_weight = _planning.rounding_per_weight(problem, C)
     at_zero = _planning.gradient_rounding(problem, C, 0.0)

@@ -85,9 +85,9 @@ class PrivateSolver(FrozenValue):
     ``run(loss, rows, y, source, start)`` returns the weights and `mechanism` is the mechanism that
     is charged. For a solver that minimizes a loss, `C` and `quadratic` are the constants of the
     objective, and ``noise_variance(curvature)`` returns the variance of the noise in the weights
-    along a direction in which the summed loss has this curvature. A person whose rows have weights
-    that sum to 1 changes the result by no more than one row does. `choice` is its value of the
-    parameter `mechanism` of estimators.
+    along a direction in which the summed loss has this curvature. If the weights of a person's rows
+    sum to 1, the person changes the result no more than a single row. `choice` is the corresponding
+    value of the estimators' parameter `mechanism`.
     """
 
     def averaging_bias(self, curvature, norm):
@@ -122,7 +122,7 @@ class PerturbationProblem(_default_settings.SGDProblem):
 
     @property
     def has_person_unit(self):
-        """True if the unit is a person, whose gradient and curvature are means over its rows."""
+        """True if the unit is a person. Its gradient and curvature are then means over its rows."""
         return self.guarantee.neighbors.unit == "person"
 
     @property

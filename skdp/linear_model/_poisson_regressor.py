@@ -26,7 +26,7 @@ TYPICAL_CURVATURE = 0.3
 WEIGHTS_NORM = 10.0
 # Expected variance of a score, times the curvature.
 SIGNAL = 0.003
-# Smallest clip of residuals, and noise on the mean gradient below which it grows.
+# Smallest clip of residuals, and the noise on the mean gradient below which the clip grows.
 MIN_CLIP_FRACTION = 0.05
 CLIP_NOISE_THRESHOLD = 0.03
 # Clip of residuals in the shrinkage rule, and multiple of the null decrease that it subtracts.
@@ -38,9 +38,9 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     """Poisson regression with a log link and noisy clipped gradients or output perturbation.
 
     The regularized Poisson deviance, with a bounded derivative, is minimized by noisy gradient
-    steps, or without noise to a certified gradient norm before noise is added to the weights. Rows
-    longer than `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
-    Targets and predictions are clipped to `target_bounds`.
+    steps. Alternatively, it is minimized without noise, to a certified gradient norm, and noise is
+    added to the weights. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
+    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -53,10 +53,10 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
-        on the scaled rows. Coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization refers to
+        the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, by a constant feature of value
+        Whether to fit an intercept, with a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`. Larger values regularize the
@@ -73,7 +73,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
         accelerated descent, each row's clipped to a fraction of its bound. The last steps test the
         weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is hardly any noise.
+        from public quantities: "gradient", unless there is almost no noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -92,7 +92,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     intercept_ : float
         Noisy intercept, 0 without `fit_intercept`.
     alpha_ : float
-        Regularization that was used; it depends only on public quantities.
+        Regularization strength that was used; it depends only on public quantities.
     target_bounds_ : tuple of (float, float)
         Bounds to which predictions are clipped.
     data_norm_ : float
@@ -179,8 +179,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -220,7 +220,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

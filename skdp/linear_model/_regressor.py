@@ -106,7 +106,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
 
 class PrivatePredictorMixin:
-    """Tags of predictors, whose scores are poor on few rows at epsilon = 1."""
+    """Tags of predictors: scores are poor on few rows at epsilon = 1."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -52,7 +52,7 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
@@ -117,8 +117,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
-        on the scaled rows. Coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization refers to
+        the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not regularized, with a constant feature of value
         ``intercept_scaling * data_norm``.
@@ -134,7 +134,7 @@ class DPLinearRegression(LeastSquaresRegressor):
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
         fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is hardly any noise. "gradient" increases
+        from public quantities: "gradient", unless there is almost no noise. "gradient" increases
         the regularization strength to the value that balances regularization and noise; the
         intercept is not regularized. Its last steps test the weights: to the extent that they
         explain no more than chance, they are shrunk towards the noisy mean of the targets.
@@ -237,8 +237,8 @@ class DPLinearRegression(LeastSquaresRegressor):
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -288,8 +288,8 @@ class DPRidge(LeastSquaresRegressor):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
-        on the scaled rows. Coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization refers to
+        the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not regularized, with a constant feature of value
         ``intercept_scaling * data_norm``.
@@ -305,7 +305,7 @@ class DPRidge(LeastSquaresRegressor):
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
         releases the gradients of the steps of an accelerated descent, each row's clipped to a
         fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is hardly any noise. "gradient" increases
+        from public quantities: "gradient", unless there is almost no noise. "gradient" increases
         the regularization strength to the value that balances regularization and noise; the
         intercept is not regularized. Its last steps test the weights: to the extent that they
         explain no more than chance, they are shrunk towards the noisy mean of the targets.
@@ -413,8 +413,8 @@ class DPRidge(LeastSquaresRegressor):
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns

@@ -1,9 +1,9 @@
 r"""The noisy mean row, about which the rows of a linear model are clipped.
 
 A gradient is the product of a residual and a row. Rows in one corner of their ball, such as amounts
-that are scaled by wide public bounds, are long although they hardly vary. The clip, and with it the
-noise, is proportional to their length, but only their variation is useful to the weights. After
-the mean row is subtracted, the same rows are short. One Gaussian release contains the mean row and
+that are scaled by wide public bounds, have a large norm although they hardly vary. The clip, and
+with it the noise, is proportional to their norm, but only their variation is useful to the weights.
+After the mean row is subtracted, the norm is small. One Gaussian release contains the mean row and
 the mean squared norm, from which the mean squared distance from the released center is computed.
 Its sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
 """
@@ -93,8 +93,8 @@ class RowCenter(FrozenValue):
         means = self.mechanism.release(total, random_state=source) / self.n_rows
         center = means[:-1] / max(1.0, float(np.linalg.norm(means[:-1])))
         noise = self.n_columns * (self.mechanism.deviation(len(means)) / self.n_rows) ** 2
-        # The squared norm of the released mean includes that of the noise, as do the squared
-        # distances of rows from it.
+        # The noise contributes to the squared norm of the released mean, and to the squared
+        # distances between the rows and this mean.
         spread = means[-1] - (float(means[:-1] @ means[:-1]) - noise) + noise
         unit = UNIT_PER_SPREAD * math.sqrt(max(spread, noise, 0.0))
         return norm * center, min(max(unit, MIN_UNIT), 1.0)
@@ -132,9 +132,9 @@ def reserve_for_center(rows, shape):
     """Return the plan of rows with a fraction of the Gaussian budget for the center.
 
     Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
-    (Dong, Roth and Su 2022). So this is for weights computed with full-batch Gaussian steps. Rows
-    are not centered, and the plan is returned unchanged, with delta = 0, without a baseline, or
-    where the noise in the center would cost more than it gains.
+    (Dong, Roth and Su 2022). So this function is for weights that are computed with full-batch
+    Gaussian steps. Rows are not centered, and the plan is returned unchanged, with delta = 0,
+    without a baseline, or where the noise in the center would cost more than it gains.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 r"""Standard errors of released weights: privacy noise plus sampling, from a noisy Hessian.
 
-With :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and a model that holds, the
+If :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and the model holds, the
 weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
 :math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). The covariance
 of the privacy noise in the weights is also a function of F. The noise in F is isotropic, so

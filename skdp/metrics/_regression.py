@@ -65,9 +65,9 @@ def dp_r2_score(
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -149,9 +149,9 @@ def dp_mean_absolute_error(
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -227,9 +227,9 @@ def dp_mean_squared_error(
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -69,8 +69,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         y : array-like of shape (n_samples,)
             Labels of two classes.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
         **params : dict
             Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata

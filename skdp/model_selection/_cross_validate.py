@@ -68,9 +68,9 @@ def dp_cross_validate(
     target_bounds : tuple of (low, high), default=None
         As in `dp_evaluate`.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None

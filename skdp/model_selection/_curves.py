@@ -102,9 +102,9 @@ def dp_cross_val_score(
     scoring : str or BoundedScore, default=None
         As in `DPGridSearchCV`.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
     n_jobs : int, default=None

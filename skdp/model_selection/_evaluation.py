@@ -70,9 +70,9 @@ def dp_evaluate(
         Public range of a regressor's targets, to which targets and predictions are clipped. None
         uses the model's range.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         Charged once, before the first prediction. None charges nothing and protects under
         "add_remove".

@@ -528,8 +528,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -552,7 +552,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute value of each column's shape function, weighted by the noisy counts and
-        normalized to sum 1.
+        normalized to a sum of 1.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -641,8 +641,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -689,7 +689,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         shape : TableShape
             Public shape of the table; with its class labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are checked nevertheless.
+            that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

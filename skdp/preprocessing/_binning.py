@@ -123,7 +123,7 @@ def planned_size(bins, n_bins):
     n_bins : int or "auto"
     """
     if bins.kind == "quantile":
-        # Equal quantiles, of common values, become one edge.
+        # Equal quantiles, which result from common values, become one edge.
         return None
     if bins.limits is None:
         return planned_n_bins(n_bins)
@@ -256,9 +256,9 @@ class EdgesSearch(FrozenValue):
 def quantile_edges(quantiles, low, high):
     """Return bin edges from released quantiles; the outermost edges are the bounds.
 
-    A value of several quantiles is common in the data and gets a separate narrow bin. The value of
-    a single quantile belongs to the bin below. Edges are half a step of the quantiles' grid away
-    from the value, so rounding cannot change its bin.
+    A value on which several quantiles fall is common in the data and receives a separate narrow
+    bin. The value of a single quantile belongs to the bin below. Edges are half a step of the
+    quantiles' grid away from the value, so rounding cannot change its bin.
 
     Parameters
     ----------
@@ -345,7 +345,7 @@ def column_pairs(interactions, names, n_features):
     """
     declared = []
     if not isinstance(interactions, list | tuple):
-        # Not a list of pairs: the message shows it.
+        # It is not a list of pairs, so the message shows it unchanged.
         interactions = [interactions]
     for pair in interactions:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:

@@ -138,8 +138,8 @@ class DPHistogramTransformer(PlannedTransformer):
         the largest number from 8 to 32 with which a bin has at least 2.5 times as many rows as the
         noise scale of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. If None, every column is numeric.
     other : label, default=None
         Category that represents all values that are not declared, in columns whose list contains
@@ -280,8 +280,8 @@ class DPHistogramTransformer(PlannedTransformer):
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -344,7 +344,7 @@ class DPHistogramTransformer(PlannedTransformer):
         shape : TableShape
             Public shape of the table; with its class labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are checked nevertheless.
+            that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

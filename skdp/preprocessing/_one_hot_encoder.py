@@ -172,8 +172,8 @@ class DPOneHotEncoder(PlannedTransformer):
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -210,7 +210,7 @@ class DPOneHotEncoder(PlannedTransformer):
         shape : TableShape
             Public shape of the table; with its class labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are checked nevertheless.
+            that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

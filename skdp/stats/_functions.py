@@ -94,9 +94,9 @@ def dp_mean(
         "omit" leaves out missing values (NaN, None). The release then includes the number of the
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -177,9 +177,9 @@ def dp_var(
         "omit" leaves out missing values (NaN, None). The release then includes the number of the
         other values of each column. This raises the noise, except for `dp_mean` under replace-one.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -259,9 +259,9 @@ def dp_sum(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -331,9 +331,9 @@ def dp_count(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -414,9 +414,9 @@ def dp_histogram(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -497,9 +497,9 @@ def dp_histogram2d(
         Ranges of the bins of x and of y. Not used if `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -578,9 +578,9 @@ def dp_histogramdd(
         Range of the bins of each column. Not used if `bins` are edges. It must not be computed
         from the data. "auto" spends a fifth of epsilon on `estimate_bounds`, in the same charge.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -700,9 +700,9 @@ def dp_quantile(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -783,9 +783,9 @@ def dp_median(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -863,9 +863,9 @@ def estimate_bounds(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -55,9 +55,9 @@ def dp_covariance(
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -130,9 +130,9 @@ def dp_correlation(
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
         in the same charge.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -255,9 +255,9 @@ def dp_crosstab(
     categories : tuple of (sequence, sequence)
         Labels of the table's rows and of its columns. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -397,9 +397,9 @@ def dp_mode(
     categories : sequence
         The labels that can be chosen. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The privacy unit is then the person, however many rows each has,
-        and each row has weight 1 / (number of rows of that person); see ``docs/theory/persons.md``.
-        Requires an accountant with unit="person", or none.
+        Person id of each row. The privacy unit is then the person, regardless of the number of
+        rows, and each row has weight 1 / (number of rows of that person); see
+        ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

@@ -22,13 +22,14 @@ from skdp.utils._validation import check_choice, check_within
 class DPLinearSVC(PrivateLinearClassifier):
     """Linear support vector classifier by noisy clipped gradients or output perturbation.
 
-    The regularized Huberized hinge loss is minimized by noisy gradient steps, or without noise to a
-    certified gradient norm before noise is added to the weights. Several classes are fitted
-    jointly, with the multiclass hinge of Crammer and Singer, rounded in the same way. With C="auto"
-    a fraction of epsilon is spent on noisy class frequencies, to which the weights are regularized.
-    Another fraction is spent on a test of the weights: to the extent that they explain no more than
-    chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
-    `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
+    The regularized Huberized hinge loss is minimized by noisy gradient steps. Alternatively, it is
+    minimized without noise, to a certified gradient norm, and noise is added to the weights.
+    Several classes are fitted jointly, with the multiclass hinge of Crammer and Singer, rounded in
+    the same way. With C="auto" a fraction of epsilon is spent on noisy class frequencies, to which
+    the weights are regularized. Another fraction is spent on a test of the weights: to the extent
+    that they explain no more than chance, they are shrunk towards these frequencies, by a factor of
+    at least 0.1. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
+    gradients are clipped.
 
     Parameters
     ----------
@@ -41,17 +42,17 @@ class DPLinearSVC(PrivateLinearClassifier):
         The bound on the Euclidean norm of a row of X, between 1e-50 and 1e50. It must not
         be computed from the data.
         "auto" spends a fifth of epsilon, in the same charge, on a norm that about 98 % of the rows
-        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization acts
-        on the scaled rows. Coefficients are returned in the data's units.
+        do not exceed. Rows are divided by that norm, so the bound is 1 and regularization refers to
+        the scaled rows. Coefficients are returned in the data's units.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, by a constant feature of value
+        Whether to fit an intercept, with a constant feature of value
         ``intercept_scaling * data_norm``.
     intercept_scaling : float, default=0.3
         Value of the constant feature relative to `data_norm`. Larger values regularize the
         intercept less and increase the noise in all weights.
     classes : array-like of shape (n_classes,), default=None
-        The labels that can occur. None uses the labels of y and thereby declares them public;
-        the privacy statement says so. A declared class without rows is fitted like any other.
+        The labels that can occur. None uses the labels of y and thereby declares them public, which
+        the privacy statement reports. A declared class without rows is fitted like any other.
     class_weight : dict or "balanced", default=None
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
@@ -61,17 +62,17 @@ class DPLinearSVC(PrivateLinearClassifier):
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. The noise on the
-        minimizer grows with C. "auto" balances regularization and noise by public quantities, and
-        penalizes the intercept by its distance from noisy class frequencies.
+        minimizer grows with C. "auto" balances regularization and noise using public quantities,
+        and penalizes the intercept by its distance from noisy class frequencies.
     huber_threshold : float, default=0.5
         Half the width h of the interval of margins over which the hinge's corner is rounded,
         between 1e-4 and 1e4. The loss exceeds the hinge by at most h / 4 (several classes: h / 2).
         The noise does not depend on it. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
         "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
-        accelerated descent, of rows less their noisy mean if C is "auto" and the noise does not
-        hide the mean. "auto" uses the mechanism with the smaller expected loss, by public
-        quantities.
+        accelerated descent, with the noisy mean subtracted from the rows if C is "auto" and the
+        noise does not hide the mean. "auto" uses the mechanism with the smaller expected loss,
+        computed from public quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -94,7 +95,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization that was used; it depends only on public quantities.
+        Regularization strength that was used; it depends only on public quantities.
     data_norm_ : float
         The declared `data_norm`, or the released one.
     n_features_in_ : int
@@ -180,8 +181,8 @@ class DPLinearSVC(PrivateLinearClassifier):
         y : array-like of shape (n_samples,)
             Labels; or targets, which are clipped to `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -221,7 +222,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         shape : TableShape
             Public shape of the table, with its labels unless `classes` declares them. Where the
             number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are checked all the same.
+            parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

@@ -63,8 +63,8 @@ class DPTableSynthesizer(TableEstimator):
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : "auto", dict of column to list, list or "auto", default="auto"
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category, "other". A data frame's column of dtype object is
@@ -207,8 +207,8 @@ class DPTableSynthesizer(TableEstimator):
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
@@ -252,7 +252,7 @@ class DPTableSynthesizer(TableEstimator):
         ----------
         shape : TableShape
             Public shape of the table. If the number of rows or of columns is None, the plan's event
-            holds for every shape; parameters that need no shape are checked nevertheless.
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

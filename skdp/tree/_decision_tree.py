@@ -303,8 +303,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         Ranges that are not declared are found privately within the same budget. Values outside
         the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
-        Declared categories of categorical columns, which must not be read off the data: a dict from
-        a column's name or position to its list, a list with one entry per column (None for a
+        Declared categories of categorical columns, which must not be taken from the data: a dict
+        from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
         values are one further category. A data frame's column of dtype object is categorical unless
@@ -341,7 +341,7 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         Bins or categories of each column. Their values are 0, because scores come from the tree
         only.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, of the single step that would cost as
+        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with
         delta = 0, where no gradient is noisy.
     classes_ : ndarray of shape (n_classes,)
@@ -427,8 +427,8 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
             Class labels of a classifier, or numeric targets of a regressor, which are clipped to
             `target_bounds`.
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row. The privacy unit is then the person, however many rows each has,
-            and each row has weight 1 / (number of rows of that person); see
+            Person id of each row. The privacy unit is then the person, regardless of the number of
+            rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
 
         Returns
