@@ -329,7 +329,7 @@ class PerturbedObjective(FrozenValue):
         return 2.0 * (noise + math.hypot(noise, loss)) / self.l2_reg_strength
 
     def _rounding(self, radius):
-        """Return a bound on the L2 norm of the gradient's rounding error within a radius."""
+        """Return a bound on the norm of the gradient's rounding error for weights in a ball."""
         n = self.n_rows
         clip = self.task.clip_l1
         # Maximum number of cells of a group of columns, or of one column with more cells.

@@ -282,7 +282,7 @@ class InteractionFit(AdditiveFit):
         return has_second_round and self.signal_to_noise < MAX_SIGNAL_TO_CHOOSE_AGAIN
 
     def _last_fraction(self, unused):
-        """Return the budget fraction of the last steps, with those of stages that did not run.
+        """Return the budget fraction of the last steps, plus those of stages that did not run.
 
         A fraction of mu squared may be spent on Gaussian releases other than the planned ones,
         because their sum is fixed.
@@ -300,7 +300,7 @@ class InteractionFit(AdditiveFit):
         return NumberTask.clip * self.task.clip_unit
 
     def _follow_residuals(self, number, state, source):
-        """Return the fit whose clip is set from the released residuals, and the state with it."""
+        """Return the fit with a clip from the released residuals, and the state for that fit."""
         if not self.follows_residuals:
             return self, state
         measured = self._with_clip(min(MEASURED_CLIPS * self.task.clip, self.max_clip))

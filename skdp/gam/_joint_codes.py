@@ -106,7 +106,7 @@ class JointCodes(Rows):
         )
 
     def with_step_blocks(self, n_outputs):
-        """Return the codes in fewer, longer blocks: in short blocks threads wait for each other."""
+        """Return the codes in fewer, longer blocks: threads wait for each other in short ones."""
         rows = _block_rows(max(len(self.ends), 8 * n_outputs), STEP_ROWS)
         return self.with_block_size(rows, STEP_BLOCKS)
 
@@ -154,7 +154,7 @@ class JointCodes(Rows):
 
 
 def split_at(array, ends):
-    """Return the parts of an array's first axis that end at `ends`; `numpy.split` takes longer."""
+    """Return the slices of an array's first axis that end at `ends`, faster than `numpy.split`."""
     parts = []
     start = 0
     for end in ends:

@@ -523,7 +523,7 @@ class AdditiveFit(ColumnsFit):
         return np.clip(baseline + shift, -1.0, 1.0), variance
 
     def _mean_clip(self, stage, variance):
-        """Return the clip of distances whose mean is released, from their released variance."""
+        """Return the clip of distances before their mean is released, from their variance."""
         fraction = self.budget_fractions[stage]
         ratio = MAX_CORRECTION_NOISE * self.signal_to_noise * math.sqrt(fraction)
         low, high = CORRECTION_CLIPS
@@ -894,7 +894,7 @@ class AdditiveFit(ColumnsFit):
         return penalty
 
     def _evidence_penalty(self, design, weights, schedule, noise_std):
-        """Return the regularization strength that weights imply: 1 / (noise-free variance).
+        """Return the regularization strength that weights imply: 1 / (variance without noise).
 
         This is MacKay's update of the precision of a prior: the effective degrees of freedom of the
         weights divided by their squared norm. It is computed only from released values.

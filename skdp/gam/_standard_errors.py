@@ -157,7 +157,7 @@ def standard_errors(design, terms, values, constant, task, schedules, noise_std,
 
 
 def _score_moments(term_counts, values):
-    """Return the mean and the variance of each term over the noisy counts, for each output."""
+    """Return each term's mean and variance, weighted by noisy counts, for each output."""
     means = []
     variances = []
     for counts, term_values in zip(term_counts, values, strict=True):

@@ -248,7 +248,7 @@ def _n_values(term):
 
 
 def _axis_lengths(n_values, n_cells):
-    """Return the number of cells of each axis; columns with few values leave more to the others."""
+    """Return the number of cells of each axis; columns with few values leave cells to others."""
     lengths = [0] * len(n_values)
     remaining = float(n_cells)
     order = sorted(range(len(n_values)), key=lambda axis: n_values[axis])
@@ -387,7 +387,7 @@ class InteractionScore(FrozenValue):
 
     @property
     def weights(self):
-        """Weight of each cell: 1 over its expected rows, at least the average per cell.
+        """Weight of each cell: 1 / max(expected rows, average rows per cell).
 
         Cells with no rows according to the noisy counts have weight 0.
         """

@@ -162,7 +162,7 @@ def release_counts(codes, n_classes, n_rows, mechanism, source, row_weights=None
 
 
 def count_sensitivity(n_classes, neighbors):
-    """Return the L1 sensitivity of the released class counts, and the square of the L2 one."""
+    """Return the L1 sensitivity of the released class counts, and the squared L2 sensitivity."""
     if n_classes == 2:
         # Only one of the two classes is counted.
         return 1

@@ -158,7 +158,7 @@ class ClippedDescent(PrivateSolver):
         return self.mechanism.noise.deviation / self.mechanism.batches.expected_size
 
     def _responses(self, curvature):
-        """Yield the effect of a step's unit noise on the iterates, from the next one on."""
+        """Yield the effect of unit noise in a step on the next and all later iterates."""
         rate = self.update.eta0
         momentum = self.update.momentum
         contraction = 1.0 - rate * (curvature / self.problem.n_rows + self.settings.alpha)

@@ -171,7 +171,7 @@ def split_guarantee(mechanism, guarantee):
 
 
 def _guarantee_of_mu(mu, guarantee):
-    """Return a mu-GDP release's guarantee, at the delta of `guarantee` or else at its epsilon.
+    """Return the guarantee of a mu-GDP release at the delta, or else epsilon, of `guarantee`.
 
     If delta is large relative to epsilon, a part of mu has epsilon = 0 at this delta.
     """

@@ -15,7 +15,7 @@ from skdp.metrics._grid import cell_probabilities, thresholds_at
 from skdp.metrics._values import NoisyCurve
 from skdp.utils._values import FrozenValue
 
-# Points of the quadrature by which a cell's positives are mixed with its negatives.
+# Number of quadrature points for the mixture of a cell's positives and negatives.
 QUADRATURE, QUADRATURE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Largest log loss of a row in reports: probabilities of labels are clipped to exp(-MAX_LOG_LOSS).
 MAX_LOG_LOSS = 5.0
@@ -29,7 +29,7 @@ def roc_auc(counts):
     densities with slopes s and t, relative to their means, a positive has the higher score with
     probability 1/2 + (s - t) / 12. The slopes are half the differences between the adjacent cells,
     so the correction is a sum of products of counts with independent noise. It is at most half of
-    the sum of products of both counts of a cell: the bound on the error of ties.
+    the sum of products of both counts of a cell: this is the bound on the error of ties.
     """
     negatives, positives = counts[..., 0, :], counts[..., 1, :]
     below = np.cumsum(negatives, axis=-1) - negatives / 2
@@ -41,7 +41,7 @@ def roc_auc(counts):
 
 
 def average_precision(counts):
-    """Return the average precision, for rows of both classes that are mixed evenly in each cell."""
+    """Return the average precision if the rows of both classes are evenly mixed in each cell."""
     negatives, positives = nonnegative(counts)[..., ::-1].swapaxes(0, -2)[:2]
     true_before = np.cumsum(positives, axis=-1) - positives
     false_before = np.cumsum(negatives, axis=-1) - negatives

@@ -106,8 +106,8 @@ def dp_accuracy_score(
 ) -> NoisyScore:
     """Return the fraction of correct predictions with differential privacy.
 
-    One row changes one of two released counts, of right and of wrong predictions. Their sum is
-    public.
+    One row changes one of the two released counts, those of right and of wrong predictions. Their
+    sum is public.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def dp_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -197,7 +197,7 @@ def dp_balanced_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -275,7 +275,7 @@ def dp_confusion_matrix(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -294,7 +294,8 @@ def dp_confusion_matrix(
     Returns
     -------
     NoisyConfusionMatrix
-        ``numpy.asarray`` returns the counts: true labels by predicted ones.
+        ``numpy.asarray`` returns the counts, with a row per true label and a column per predicted
+        label.
 
     Raises
     ------
@@ -346,9 +347,9 @@ def dp_roc_auc_score(
 
     The counts of rows by class and score are released, on a public grid; the number of its cells
     depends on the number of rows and epsilon. One row is in one cell. Within a cell, the densities
-    of both classes are assumed to be linear. For rows in any order the area would differ from that
-    of ties in each cell by at most half of the sum over cells of the product of the classes'
-    fractions in it.
+    of both classes are assumed to be linear. For rows in any order, the difference from the area
+    with ties in each cell is at most half of the sum, over the cells, of the product of both
+    classes' fractions in the cell.
 
     Parameters
     ----------
@@ -360,7 +361,7 @@ def dp_roc_auc_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -447,7 +448,7 @@ def dp_average_precision_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -533,7 +534,7 @@ def dp_roc_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -607,7 +608,7 @@ def dp_calibration_curve(
 
     The counts of rows by class and score are released, on a public grid; the number of its cells
     depends on the number of rows and epsilon. One row is in one cell. The bins have equal width, as
-    scikit-learn's ``strategy="uniform"``, and their edges are edges of the grid.
+    with ``strategy="uniform"`` in scikit-learn, and their edges are edges of the grid.
 
     Parameters
     ----------
@@ -619,7 +620,7 @@ def dp_calibration_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
@@ -699,12 +700,12 @@ def dp_log_loss(
     y_true : array-like of shape (n_samples,)
         True labels. Their number is public.
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the sorted classes, or of the second of two. Each row's must be computed
-        from it alone.
+        Probabilities of the sorted classes, or of the second of two. Those of a row must be
+        computed from that row alone.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     bound : float, default=5.0
         Largest loss of a row, in nats; public. The noise is proportional to it.
@@ -785,20 +786,20 @@ def dp_brier_score(
     """Return the Brier score with differential privacy.
 
     The sum over rows of the squared distance between the probabilities and the label is released.
-    As in scikit-learn's `brier_score_loss`, it is that of the positive class for two classes, and
-    that of all classes, which is at most 2, for several.
+    As in scikit-learn's `brier_score_loss`, the distance is that of the positive class if there are
+    two classes. If there are more, it is that of all classes, which is at most 2.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels. Their number is public.
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the sorted classes, or of the second of two. Each row's must be computed
-        from it alone.
+        Probabilities of the sorted classes, or of the second of two. Those of a row must be
+        computed from that row alone.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed

@@ -13,7 +13,7 @@ from skdp.metrics._bootstrap import Errors, draw_counts, draw_noise
 from skdp.metrics._values import NoisyConfusionMatrix, NoisyScore
 from skdp.utils._values import FrozenValue
 
-# A denominator of fewer standard deviations of its noise may be 0.
+# If a denominator is below this number of standard deviations of its noise, it may be 0.
 HIDDEN_STD = 3.0
 
 
@@ -30,8 +30,8 @@ class ReleasedMatrix(FrozenValue):
     noisy, resampled : ndarray of shape (n_draws, n_rows, n_columns)
         Draws: the expected counts with noise, and counts of resampled rows with noise.
     expected : ndarray of shape (n_rows, n_columns)
-        The non-negative counts from which the draws start: noise about noisy counts would be too
-        wide where a metric divides by a count.
+        The non-negative counts to which the draws add noise. Noise added to noisy counts would be
+        too wide where a metric divides by a count.
     count_std : float
         Standard deviation of the noise in one count.
     """
@@ -128,7 +128,7 @@ def release_matrix(counts, total, mechanism, n_released, stream, n_draws, *, is_
     """
     noise = draw_noise(mechanism, counts.size, n_draws, stream).reshape(n_draws, *counts.shape)
     if is_complete:
-        # The noise in the sum is known, and is removed from all counts in equal parts.
+        # The noise in the sum is known, and is subtracted from all counts in equal parts.
         counts = with_total(counts, total)
         noise = with_total(noise, 0.0)
     expected = nonnegative(counts)
@@ -193,7 +193,7 @@ def majority_share(matrix):
 
 
 def nonnegative(counts):
-    """Return the nearest counts that are not negative and have the same total in each class."""
+    """Return the nearest non-negative counts with the same total in each class."""
     totals = np.maximum(counts.sum(axis=-1, keepdims=True), 0.0)
     return project_on_simplex(counts, totals)
 

@@ -11,17 +11,18 @@ from scipy.special import logit
 
 from skdp.utils._validation import check_increasing
 
-# Cells are equal in a mixture of the probability and its logit: with equal cells of probability
-# the scores of a rare class are all in the first cells, and with equal cells of the logit half of
-# the cells are in tails that hold no rows. This weight and the factor below were chosen by the
-# errors of AUC, average precision, Brier score and calibration on training rows of three tables and
-# on simulated ones (`docs/benchmarks/metric_constants.py grid`). A weight of 0.9 gives smaller
-# errors on the former, but errors of the AUC that are twice as large with 1 % of positives.
+# Cells have equal widths in a mixture of the probability and its logit. With equal widths in the
+# probability, all scores of a rare class would be in the first cells; with equal widths in the
+# logit, half of the cells would be in tails without rows. This weight and the factor below were
+# chosen by the errors of AUC, average precision, Brier score and calibration on training rows of
+# three tables and on simulated ones (`docs/benchmarks/metric_constants.py grid`). With a weight of
+# 0.9, errors on the real tables are smaller, but errors of the AUC with 1 % positives are twice as
+# large.
 PROBABILITY_WEIGHT = 0.8
-# Range of the logit whose cells are equal.
+# Range of the logit in which cells have equal widths.
 MAX_LOGIT = 8.0
-# The error from the cells' width falls with the number of cells, and the noise grows with it. Their
-# sum is smallest near CELLS_FACTOR (n epsilon)^(2/5) cells.
+# The error due to the width of the cells falls with their number, and the noise grows with it.
+# Their sum is smallest near CELLS_FACTOR (n epsilon)^(2/5) cells.
 CELLS_FACTOR = 0.9
 CELLS_EXPONENT = 0.4
 MIN_CELLS = 16
@@ -57,9 +58,9 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     n_cells : int
         An even number.
     thresholds : tuple of float, default=()
-        Probabilities that must be edges. The nearest edge is set to each.
+        Probabilities that must be edges. For each of them, the nearest edge is set to it.
     n_bins : int, default=8
-        Number of equal bins of the calibration curve; the nearest edge is set to each of theirs.
+        Number of equal bins of the calibration curve; their edges are treated in the same way.
 
     Returns
     -------
@@ -109,7 +110,7 @@ def score_cells(scores, edges, score_bounds=(0.0, 1.0)):
     ndarray of int64
     """
     # The edges are converted, not the scores: a tiny positive decision value is above 0, but its
-    # logistic function is 1/2 after rounding.
+    # logistic function is rounded to 1/2.
     if score_bounds is None:
         edges = logit(edges)
     else:

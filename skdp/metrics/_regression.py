@@ -59,7 +59,7 @@ def dp_r2_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
@@ -143,7 +143,7 @@ def dp_mean_absolute_error(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
@@ -221,7 +221,7 @@ def dp_mean_squared_error(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not

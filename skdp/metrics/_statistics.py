@@ -18,10 +18,10 @@ ROUNDING = 1.0 + 2.0**-40
 
 # Factors of the sums of a regression: squared error, absolute error, y, y^2 and, for the standard
 # errors only, the fourth power of the error and the third and fourth power of y. A larger factor
-# means less noise in that sum and more in the others. With these, the errors of R^2 and of the mean
-# squared and absolute errors are within 25 % of the smallest that any factors have, on training
-# rows of california_housing and two simulated tables (`docs/benchmarks/metric_constants.py
-# factors`).
+# means less noise in that sum and more in the others. With these factors, the errors of R^2, of the
+# mean squared error and of the mean absolute error are within 25 % of the smallest that any factors
+# give, on training rows of california_housing and two simulated tables
+# (`docs/benchmarks/metric_constants.py factors`).
 REGRESSION_FACTORS = (1.0, 0.45, 0.1, 0.15, 0.05, 0.03, 0.03)
 # Factors of a mean of values in [0, 1] and of their mean square, which only its standard error
 # needs.
@@ -59,7 +59,7 @@ class MetricStatistics(FrozenValue):
         return self.release(self.statistics(rows, row_weights_of(persons)), source)
 
     def release(self, statistics, source):
-        """Return the metrics of statistics, to which noise is added once."""
+        """Return the metrics of statistics after adding noise to them once."""
         noisy = self.mechanism.release(statistics, random_state=source)
         return self.metrics(noisy, self.mechanism, source)
 
@@ -156,8 +156,8 @@ class RowSums(MetricStatistics):
         """Return the exact sums of centered values times their factors."""
         centered = (values - np.array(self.center)) * np.array(self.factors)
         # The weights of a person's rows sum to 1, so the grid holds all sums of `n_units` units. It
-        # must not depend on the number of rows, which is private by persons: a finer or coarser
-        # grid would round the values of all others differently.
+        # must not depend on the number of rows, which is private if the unit is a person: a finer
+        # or coarser grid would round the values of all other rows differently.
         return exact_sum(centered, (-1.0, 1.0), n_samples=self.n_units, row_weights=row_weights)
 
     def uncentered(self, sums):

@@ -133,8 +133,8 @@ class RegressionSums(FrozenValue):
         """Return the variance of one row's influence on a metric, from released moments.
 
         The influence of a row on R^2 is -(e^2 - (1 - R^2) d^2) / V for the distance d to the mean.
-        The covariance of e^2 and d^2 is not released. It is taken as 0, which is too large a
-        variance where errors are larger for extreme targets.
+        The covariance of e^2 and d^2 is not released. It is assumed to be 0, which makes the
+        variance too large if errors are larger for extreme targets.
         """
         squared, absolute, first, second, fourth_error, third, fourth = self.moments
         if name == "absolute":
@@ -146,7 +146,7 @@ class RegressionSums(FrozenValue):
             return error_variance
         variance = second - first**2
         fourth_central = fourth - 4.0 * first * third + 6.0 * first**2 * second - 3.0 * first**4
-        # A variance of squares is at most that of the two bounds.
+        # A variance of squares is at most that of a variable that takes only the two bounds.
         spread = min(max(fourth_central - variance**2, 0.0), 4.0 * max(variance, 0.0))
         unexplained = 4.0 * squared / variance
         return (16.0 * error_variance + unexplained**2 * spread) / variance**2
@@ -191,7 +191,7 @@ class RegressionSums(FrozenValue):
         return self._score("mean_absolute_error", statistic, "absolute", 0.0, width, width)
 
     def target_std(self):
-        """Return the standard deviation of the targets: the error of guessing their mean."""
+        """Return the standard deviation of the targets: the error of predicting their mean."""
         width = self._width
 
         def statistic(means):
@@ -212,12 +212,12 @@ class RegressionSums(FrozenValue):
         variance = float(variances((self.sums / self.n_units)[np.newaxis])[0])
 
         def statistic(means):
-            # A draw of the variance near 0 would be an outlier without limit.
+            # A draw of the variance near 0 would give an unbounded outlier.
             return 1.0 - 4.0 * means[:, 0] / np.maximum(variances(means), 0.05 * variance)
 
         if variance > 3.0 * np.std(noisy):
             return self._score("r2", statistic, "r2", -math.inf, 1.0)
-        # The ratio is not known at all: the result is the value for guessing the mean.
+        # Nothing is known about the ratio: the result is the value for predicting the mean.
         return NoisyScore(
             0.0,
             name="r2",

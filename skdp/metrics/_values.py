@@ -163,7 +163,7 @@ class NoisyConfusionMatrix(FrozenValue):
 
 @dataclass(frozen=True, eq=False)
 class NoisyCurve(FrozenValue):
-    """A released curve whose heights have two 95 % intervals, for each point separately.
+    """A released curve with two 95 % intervals for the height of each point separately.
 
     It can be unpacked like the result of scikit-learn's function.
 

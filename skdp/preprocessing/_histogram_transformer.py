@@ -36,8 +36,8 @@ from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 from skdp.utils._values import FrozenValue
 
-# Default fraction of epsilon for the edges: large if the output depends on them alone, smaller if
-# it also depends on the counts.
+# Default fraction of epsilon for the edges: large if the output depends only on them, smaller if it
+# also depends on the counts.
 EDGES_FRACTION = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
@@ -80,8 +80,9 @@ class BinsAndCounts(FrozenValue):
     def _report_one_bin(self, bins, noisy, n_units):
         """Report numeric columns with nearly all values in one bin.
 
-        Edges at quantiles were chosen so that no bin does, unless one value is that frequent. With
-        declared edges, the outermost bins contain the values beyond the edges.
+        Edges at quantiles are chosen so that no bin contains nearly all values, unless a single
+        value is that frequent. With declared edges, the outermost bins contain the values beyond
+        the edges.
         """
         noise_std = self.counts.deviation(sum(map(len, noisy)))
         undeclared = self.edges.columns_with_found_bounds
@@ -90,8 +91,8 @@ class BinsAndCounts(FrozenValue):
             is_outermost = counts.argmax() in (0, len(counts) - 1)
             if column.kind != "uniform" and not (column.kind == "declared" and is_outermost):
                 continue
-            # The number of rows is public, so only the largest count has noise. The column is not
-            # reported unless the others are few even if the noise is large.
+            # The number of rows is public, so only the largest count has noise. The column is
+            # reported only if the other counts are small even allowing for the noise.
             others = n_units - counts.max() + CERTAIN_NOISE * noise_std
             is_declared = j not in undeclared
             if is_in_one_bin(
@@ -112,9 +113,9 @@ class BinsAndCounts(FrozenValue):
 class DPHistogramTransformer(PlannedTransformer):
     """Encode features by the bins of noisy histograms.
 
-    Each numeric column is cut into bins whose edges are declared or found privately. The bins of a
-    categorical column are its declared categories. The counts of all bins are released with noise.
-    `transform` replaces each value with its bin.
+    Each numeric column is divided into bins with edges that are declared or found privately. The
+    bins of a categorical column are its declared categories. The counts of all bins are released
+    with noise. `transform` replaces each value with its bin.
 
     Parameters
     ----------
@@ -133,10 +134,10 @@ class DPHistogramTransformer(PlannedTransformer):
         -1e150 and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
         outermost bins.
     n_bins : int or "auto", default=32
-        Number of bins of columns without declared edges, from 2 to 2**20. Columns in which few
-        values are common get fewer bins. "auto" is 32 for "uniform". For "quantile" it is
-        the largest number from 8 to 32 with which a bin has at least 2.5 times as many rows as the
-        noise scale of a quantile's rank: small for few rows, many columns or a small epsilon.
+        Number of bins of columns without declared edges, from 2 to 2**20. A column with only a few
+        common values has fewer bins. "auto" is 32 for "uniform". For "quantile" it is the largest
+        number from 8 to 32 with which a bin has at least 2.5 times as many rows as the noise scale
+        of a quantile's rank: small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
@@ -160,7 +161,7 @@ class DPHistogramTransformer(PlannedTransformer):
     edges_fraction : float or "auto", default="auto"
         Fraction of epsilon, after that of the bounds, that is spent on "quantile" edges, in (0, 1].
         With 1 no counts are released and `counts_` is None. "auto" is 0.9 for "onehot" and
-        "ordinal", which do not read the counts, and 0.5 for the others. Without "quantile" columns
+        "ordinal", which do not use the counts, and 0.5 for the others. Without "quantile" columns
         it must be "auto".
     sparse_output : bool, default=False
         If True, `transform` returns a CSR array; for "onehot" only.
@@ -550,7 +551,7 @@ def _bin_labels(bins, size):
 def counts_mechanism(n_features, size, guarantee):
     """Return the mechanism for the counts of all features' bins together.
 
-    A row is in one bin of each feature. A row that replaces another one can change two.
+    A row is in one bin of each feature. If a row replaces another one, two counts can change.
     """
     sensitivity = guarantee.neighbors.sensitivity_factor * n_features
     # An epsilon that is too small for this number of counts is refused here.

@@ -1,4 +1,4 @@
-"""Features cut into bins whose edges are found with differential privacy."""
+"""Discretization of features into bins with differentially private edges."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -69,7 +69,7 @@ class DPKBinsDiscretizer(PlannedTransformer):
         must not be computed from the data. "auto" finds it privately, for a fifth of epsilon with
         "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
-        Number of bins, from 2 to 2**20. Features in which few values are common get fewer bins.
+        Number of bins, from 2 to 2**20. A feature with only a few common values has fewer bins.
         "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 with which
         a bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
@@ -77,8 +77,8 @@ class DPKBinsDiscretizer(PlannedTransformer):
         "ordinal": the index of the bin, from 0.
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile": bins with about equal numbers of rows. "uniform": bins of equal width between
-        the bounds, which must then be "auto", since nothing remains to be learned between declared
-        bounds.
+        the bounds, which must then be "auto", since nothing has to be learned if the bounds are
+        declared.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

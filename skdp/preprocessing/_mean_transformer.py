@@ -117,7 +117,7 @@ def scaled_means(mechanism, X, source, low, high, n_rows=None, persons=None):
 
 
 class DPMeanTransformer(BoundedColumnsTransformer):
-    """Center features by noisy means.
+    """Center features with noisy means.
 
     Values are clipped to `bounds`, in `fit` only. The sums of all features are released jointly.
 
@@ -135,10 +135,10 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         "auto" chooses the mechanism whose noise has the smaller standard deviation for epsilon,
         delta and the number of features. "gaussian" needs delta > 0.
     count : {"public", "noisy"}, default="public"
-        Divisor of the sums. "public": the number of rows, which is then public. A removed row
-        leaves its place empty and contributes the midpoint of the bounds. "noisy": a noisy count
-        that is released together with the sums, for tables whose number of rows is private; the
-        noise is larger. Under "replace_one" the number of rows is public and "noisy" is refused.
+        Divisor of the sums. "public": the number of rows, which is then public. A removed row is
+        still counted, and contributes the midpoint of the bounds. "noisy": a noisy count that is
+        released together with the sums, for tables whose number of rows is private; the noise is
+        larger. Under "replace_one" the number of rows is public and "noisy" is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -311,8 +311,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_samples : int
             Number of rows.
         n_features : int, default=None
-            Number of features that are released together. None takes the length of `bounds`, or 1
-            if they are two numbers.
+            Number of features that are released together. None uses the length of `bounds`, or 1 if
+            they are two numbers.
 
         Returns
         -------
@@ -402,9 +402,9 @@ def sums_by_noise(X, low, high, row_weights, noise_grid):
 
     Each weighted value is truncated to a multiple of `FINE_STEP`, so a person changes no sum
     by more than 1. The sums are 64-bit integers: at most 2**26 persons times 2**36. They are
-    rounded to the nearest multiple of the noise's grid, for which the sensitivity of the release
-    allows. Here the rounding is exact, because the result is below 2**26 and a multiple of at least
-    2**-27, which a double represents. No operation depends on the number of rows or persons.
+    rounded to the nearest multiple of the noise's grid, which the sensitivity of the release takes
+    into account. The result can be represented exactly as a double, because it is below 2**26 and a
+    multiple of at least 2**-27. No operation depends on the number of rows or persons.
 
     Parameters
     ----------

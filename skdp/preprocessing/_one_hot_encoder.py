@@ -54,14 +54,14 @@ class DPOneHotEncoder(PlannedTransformer):
         categories 0 adds discrete Laplace noise to the counts, and a positive delta adds Gaussian
         noise.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        Declared categories, which must not be read off the data: a list with one list per column, a
-        dict from a column's name or position to its list, or one flat list for every column. None
+        Declared categories, which must not be taken from the data: a list with one list per column,
+        a dict from a column's name or position to its list, or one flat list for every column. None
         or "auto" finds the numbers and strings that many rows contain. "auto" instead of a column's
         list finds the categories of this column.
     other : label, default=None
         Category of the values that are unknown or infrequent. It is the last output column, unless
-        it is a declared category. None encodes these values as zeros; a column in which no category
-        was found then has no output column, which a following model may refuse after the encoder
+        it is a declared category. None encodes these values as zeros. A column in which no category
+        was found then has no output column; a following model may refuse that, after the encoder
         was charged.
     min_frequency : int or float, default=None
         Categories whose noisy count (int) or fraction of the rows (float below 1) is smaller are
@@ -84,9 +84,9 @@ class DPOneHotEncoder(PlannedTransformer):
         of a magnitude below 2**53 (dates, intervals, long identifiers) are refused before the
         charge.
     counts_ : list of ndarray
-        Noisy counts of each column's categories, without an appended `other`. None if nothing was
-        counted, with declared categories and no `min_frequency`: for the whole table or, if
-        categories of other columns are found, for a column.
+        Noisy counts of each column's categories, without an appended `other`. None, for the whole
+        table or for a single column, if nothing was counted because categories are declared and
+        there is no `min_frequency`.
     infrequent_categories_ : list of ndarray
         Categories of each column that have no output column.
     n_features_in_ : int

@@ -39,9 +39,9 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         -------
         ndarray of str
             The name of the input column, if it has one output column. Otherwise its name, an
-            underscore, and the index of a bin, a category or a class. Then follow, if present,
-            pairs, with the names of both cells separated by a space, and indicators of missing
-            values, ``missingindicator_`` and the column's name.
+            underscore, and the index of a bin, a category or a class. These names are followed, if
+            present, by those of pairs, which are the names of both cells separated by a space, and
+            of indicators of missing values, ``missingindicator_`` and the column's name.
         """
         names = self._names_made(input_names(self, input_features), self._parts_of_columns())
         return np.array(names, dtype=object)

@@ -28,8 +28,8 @@ from skdp.utils._validation import check_boolean, check_increasing, check_within
 LEAST_RANGE = 2.0**-21
 
 # Rank of the extremes that "auto" releases, in multiples of the rank's noise scale: large enough
-# that the empty ranges next to the bounds are rarely selected. The maximum fraction of rows that is
-# left out at an end.
+# that the empty ranges next to the bounds are rarely selected. Also, the maximum fraction of rows
+# that is left out at either end.
 RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
@@ -38,7 +38,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     """Scale features to a range by two private extreme quantiles.
 
     The smallest and the largest value depend on single rows, so no private release can be close to
-    them. Two quantiles are used instead. Values beyond them leave the range, unless `clip` is set.
+    them. Two quantiles are used instead. Values beyond them are mapped outside the range, unless
+    `clip` is set.
 
     Parameters
     ----------
@@ -54,8 +55,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     feature_range : tuple of (float, float), default=(0, 1)
         Images of the two quantiles, within -1e100 and 1e100.
     quantile_range : "auto" or tuple of (float, float), default="auto"
-        The two quantiles, in percent. "auto" chooses them as extreme as the noise allows: with s
-        the noise scale of a quantile's rank, the fraction min(0.05, 12 s / n_samples) of the rows
+        The two quantiles, in percent. "auto" chooses quantiles as extreme as the noise allows: with
+        s the noise scale of a quantile's rank, the fraction min(0.05, 12 s / n_samples) of the rows
         is left out at either end, which tends to 0 as epsilon grows.
     clip : bool, default=False
         If True, `transform` clips to `feature_range`.
@@ -216,7 +217,7 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         check_increasing(self.feature_range, "feature_range", -1e100, 1e100, 1e-100)
 
         def planned(below, above):
-            # The median is free: two levels of the recursion release three quantiles.
+            # The median costs nothing: two levels of the recursion release three quantiles.
             quantiles = below, 0.5, above
             plan_statistics = partial(plan_quantiles, quantiles=quantiles)
             return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
@@ -446,7 +447,7 @@ class DPRobustScaler(CenteringTransformer):
         ends = check_quantile_range(self.quantile_range)
         quantiles = (0.5,)
         if with_scaling:
-            # Three quantiles need as many levels of the recursion as the two ends alone.
+            # Three quantiles require no more levels of the recursion than two.
             quantiles = (ends[0], 0.5, ends[1])
         plan_statistics = partial(plan_quantiles, quantiles=quantiles)
         return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
@@ -492,8 +493,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
     """Divide features by private upper quantiles of their magnitudes.
 
     The largest magnitude depends on a single row, so no private release can be close to it. A
-    quantile is used instead. Values beyond it leave [-1, 1], unless `clip` is set. Nothing is
-    subtracted, so signs and zeros are preserved.
+    quantile is used instead. Values beyond it are mapped outside [-1, 1], unless `clip` is set.
+    Nothing is subtracted, so signs and zeros are preserved.
 
     Parameters
     ----------
@@ -660,7 +661,7 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         if not is_auto(self.quantile):
             percent = check_within(self.quantile, "quantile", 0.0, 100.0, "(]")
             return plan_quantile(percent / 100.0)
-        # The noise of a quantile hardly depends on its level.
+        # The noise of a quantile depends very little on its level.
         preliminary = plan_quantile(1.0 - LARGEST_TAIL)
         return plan_quantile(1.0 - tail_of_noise(preliminary, shape))
 
@@ -706,7 +707,7 @@ def tail_of_noise(plan, shape):
 def flat_ranges(ranges, low, high):
     """Return the ranges; ranges that are too small are replaced by the bounds' range.
 
-    So values within the bounds are no further apart than ``1 / LEAST_RANGE`` after the division,
-    in any unit.
+    So, after the division, values within the bounds are at most ``1 / LEAST_RANGE`` apart, whatever
+    their unit.
     """
     return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

@@ -84,7 +84,7 @@ class ColumnwiseResponse(FrozenValue):
         for j, column in enumerate(self.columns):
             values = table.column(j).to_array()
             if j in table.float_types:
-                # A value that is rounded by its type is reported as the category that it equals.
+                # A value that its type rounds is reported as the category to which it is equal.
                 labels = self.categories[j]
                 codes = table.codes([j], [labels], [UNDECLARED])[:, 0]
                 values = objects([*labels.tolist(), None])[codes]
@@ -105,9 +105,9 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
         Epsilon of one `transform`, positive, for all columns of a row together; each of d columns
         receives epsilon / d.
     categories : list or dict of column to list
-        Declared categories, which must not be read off the data: a list with one list per column, a
-        dict from a column's name or position to its list, or one flat list for every column. Other
-        values are treated as the null record, which reports uniformly. So are missing values,
+        Declared categories, which must not be taken from the data: a list with one list per column,
+        a dict from a column's name or position to its list, or one flat list for every column.
+        Other values are treated as the null record, which reports uniformly. So are missing values,
         except None if it is a declared category.
     accountant : PrivacyAccountant, default=None
         Accountant that is charged by each `transform`. If None, nothing is recorded.

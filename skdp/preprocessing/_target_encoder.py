@@ -53,8 +53,8 @@ class DPTargetEncoder(PlannedTransformer):
         Delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a positive
         delta adds Gaussian noise. Finding categories needs a positive delta and spends it.
     categories : list, dict of column to list or "auto", or "auto", default=None
-        Declared categories, which must not be read off the data: a list with one list per column, a
-        dict from a column's name or position to its list, or one flat list for every column. None
+        Declared categories, which must not be taken from the data: a list with one list per column,
+        a dict from a column's name or position to its list, or one flat list for every column. None
         or "auto" finds the numbers and strings that many rows contain, for half of epsilon. "auto"
         instead of a column's list finds the categories of this column.
     target_bounds : tuple of (low, high), default=None
@@ -105,8 +105,8 @@ class DPTargetEncoder(PlannedTransformer):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row, including its target, as the unit. The proof is in ``docs/theory/encoders.md``.
 
-    ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder cross-fits there,
-    so that no row is encoded by its own target. Here epsilon bounds the information that an
+    ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder uses cross-fitting
+    there, so no row is encoded with its own target. Here epsilon bounds the information that an
     encoding reveals about one row's target, and cross-fitting would be charged for every fold.
 
     References
@@ -324,7 +324,7 @@ class DPTargetEncoder(PlannedTransformer):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The outcomes of a target: the ends of its range, or classes. A target's weights sum to 1."""
+    """The outcomes of a target: ends of its range, or classes. Weights of a target sum to 1."""
 
     low: float
     high: float
@@ -349,7 +349,7 @@ class Outcomes:
 
     @property
     def encoded(self):
-        """Indices of the outcomes that have a column; of two, the second determines the first."""
+        """Indices of the outcomes with a column; of two outcomes, only the second has one."""
         if self.n_outcomes == 2:
             return [1]
         return list(range(self.n_outcomes))
@@ -375,7 +375,7 @@ class ReleasedEncodings(FrozenValue):
     categories : list of ndarray
         Categories of each column.
     encodings : list of ndarray
-        Encoding of each category, for each column and within it for each class that is encoded.
+        Encodings of the categories, for each column and, within a column, for each encoded class.
     target_mean : float or ndarray of shape (n_classes,)
         Noisy mean of the target, or the noisy class frequencies.
     """

@@ -35,11 +35,11 @@ _OCTAVES = 100
 FALLBACK = 1.0
 # Fraction of the rows whose norm the bound must cover.
 NORM_COVERAGE = 0.98
-# Probability that some empty bin of a column is taken for occupied, and the same probability for
+# Probability that any empty bin of a column is mistaken for occupied, and the same probability for
 # empty octaves (ranges from a power of two to the next).
 _FALSE_ALARM = 1e-4
-# Likely bins next to the occupied ones are counted with a narrow column if the sum of their noisy
-# counts is this number of standard deviations above 0.
+# Likely bins next to the occupied bins of a narrow column are counted with it if the sum of their
+# noisy counts is this number of standard deviations above 0.
 DEVIATIONS_OF_OTHERS = 2.0
 # Octaves are divided into at most 2**_MAX_SPLIT_BITS bins of equal width.
 _MAX_SPLIT_BITS = 3
@@ -69,7 +69,7 @@ class _SpacedHistogram(FrozenValue):
         A bin counts as occupied if its noisy count exceeds it.
     splits : int
         Number of bins of equal width into which each octave is divided, up to 8. It depends only on
-        the number of rows and on the noise: bins have many more rows than the threshold.
+        the number of rows and on the noise: bins then have far more rows than the threshold.
     """
 
     n_rows: int = checked(check_integer, low=1)
@@ -109,7 +109,7 @@ class _SpacedHistogram(FrozenValue):
         return self._counting_mechanism()
 
     def _counting_mechanism(self):
-        """Return the mechanism that has the lowest threshold with the whole guarantee."""
+        """Return the mechanism with the lowest threshold, for the whole guarantee."""
         # A row is in one bin of each column. Replace-one changes two counts.
         l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
@@ -237,7 +237,7 @@ class BoundsSearch(_SpacedHistogram):
         return (*super().stages, self.refinement.stage)
 
     def run(self, X, source, persons=None, columns=None):
-        """Release the bounds, and report columns without bounds or with rough ones.
+        """Release the bounds, and report columns without bounds or with rough bounds.
 
         Parameters
         ----------
@@ -254,8 +254,8 @@ class BoundsSearch(_SpacedHistogram):
         -------
         low, high : ndarray of shape (n_columns,)
             The outer edges of the outermost bins that are likely to contain values. These include
-            the occupied bins. Bounds of one or two bins are refined. A column in which only 0 is
-            likely gets the bounds -1 and 1.
+            the occupied bins. Bounds of one or two bins are refined. If only 0 is likely in a
+            column, its bounds are -1 and 1.
         """
         if columns is None:
             positions = np.arange(self.n_columns)
@@ -274,7 +274,7 @@ class BoundsSearch(_SpacedHistogram):
         )
         is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            # Values outside the bins show that the column fills them, unless one or two cells
+            # Values outside the bins show that the column fills the bins, unless one or two cells
             # contain it.
             is_rough[j] = not bounds.is_seen and (bounds.is_finer or not is_wider[j])
             if bounds.is_finer:
@@ -293,7 +293,7 @@ class BoundsSearch(_SpacedHistogram):
 
         It is the sum over the occupied bins. The other likely bins are included only if their sum
         is visible above the noise, because empty ones would add the noise of many bins. The third
-        array has True for the columns for which they are included.
+        array is True for the columns for which they are included.
         """
         likely_first, likely_last, _ = likely
         std = self.mechanism.deviation(self.size)
@@ -526,7 +526,7 @@ def plan_norm(data_norm, n_rows, guarantee):
 
 
 def spaced_bins(values, bits):
-    """Return the signed number of the bin of each value; 0 for magnitudes below 2**-100.
+    """Return the signed bin number of each value; 0 for magnitudes below 2**-100.
 
     Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
     of the significand are the number of the bin.

@@ -1,4 +1,4 @@
-"""Estimation of the range of columns from counts with enough noise to hide individual bins.
+"""Estimation of the range of columns from counts that are noisy enough to hide single bins.
 
 Everything here is post-processing of noisy counts and public values, which is not charged. The
 counts belong to octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
@@ -32,7 +32,7 @@ FALSE_ALARM_BESIDE_ZEROS = 1e-6
 # Maximum number of octaves of the windows that are compared if no bin is visible.
 MAX_WINDOW = 8
 # Decrease of the logarithm of the prior weight of a window: for each octave after the first, for
-# negative numbers, and for each octave of its end outside of the typical exponents.
+# negative numbers, and for each octave by which its end is outside the typical exponents.
 WINDOW_PENALTY = 0.3
 NEGATIVE_PENALTY = 3.0
 DISTANCE_PENALTY = 0.5
@@ -177,7 +177,7 @@ def _widened(counts, first, last, std, n_rows):
 
 
 def _extended(octaves, end, min_count):
-    """Return the end of a range after octaves with noisy counts above a minimum were added."""
+    """Return the end of a range after adding octaves with noisy counts above a minimum."""
     while end < len(octaves) and octaves[end] > min_count:
         end += 1
     return end

@@ -310,9 +310,9 @@ def check_served(table, categories, declared):
     """Raise `ValueError` if samples contain labels of a kind that no category of a model has.
 
     Columns with found categories are checked only if their dtype determines the kind of all values.
-    In a column of objects the found categories do not determine the kinds of rare values, and the
-    rows of the fit must not be refused. Values that cannot be categories are refused, as in the
-    fit.
+    In a column of objects, the found categories do not determine the kinds of rare values, and rows
+    that were in the fit must not be refused. Values that cannot be categories are refused, as in
+    the fit.
 
     Parameters
     ----------
@@ -350,7 +350,8 @@ def check_encoded(encoder, table):
 def encoded_categories(encoder):
     """Return an encoder's `categories_` of each column, except the category of other values.
 
-    The kind of the category of other values does not determine the kind of a column.
+    The category of other values is left out because its kind does not determine the kind of the
+    column.
     """
     categories = encoder.categories_
     other = getattr(encoder, "other", None)
@@ -630,8 +631,8 @@ def _all_counts(columns, persons):
     columns : Rows
         Rows whose blocks are lists of columns.
     persons : Persons or None
-        Persons of the rows. The rows of a person can be in several partitions, so the value that a
-        person counts is chosen here, from the codes of all rows.
+        Persons of the rows. The rows of a person can be in several partitions, so the value that is
+        counted for a person is chosen here, from the codes of all rows.
     """
     if persons is None:
         return gather_over(
@@ -645,7 +646,7 @@ def _all_counts(columns, persons):
 
 def _person_counts(labels, codes, persons):
     counts = units_of_labels(codes, len(labels), persons)
-    # A person counts only one of several values. The others must not be candidates for a release.
+    # Only one of a person's values is counted. The others must not be candidates for a release.
     counted = np.flatnonzero(counts)
     return [labels[i] for i in counted], counts[counted]
 

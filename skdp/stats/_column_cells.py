@@ -33,7 +33,8 @@ DATE_TEXT = re.compile(
     r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?)?", flags=re.ASCII
 )
 DATE_TEXT_HINT = "dates that are text are written as '2020-12-31' or '2020-12-31T23:59:59'"
-# Maximum distance between a date and 1970, 290,000 years; 64 bits hold 292,000.
+# Maximum distance between a date and 1970, in this case 290,000 years; 64 bits can represent
+# 292,000.
 MAX_MICROSECONDS = 290_000 * 365 * 86_400 * 10**6
 # Units of NumPy's dates that are longer than a microsecond.
 COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
@@ -57,7 +58,7 @@ PREDICT_BYTES = 1 << 25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column(FrozenValue):
-    """The kind and the domain of one column, before its cells are counted.
+    """The kind and the domain of one column before its cells are counted.
 
     Parameters
     ----------
@@ -285,7 +286,7 @@ def _bound_entries(bounds, names, n_features):
 def _kind_of_bounds(bounds):
     """Return the kind of column that the bounds describe: "date", "duration" or "number"."""
     if np.ndim(bounds) == 0:
-        # They are no pair, which `_checked_bounds` refuses.
+        # The bounds are not a pair; `_checked_bounds` refuses them.
         return "number"
     if any(isinstance(bound, np.datetime64 | datetime.date) for bound in bounds):
         return "date"
@@ -463,7 +464,8 @@ class Term(TermCells):
 def finest_edges(column, n_cells, *, equal_width):
     """Return the edges of a numeric column's finest cells, or the categories of a categorical one.
 
-    Cells have equal widths, or (without `equal_width`) are narrower towards the ends of the range.
+    With `equal_width`, cells have equal widths; otherwise they are narrower towards the ends of the
+    range.
     """
     if column.is_categorical:
         return column.domain
@@ -487,9 +489,9 @@ def integer_edges(domain, max_cells):
     Returns
     -------
     ndarray or None
-        As many cells as a power of two, each with one integer or with 2, 4, 8, ... of them. The
-        last cells may be beyond the domain. None if the integers are too large to be distinguished
-        as doubles.
+        The number of cells is a power of two. Each contains one integer, or 2, 4, 8, ... integers.
+        The last cells may be beyond the domain. None if the integers are too large to be
+        distinguished as doubles.
     """
     low = math.floor(domain[0])
     n_integers = math.ceil(domain[1]) - low + 1
@@ -581,8 +583,9 @@ def _growing_cells(width, n_cells, unit):
 def with_atoms(edges, atoms, half_width):
     """Return the edges of as many cells, some of which contain a single value.
 
-    Each atom's cell shrinks to the atom, and its neighbors take the rest. So a value that is
-    frequent in many tables, such as 0 or a bound, is not mixed with others.
+    The cell that contains an atom is reduced to the atom, and its neighbors are extended
+    accordingly. So a value that is frequent in many tables, such as 0 or a bound, is not mixed with
+    others.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ PURE_COUNTS_FRACTION = 0.15
 # Fraction of delta with which the selection of categories may fail.
 KEY_SELECTION_DELTA_FRACTION = 0.1
 # Squared epsilon of a choice by the exponential mechanism, in units of the mu squared that it
-# replaces. With 4 the price would exceed epsilon by .3 to 1.6 % (epsilon from .1 to 20).
+# replaces. With 4, the price would exceed epsilon by .3 to 1.6 % (epsilon from .1 to 20).
 SELECTION_SQUARE = 3.0
 # Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
 # evenly over the bounds, so bins have equal widths if the noise hides the counts.
@@ -143,9 +143,9 @@ def _with_selections(event, multiplier, selections):
 
 @lru_cache(maxsize=256)
 def _multiplier_with_selections(epsilon, delta, selections):
-    """Return the smallest noise multiplier of the whole budget if a part of it pays for choices.
+    """Return the smallest noise multiplier of the whole budget if a part is spent on choices.
 
-    It is not below the multiplier of Gaussian releases alone, which usually suffices.
+    It is at least the multiplier of Gaussian releases alone, and usually equal to it.
     """
     gaussian_fraction = 1.0 - math.fsum(fraction for _, fraction in selections)
 
@@ -161,7 +161,7 @@ def _multiplier_with_selections(epsilon, delta, selections):
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The privacy budget of a fit, and the noise that a fraction of it allows.
+    """The privacy budget of a fit, and the noise that a fraction of it requires.
 
     Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
     with the noise multiplier `multiplier`, even if each is chosen after the previous results were
@@ -401,7 +401,7 @@ class ColumnsFit(FrozenValue):
         return self._mechanism_for_levels(len(self.levels))
 
     def _choose_levels(self, min_stds, min_levels=1):
-        """Return the levels up to the finest one whose average count stands out from its noise.
+        """Return the levels up to the finest one with average counts visible above the noise.
 
         Laplace noise grows with the number of levels. So with delta = 0 only the finest level is
         counted.
@@ -506,7 +506,7 @@ class ColumnsFit(FrozenValue):
         return terms
 
     def _report_counts(self, terms, scale):
-        """Report columns whose values a model can hardly distinguish, according to noisy counts."""
+        """Report columns with values that a model can hardly distinguish, by their noisy counts."""
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
         numeric = [t for t in terms if "label" not in t.kinds]
         largest_counts = {t.features[0]: t.counts[:-1].max() for t in numeric}

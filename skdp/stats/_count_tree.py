@@ -157,8 +157,9 @@ class CountTree(FrozenValue):
         positions = np.arange(self.n_cells + 1) / self.n_cells
         variance = (positions - fraction) ** 2 * self._total[1]
         for level, differences in enumerate(self._difference_variances):
-            # Position within the node of this level. Left of its middle, the values below are a
-            # part of the left child's; right of it, all but a part of the right child's.
+            # Position within the node of this level. Left of the middle, the values below the
+            # position are a part of the left child's values; right of it, they are all values
+            # except a part of the right child's.
             inside = positions * 2.0**level % 1.0
             weights = np.minimum(inside, 1.0 - inside)
             variance = variance + weights**2 * differences
@@ -177,7 +178,8 @@ class CountTree(FrozenValue):
         variance = 0.0
         means = centers
         for differences in reversed(self._difference_variances):
-            # A row that goes from one child to the other moves by the distance between their means.
+            # If a row moves from one child to the other, its value changes by the distance between
+            # their means.
             left, right = means.reshape(-1, 2).T
             variance += float((0.25 * (left - right) ** 2).sum()) * differences
             means = 0.5 * (left + right)

@@ -71,7 +71,7 @@ def dp_describe(
     The release contains the missing values of all columns, the mean, standard deviation, quantiles
     and histogram of numeric columns, the frequencies of categories, and one association for each
     pair of columns. Bounds and categories that are not declared are found privately in the same
-    charge; the result stores them as `schema`, which model fits accept at no further cost.
+    charge; the result stores them as `schema`, which can be passed to fits at no further cost.
 
     Parameters
     ----------

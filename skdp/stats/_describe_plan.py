@@ -33,8 +33,8 @@ from skdp.stats._column_plan import ColumnsFit
 from skdp.stats._count_tree import CountTree
 from skdp.utils._values import FrozenValue
 
-# Budget weights of the stages; those that are needed are divided by their sum. Searches have as
-# much as twice the fraction that they have in a fit, because the schema is for fits. Tuned on
+# Budget weights of the stages; those that are needed are divided by their sum. Searches receive up
+# to twice the fraction that they receive in a fit, because the schema is meant for fits. Tuned on
 # training rows of Adult and of ten small tables, by the errors of the document's numbers.
 BOUNDS_WEIGHT = 0.12
 KEY_SELECTION_WEIGHT = 0.18
@@ -53,7 +53,7 @@ MAX_BIN_LEVEL = 5
 # Half the width of the cell of a bound or of 0, relative to that of other cells.
 ATOM_WIDTH = 2.0**-10
 # Number of groups, besides missing values, into which a column's values are divided for tables of
-# pairs. More groups show finer dependence, but have a larger score by chance.
+# pairs. With more groups, finer dependence is visible, but the score by chance is larger.
 N_GROUPS = 8
 # A group has at least as many rows as this number of standard deviations of the noise of a count.
 MIN_GROUP_STDS = 3.0
@@ -170,7 +170,7 @@ class PairScores(FrozenValue):
     ----------
     pairs : list of (int, int)
     associations : ndarray of shape (n_pairs,)
-        Distance from independence, between 0 and 1; NaN if the columns have nearly one value.
+        Distance from independence, between 0 and 1; NaN if a column has nearly one value only.
     stds : ndarray of shape (n_pairs,)
         Standard deviations of their noise, which include that of the counts of columns.
     chances : ndarray of shape (n_pairs,)
@@ -277,7 +277,7 @@ class DescriptionFit(ColumnsFit):
 
     @cached_property
     def releases_scores(self):
-        """True if the noise of the scores leaves them useful, judged only by public facts."""
+        """True if the scores are useful despite their noise, judged only by public facts."""
         if not self.uses_associations or not self.pairs:
             return False
         mechanism = self._scores_mechanism_for(self._fractions(with_scores=True)["pair_scores"])
@@ -380,7 +380,7 @@ class DescriptionFit(ColumnsFit):
         else:
             atoms = {low, high}
         finer = with_finer_bin_at_zero(edges, 1 << MAX_BIN_LEVEL, is_integer=has_integers)
-        # The cell of an integer is as wide as the distance between two of them.
+        # The width of the cell of an integer is the distance between two integers.
         half_width = 0.5
         if not has_integers:
             half_width = ATOM_WIDTH * float(np.diff(finer).min())
@@ -434,7 +434,7 @@ class DescriptionFit(ColumnsFit):
         del exact
         score_std = mechanism.deviation(size=len(self.pairs))
         largest = max_scores(counts, self.pairs, self.n_rows)
-        # An error of a released count changes a score by no more than itself.
+        # An error in a released count changes a score by no more than the error itself.
         count_variances = [float((column_stds**2).sum()) for column_stds in stds]
         variances = score_std**2 + np.array(
             [count_variances[j] + count_variances[k] for j, k in self.pairs]

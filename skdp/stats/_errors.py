@@ -53,7 +53,7 @@ def expected_error(
     float or ndarray
         The mean absolute difference from the statistic of the clipped values, before the result is
         clipped to its possible range. It is a number for scalar bounds, else one per column. For
-        "var" it holds if the mean is at the center of the bounds; otherwise the error is up to
+        "var", it holds if the mean is at the center of the bounds; otherwise, the error is up to
         three times as large. For histograms it is the error of one count. For "median" and
         "quantile" it is a difference of ranks divided by the number of rows, if values near the
         quantile are evenly spaced: 0.01 is a result between the 49 % and the 51 % quantile.
@@ -109,7 +109,7 @@ def expected_error(
 
 
 def _rank_error(tree, n_rows):
-    """Return the expected distance from the exact rank to the chosen one, divided by `n_rows`."""
+    """Return the expected distance from the exact to the chosen rank, divided by `n_rows`."""
     rank = tree.shares[0] * n_rows
     # Farther ranks have a probability below exp(-100).
     max_distance = 100.0 * tree.scale + 1.0

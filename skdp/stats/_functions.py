@@ -72,9 +72,9 @@ def dp_mean(
 ) -> float | np.ndarray:
     """Return the mean with differential privacy.
 
-    Noise is added to the sum of the differences from the center of the bounds, which is divided by
-    the public number of rows. The release is (`epsilon`, `delta`)-DP under the accountant's
-    relation.
+    Noise is added to the sum of the differences from the center of the bounds, and the sum is
+    divided by the public number of rows. The release is (`epsilon`, `delta`)-DP under the
+    accountant's relation.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def dp_mean(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace noise, otherwise Gaussian
+        noise.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -166,7 +167,8 @@ def dp_var(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace noise, otherwise Gaussian
+        noise.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -251,7 +253,8 @@ def dp_sum(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is Laplace, otherwise Gaussian.
+        Delta of the release, in [0, 1). With 0, the noise is Laplace noise, otherwise Gaussian
+        noise.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -326,8 +329,8 @@ def dp_count(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
-        Gaussian if that is smaller.
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
+        Gaussian noise is used if it is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
@@ -403,8 +406,8 @@ def dp_histogram(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
-        Gaussian if that is smaller.
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
+        Gaussian noise is used if it is smaller.
     bins : int or array-like of shape (n_bins + 1,), default=10
         Number of bins of equal width, or their edges, which must not be computed from the data.
     range : "auto" or tuple of (low, high), default="auto"
@@ -489,8 +492,8 @@ def dp_histogram2d(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
-        Gaussian if that is smaller.
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
+        Gaussian noise is used if it is smaller.
     bins : int, or pair of int or array-like, default=10
         Number of bins, or edges, of x and y.
     range : "auto" or pair of (low, high), default="auto"
@@ -570,8 +573,8 @@ def dp_histogramdd(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
-        Gaussian if that is smaller.
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
+        Gaussian noise is used if it is smaller.
     bins : int, or sequence of int or array-like, default=10
         Number of bins, or edges, of each column.
     range : "auto" or sequence of (low, high), default="auto"
@@ -653,8 +656,8 @@ def _histogram_planner(n_columns, bins, range, *, joint=True):
 def _check_resolved_bins(bins, low, high):
     """Raise `ValueError` if doubles do not resolve the edges of the bins.
 
-    An undeclared range is NaN. The check is then for a range of [-1, 1], before the charge; if a
-    narrower range is found, its bins may be empty.
+    An undeclared range is NaN. Then a range of [-1, 1] is checked before the charge; if a narrower
+    range is found, its bins may be empty.
     """
     low = np.nan_to_num(low, nan=-1.0)
     high = np.nan_to_num(high, nan=1.0)
@@ -843,8 +846,8 @@ def estimate_bounds(
 
     They are read from a noisy histogram over bins whose width grows with their distance from 0. A
     bin counts as occupied if its noisy count exceeds a threshold. In an empty column, noise exceeds
-    it in some bin with probability 1e-4. So a few distant values stay outside the bounds. The bins
-    are ranges between powers of two, each divided into up to 8 bins if there are many rows.
+    it in any bin with probability 1e-4. So the bounds leave out a few distant values. The bins are
+    ranges between powers of two, each divided into up to 8 bins if there are many rows.
 
     The bins of a column with one or two occupied bins are divided into equal cells, which are
     counted in a second step with a small part of the budget. So bounds are also tight for values
@@ -858,8 +861,8 @@ def estimate_bounds(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace. Otherwise it is
-        Gaussian if that is smaller.
+        Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
+        Gaussian noise is used if it is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None

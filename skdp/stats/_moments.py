@@ -318,7 +318,7 @@ def _add_nonzero(counts, block, row_weights):
 
 
 def plan_mode(shape, guarantee, *, n_categories):
-    """Return the plan that chooses the most frequent category with permute-and-flip on the counts.
+    """Return the plan that chooses the most frequent category by permute-and-flip on the counts.
 
     A row changes each count by at most 1; under add/remove all in the same direction. The run
     returns the index of the chosen category.

@@ -1,4 +1,4 @@
-"""The result of a private description of a table, as a document, a dict, frames and a picture."""
+"""The result of a private description of a table: document, dict, frames and picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TABLES = ("columns", "cells", "associations")
 # A bin of the histogram of rows per person counts if it is this many standard deviations above 0.
-# Noise of bins with many rows per person would dominate the number of rows otherwise.
+# Otherwise, the noise of bins with many rows per person would dominate the number of rows.
 MIN_BIN_OF_PERSONS_STDS = 4.5
 
 
@@ -35,7 +35,7 @@ class TableProfile(PrintedDocument):
     """Released description of a table, from `dp_describe`.
 
     ``print(profile)`` shows it as text, a notebook as HTML, and ``profile.plot()`` draws it. It
-    holds only released values, so all of this is free.
+    contains only released values, so all of this is free.
 
     Parameters
     ----------
@@ -58,7 +58,8 @@ class TableProfile(PrintedDocument):
     n_rows : float
         Number of rows: the public one, or an estimate if the privacy unit is a person.
     n_rows_interval : tuple of (low, high)
-        Interval of the estimate; the number of rows of a person is known up to a factor of 1.5.
+        Interval of the estimate; the number of rows of a person is known only up to a factor of
+        1.5.
     n_units : int
         Public number of rows, or of persons.
     unit : {"row", "person"}

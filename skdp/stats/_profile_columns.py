@@ -11,10 +11,10 @@ from skdp.utils._values import FrozenValue
 
 # Quantiles of a numeric column.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-# Probability that an interval, or a band of all cells of a column, does not contain the truth.
+# Probability that an interval, or a band for all cells of a column, misses the true value.
 ALPHA = 0.05
-# A histogram has as many bins of equal width as leave the average count this number of standard
-# deviations of its noise, from 8 bins to 2**MAX_BIN_LEVEL.
+# A histogram has as many bins of equal width as possible with an average count of this number of
+# standard deviations of its noise, from 8 to 2**MAX_BIN_LEVEL bins.
 MIN_BIN_STDS = 8.0
 MIN_BIN_LEVEL = 3
 # Number of microseconds of a day, in which dates and durations are stored.
@@ -27,7 +27,7 @@ def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
     Parameters
     ----------
     n_values : int
-        Number of values, of which none is to be outside the band.
+        Number of values, all of which should be inside the band.
     is_gaussian : bool
         False for sums of Laplace variables, whose tails are at most those of a single one.
     alpha : float, default=0.05
@@ -36,8 +36,8 @@ def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
     Returns
     -------
     float
-        For normal errors by Sidak's inequality, which needs no independence; else by the union
-        bound.
+        For normal errors by Sidak's inequality, which does not require independence; otherwise by
+        the union bound.
     """
     if is_gaussian:
         return float(-ndtri(-math.expm1(math.log1p(-alpha) / n_values) / 2.0))
@@ -166,14 +166,14 @@ class Association(FrozenValue):
     value : float
         Total variation distance between the table of the two columns and that of independent ones,
         divided by its maximum: 0 for independent columns, and 1 if one determines the other. Values
-        are in at most eight groups per column. NaN if one of the columns has nearly one value.
+        are in at most eight groups per column. NaN if one of the columns has nearly one value only.
     std : float
         Standard error of the noise.
     chance : float
         Expected value for independent columns.
     is_visible : bool
-        True if the value is above that of independent columns, beyond the noise of all pairs: with
-        a probability of 95 % no pair of independent columns is.
+        True if the value exceeds that of independent columns by more than the noise of all pairs.
+        With a probability of 95 %, this is not the case for any pair of independent columns.
     """
 
     columns: tuple
@@ -233,7 +233,8 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     total = max(float(tree.counts.sum()), 1.0)
     mean = float(centers.dot(tree.counts)) / total
     variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
-    # Values of a cell may all be at one end: their mean is off by up to half the cell's width.
+    # All values of a cell may be at one end, so the error of their mean is up to half the cell's
+    # width.
     resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
     noise = tree.mean_std(centers, mean)
     z = critical_value(1, is_gaussian=is_gaussian)
@@ -262,7 +263,7 @@ def _numeric_profile(name, released, n_units, is_gaussian):
 
 
 def _histogram(released, n_units, is_gaussian):
-    """Return the histogram in bins of equal width whose noise leaves them visible."""
+    """Return the histogram in bins of equal width with counts visible above the noise."""
     tree = released.tree
     edges = released.edges
     level = min(MAX_BIN_LEVEL, tree.n_levels)

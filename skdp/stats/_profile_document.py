@@ -22,7 +22,7 @@ QUANTILE_NAMES = {0.05: "5 %", 0.25: "25 %", 0.5: "50 %", 0.75: "75 %", 0.95: "9
 
 
 def profile_sections(profile):
-    """Return the section of a profile: its tables, and remarks on what the noise hides."""
+    """Return the section of a profile: its tables, and remarks on the effects of the noise."""
     n_rows = f"{profile.n_rows:,.0f}"
     if profile.unit == "person":
         low, high = profile.n_rows_interval
@@ -158,7 +158,7 @@ def _notes(profile):
 
 
 def _is_hidden(column):
-    """Return True if the noise leaves the median of a numeric column open."""
+    """Return True if the noise hides the median of a numeric column."""
     if column.kind == "label":
         return False
     low, high = column.quantile_intervals[0.5]
@@ -186,7 +186,7 @@ def _size(value):
 
 
 def _decimals(error):
-    """Return the number of decimals at which rounding changes a value by less than an error."""
+    """Return the number of decimals with which rounding changes a value by less than an error."""
     if not error > 0.0:
         return 6
     return int(np.clip(-math.floor(math.log10(error)), -300, 6))
@@ -218,7 +218,7 @@ def _plain_number(value, decimals):
 
 
 def _rounded(value, error, column):
-    """Return a value of a column, rounded to what an error leaves."""
+    """Return a value of a column, rounded to the precision that an error permits."""
     if column.kind == "date":
         return _date(value, column)
     if column.kind == "duration":

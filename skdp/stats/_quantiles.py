@@ -18,16 +18,18 @@ from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_colu
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Number of integer positions within each grid point. Each row gets a random position within its
-# grid point, so hardly any two rows are equal.
+# Number of integer positions within each grid point. Each row is assigned a random position within
+# its grid point, so two rows are almost never equal.
 POSITIONS = 1 << 24
 _LAST = (CELLS + 1) * POSITIONS - 1
 # Unit of fractions of rows.
 _UNIT = 1 << 30
-# Steps of scores per unit of weight, for persons: the most that int64 represents for 2**26 persons.
+# Steps of scores per unit of weight, for persons: the largest number that int64 permits with 2**26
+# persons.
 _FINE = 1 << 15
-# Points whose probability is smaller by a factor of exp(-_FAR) are combined into one run. So are
-# rows of less than one unit of weight if a unit changes a probability by at most exp(-_NEAR).
+# Points with a probability that is smaller by a factor of exp(-_FAR) are combined into one run.
+# Rows with less than one unit of weight are also combined if a unit changes a probability by at
+# most a factor of exp(-_NEAR).
 _FAR = 50
 _NEAR = 0.125
 # Above this epsilon per choice, advanced composition has almost no advantage.
@@ -100,7 +102,7 @@ class QuantileTree(FrozenValue):
     The middle quantile of the list is chosen first, among the points of a public grid, with
     probability proportional to ``exp(-|rank - target rank| / scale)``. It splits the rows into two
     parts, in which the next quantiles are chosen, and so on. A row is in one part of each level, so
-    that a level costs as much as one of its choices.
+    a level costs as much as one of its choices.
 
     Parameters
     ----------
@@ -204,7 +206,7 @@ class QuantileTree(FrozenValue):
         Parameters
         ----------
         X : ndarray, ChunkedArray or Rows of shape (n_rows, n_columns)
-            Numbers. NaN has no rank. Rows of a table in partitions stay there, except for those
+            Numbers. NaN has no rank. The rows of a table in partitions stay there, except those
             with ranks near the target ranks.
         source : RandomSource
             The source that the charge returned.
@@ -572,7 +574,8 @@ def _intervals(part, rows):
     """Return the edges of runs of points, and a lower bound on the distances in each run.
 
     The points of a run near the target rank have the same distance, or distances that differ by at
-    most the weight of one unit. The first and the last run have all points below and above these.
+    most the weight of one unit. The first and the last run contain all points below and above
+    these.
     """
     n = len(rows.positions)
     low = int(np.searchsorted(rows.below, part.near[0]))

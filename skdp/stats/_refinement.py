@@ -28,19 +28,20 @@ REFINEMENT_FRACTION = 0.15
 # Number of equal cells at the first level. Few cells keep the noise of their sums small, so
 # columns that fill their bins are recognized.
 FIRST_CELLS = 1 << 4
-# Number of cells at later levels: as many as leave the sum of a quarter of them a standard
-# deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows, with this minimum. The third of only
-# three levels has 16: the noise is large then.
+# Minimum number of cells at later levels. Otherwise, the number is the largest with which the sum
+# of a quarter of the cells has a standard deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows.
+# With only three levels, the noise is large, so the third level has 16 cells.
 MIN_CELLS = 1 << 5
 MIN_CELLS_OF_THIRD_LEVEL = 1 << 4
 MAX_CELLS = 1 << 9
-# Number of levels, depending on the noise: as many as leave a count a standard deviation of at most
-# MAX_LEVEL_NOISE of the rows. Fewer levels have less noise, and more find narrower columns.
+# Number of levels, depending on the noise: the largest number with which a count has a standard
+# deviation of at most MAX_LEVEL_NOISE of the rows. With fewer levels there is less noise; with
+# more, narrower columns are found.
 MIN_LEVELS = 3
 MAX_LEVELS = 6
 MAX_LEVEL_NOISE = 0.05
-# A column whose values are in one or two cells may be narrower than the search can see, or have one
-# value. It gets cells of at least this fraction of its first range, so rare other values do
+# A column with values in only one or two cells may be narrower than the search can resolve, or have
+# a single value. Its cells are at least this fraction of its first range, so rare other values do
 # not become huge when they are scaled.
 MIN_UNRESOLVED_CELL = 2.0**-14
 # Minimum width of new bounds relative to the magnitude of the values. With 2**20 doubles between
@@ -52,20 +53,22 @@ MIN_GAIN = 4
 # deviations of the noise.
 COVERAGE = 0.98
 DEVIATIONS = 1.0
-# A range that contains less, but by fewer standard deviations than this, leaves it open whether the
-# column is narrow.
+# If a range contains less, but only by fewer standard deviations than this, it remains open whether
+# the column is narrow.
 DEVIATIONS_OF_DOUBT = 3.0
 # Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
 # count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
-# The same maximum at later levels for ranges of more than one part in LONG_RANGE of the cells. With
-# more noise, one of the many ranges would be chosen by chance, and would lose other values.
+# The same maximum at later levels, for ranges of more than a fraction of 1 / LONG_RANGE of the
+# cells. With more noise, one of the many ranges would be chosen by chance, and other values would
+# be lost.
 MAX_NOISE_OF_LONG_RANGE = 0.08
 LONG_RANGE = 8
-# Values in at most this number of adjacent cells may be at an edge between two of them, and a small
-# part of both. More cells show that the column fills a part of its range.
+# Values in at most this number of adjacent cells may be close to an edge between two cells, and
+# fill only a small part of both. If there are more such cells, the column fills a part of its
+# range.
 MAX_UNRESOLVED_CELLS = 2
-# A range is not rough if more than one part in MIN_PART of it is filled.
+# A range is not rough if more than a fraction of 1 / MIN_PART of it is filled.
 MIN_PART = 8
 # Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
 MIN_STD = 2.0**-20
@@ -86,7 +89,7 @@ class Refined:
         True if they differ from the bounds of the first step.
     is_seen : bool
         True if the counts show whether the values fill the bounds. False if noise hides it, or if
-        the values are in one or two cells of the last level, of which they may be a small part.
+        the values are in one or two cells of the last level and may fill only a small part of them.
     """
 
     low: float
@@ -97,14 +100,14 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refinement(FrozenValue):
-    r"""The search for finer bounds of narrow columns from noisy counts of cells of their bins.
+    r"""The search for finer bounds of narrow columns, from noisy counts of cells of their bins.
 
     The first step released which columns are narrow, and their bounds. Given these and the counts
     of the levels before, a row is in at most one cell of each of the k columns that are followed
     at a level. So the counts of a level change by at most m k in L1 norm and :math:`\sqrt{m k}` in
-    L2 norm, with m = 1 under add/remove and 2 under replace-one. Each of the L levels costs one
-    L-th of the refinement's epsilon or mu squared, its rounding included. So the cost is the same
-    for every result of the first step and of the levels before, and all of them compose adaptively.
+    L2 norm, with m = 1 under add/remove and 2 under replace-one. Each of the L levels costs 1/L of
+    the refinement's epsilon or mu squared, including its rounding. So the cost is the same for
+    every result of the first step and of the levels before, and all of them compose adaptively.
 
     Parameters
     ----------
@@ -288,7 +291,7 @@ class _ColumnSearch:
         self._ranges = []
 
     def n_cells(self, max_cells):
-        """Return the number of cells at the next level, limited to what doubles can resolve."""
+        """Return the number of cells at the next level, limited by the resolution of doubles."""
         magnitude = max(abs(self.low), abs(self.high))
         # New bounds have a width of at least two cells.
         n_resolved = 2.0 * (self.high - self.low) / (MIN_RELATIVE_WIDTH * magnitude)
@@ -323,7 +326,8 @@ class _ColumnSearch:
         low = self.low
         self.low, self.high = low + first * width, low + last * width
         self._ranges.append((self.low, self.high, last - first, width))
-        # No range of a quarter contains values that are spread over more than two cells.
+        # No range of a quarter of the cells contains values that are spread over more than two
+        # cells.
         self.is_open = not self._are_spread and self.n_cells(FIRST_CELLS) == FIRST_CELLS
         self.is_seen = self._are_spread
 

@@ -31,7 +31,7 @@ def check_rows(a, axis, nan_policy="raise"):
     """
     allow_nan = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     is_vector = getattr(a, "ndim", 2) == 1
-    # Without this check, one row that is not finite makes a release fail after its charge. The
+    # Without this check, one row that is not finite would make a release fail after its charge. The
     # check sums the values, so a NumPy warning would reveal an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
         # A vector becomes a table of one column before it is read, which dask does lazily.
@@ -116,9 +116,9 @@ def plan_within_bounds(make_plan, bounds, shape, guarantee):
     Parameters
     ----------
     make_plan : callable
-        ``make_plan(shape, guarantee)`` returns the plan of the release, whose cost cannot depend on
-        the bounds: only its run, ``run(X, source, low=low, high=high, persons=None)``, receives
-        them, arrays of shape (n_columns,).
+        ``make_plan(shape, guarantee)`` returns the plan of the release. Its cost cannot depend on
+        the bounds, because only its run, ``run(X, source, low=low, high=high, persons=None)``,
+        receives them, as arrays of shape (n_columns,).
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
         "auto", for all columns or for one, spends a fifth of epsilon, and at most a fifth of delta,
         on a search for bounds.

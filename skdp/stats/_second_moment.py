@@ -1,9 +1,9 @@
 r"""Plans of the noisy second moment and mean of rows of bounded norm.
 
 Rows are divided by the bound on their norm, so :math:`\|x_i\| \le 1`. The release is one
-vector. It has the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries times
-:math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released,
-:math:`\sqrt 2\, c \sum x_i` follows. These are the entries of :math:`\sum z_i z_i^\top` for
+vector. It contains the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries times
+:math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released, the vector also
+contains :math:`\sqrt 2\, c \sum x_i`. These are the entries of :math:`\sum z_i z_i^\top` for
 :math:`z_i = (x_i, c)`, except for the last one, which is public. Derived in
 ``docs/theory/encoders.md``.
 """
@@ -137,7 +137,7 @@ def _add_second_moment(total, block, row_weights, center, data_norm):
 def _clipped_rows(block, center, data_norm):
     """Return the centered rows divided by the bound on their norm, and clipped to norm 1.
 
-    A few rows at a time, so intermediate arrays stay in the processor's cache.
+    A few rows are processed at a time, so intermediate arrays stay in the processor's cache.
     """
     clipped = np.empty(block.shape)
     is_centered = np.any(center)
