@@ -26,21 +26,22 @@ from skdp.utils._validation import check_choice, check_positive, check_within
 # The tolerance of bounds for one record in the general bound for a group.
 _GROUP_TOLERANCE = 1e-3
 
-# Number of distinct events in the general bound for a group; more are rounded to common ones.
+# Number of distinct events in the general bound for a group. If there are more, they are rounded to
+# common events.
 MAX_DISTINCT_IN_SEARCH = 48
 
 # The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
 _MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
-# Trade-offs of more releases are searched with the rough tolerance and in few iterations. An
-# unlimited search computes some eighty prices, each of which takes up to half a second. Any point
+# With more releases, the trade-off is searched with a rough tolerance and few iterations. An
+# unlimited search computes about eighty prices, each of which takes up to half a second. Any point
 # of the search gives a valid bound.
 _MANY_RELEASES = 10**6
 _ROUGH_TOLERANCE = 1e-2
 _ROUGH_ITERATIONS = 8
 # For more records than this and many releases, the delta of a group is that of its mixtures; the
-# general bound would be computed some fifty times.
+# general bound would have to be computed about fifty times.
 _LARGE_GROUP = 16
 
 # Products of smaller deltas underflow.

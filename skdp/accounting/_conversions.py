@@ -257,7 +257,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     check_costs(epsilon=epsilon, delta=delta)
     if source == target or source == "replace_one":
         return float(epsilon), float(delta)
-    # Doubling a float is exact, or infinite.
+    # Doubling a float is exact, unless it overflows to infinity.
     return 2.0 * epsilon, _delta_of_two_steps(epsilon, delta)
 
 

@@ -27,8 +27,8 @@ from skdp.utils._validation import check_boolean, check_integer, check_name
 # handles of a data set share, by (address, data set).
 _live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
-# Functions that check the tools which clone an estimator that holds an accountant, or send it to a
-# worker process; at most one each.
+# Functions that check the tools that clone an estimator with an accountant, or send it to a worker
+# process; at most one of each.
 _clone_checks: list[Callable] = []
 _send_checks: list[Callable] = []
 
@@ -50,7 +50,7 @@ def register_holder_checks(check_clone, check_send):
 
 
 class _RefusedHandle:
-    """Accountant in a worker process whose use raises the error with which it was refused.
+    """Accountant in a worker process; using it raises the error with which it was refused.
 
     joblib would hide an error while pickling.
 
@@ -72,9 +72,9 @@ class _RefusedHandle:
 class PrivacyAccountant(LedgerView):
     """Privacy budget that estimators share, recorded in a ledger.
 
-    The object is a handle. Copies, clones and pickles of it refer to the same budget, and
-    every charge, from any process or thread, is in the ledger before noise is drawn. A process
-    has one live handle per ledger, data set, part, user and purpose.
+    The object is a handle: its copies, clones and pickles refer to the same budget. Every charge,
+    from any process or thread, is in the ledger before noise is drawn. A process has one live
+    handle per ledger, data set, part, user and purpose.
 
     Parameters
     ----------
@@ -110,11 +110,11 @@ class PrivacyAccountant(LedgerView):
         computes results from the raw rows without a charge: a `RawDataWarning`, or a `ValueError`
         without a charge. The ledger stores this setting.
     ledger : str or path-like, default=None
-        A file on a local disk, which is created unless it exists. A lock file is created beside
-        it and stays. For analysts on several hosts, ``postgresql://user@host/database`` without
-        a password, which needs ``skdp[postgres]``: the address is pickled with every estimator,
-        and libpq reads passwords from its password file. `skdp.ledger.register_ledger` adds
-        other kinds. None creates a temporary file that this process removes when it ends.
+        A file on a local disk, which is created unless it exists. A lock file is created next to it
+        and is not removed. For analysts on several hosts, ``postgresql://user@host/database``
+        without a password, which needs ``skdp[postgres]``: the address is pickled with every
+        estimator, and libpq reads passwords from its password file. `skdp.ledger.register_ledger`
+        adds other kinds. None creates a temporary file that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger. Each data set has a separate configuration and limit.
         Tables that overlap must use the same data set.
@@ -260,7 +260,7 @@ class PrivacyAccountant(LedgerView):
     ) -> Charge:
         """Charge a release before it is made.
 
-        The record is on disk, and was read back, when this returns. Nothing is ever refunded.
+        When this method returns, the record is on disk and was read back. Nothing is ever refunded.
 
         Parameters
         ----------
@@ -275,8 +275,8 @@ class PrivacyAccountant(LedgerView):
             delta alone, epsilon is computed from the event at this delta. With neither, an event
             with a complete privacy profile, such as a Gaussian, is charged at half of the remaining
             delta, or at all of it if the budget suffices only then. Under other compositions, the
-            charge describes the event alone, at the budget's delta or at the event's own. It does
-            not use this delta up: totals are computed from all events together, at the budget's
+            charge describes only the event, at the budget's delta or at the delta of the event.
+            This delta is not used up: totals are computed from all events together, at the budget's
             delta.
         seeded : bool, default=False
             Whether the noise comes from an integer seed.
@@ -570,7 +570,7 @@ class PrivacyAccountant(LedgerView):
         self._decide("sub_limit", reason, body)
 
     def close(self, *, reason: str) -> None:
-        """Close the data set permanently: it accepts no charge, reuse or limit any more.
+        """Close the data set permanently: it no longer accepts charges, reuses or limits.
 
         Use it when the data are deleted or must no longer be used. The records of the charges
         stay. Reserved budgets are closed too, because each of their charges checks the data set.
@@ -694,7 +694,7 @@ class PrivacyAccountant(LedgerView):
         ----------
         decide : callable
             Called once with the state, while no one else can append. It returns the kind and the
-            body of a record, or None to append nothing. If it raises, nothing is appended.
+            body of a record, or None to append nothing. If it raises an error, nothing is appended.
         opening : bool, default=False
             True if the data set may be one that was never opened.
 
@@ -703,7 +703,8 @@ class PrivacyAccountant(LedgerView):
         LedgerError
             If the ledger cannot be used or the data set is closed. The data set from which this
             budget was reserved may be closed while the record is appended. A second check then
-            raises after the append: the charge stays in the ledger, and nothing is released.
+            raises an error after the append: the charge stays in the ledger, and nothing is
+            released.
         """
         parent_closed = self._parent_closed()
         shared = self._shared
@@ -737,8 +738,8 @@ class PrivacyAccountant(LedgerView):
         """Return the config; raise LedgerError for a data set that is known to be closed.
 
         Only the limit of a config can change, so a config that was read earlier is still valid. A
-        charge reads the ledger: it notices a data set that was closed in the meantime, or a ledger
-        that is gone.
+        charge reads the ledger, so it detects that a data set was closed in the meantime, or that a
+        ledger no longer exists.
         """
         state = self._shared.state
         if state.config is None or state.reserved_from is not None:
@@ -777,7 +778,7 @@ class PrivacyAccountant(LedgerView):
     def _parent(self):
         """Return the handle that reserved this budget, or None if it is not a reserved budget.
 
-        The opening record decides, never the name.
+        The opening record determines this, never the name.
         """
         shared = self._shared
         if shared.state.config is None:
@@ -823,7 +824,7 @@ class PrivacyAccountant(LedgerView):
 
     def __sklearn_clone__(self, memo=None):
         # A user-defined class that holds an accountant, and creates its private estimators in
-        # `fit`, shows a tool only here before it is sent to worker processes.
+        # `fit`, reveals a tool only here, before it is sent to worker processes.
         for check in _clone_checks:
             check(self)
         return super().__sklearn_clone__(memo)
@@ -919,8 +920,8 @@ def attach(address, dataset, part=None, user="", purpose=""):
 def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
     """Return the live handle like `attach`, without checking that the ledger can be opened.
 
-    So a fitted model can be loaded if the driver of its ledger is missing. The first use of the
-    ledger raises.
+    So a fitted model can be loaded even if the driver of its ledger is missing. The first use of
+    the ledger raises an error.
     """
     if user != "":
         user = check_name(user, "user")
@@ -930,7 +931,7 @@ def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
     shared = _live.get(key)
     if shared is not None and identity is not None and shared.identity not in (None, identity):
         # The ledger of this pickle was replaced by another one at the same address. The two must
-        # not share a state. The unpickled handle raises when it is used.
+        # not share a state. The unpickled handle raises an error when it is used.
         key = (address, dataset, identity)
     shared = _live.setdefault(key, _SharedState(address, dataset, identity))
     if shared.identity is None:
@@ -986,7 +987,7 @@ def ledger_reports(ledger, dataset=None):
 
 @functools.cache
 def _make_temporary_folder(process):
-    """Create one folder per process; the process id is the cache's key, as forks copy caches."""
+    """Create one folder per process. The process id is the key because forks copy the cache."""
     folder = Path(tempfile.mkdtemp(prefix="skdp-"))
 
     def remove():

@@ -43,7 +43,7 @@ _connections = threading.RLock()
 _in_use: set = set()
 
 
-# Functions, since `_connections` is another lock in a child.
+# These are functions, because a child process has another lock as `_connections`.
 def _acquire_before_fork():
     _connections.acquire()
 
@@ -113,7 +113,7 @@ def hold_file_lock(path, seconds, *, reading=False):
         Give up waiting if the guarded file has not changed for this long.
     reading : bool, default=False
         True to yield None, without a lock, if the lock file is missing and cannot be created. So a
-        user without write permission in a folder can read there.
+        user without write permission for a folder can read a ledger in it.
 
     Raises
     ------
@@ -245,7 +245,7 @@ class LockFile(io.FileIO):
 
 def _open_descriptor(path, flags):
     """Open a lock file, read-only if it cannot be written, or create it."""
-    # Every system has only some of these flags.
+    # Each system has only some of these flags.
     names = ("O_BINARY", "O_NOINHERIT", "O_CLOEXEC")
     flags = 0
     for name in names:

@@ -27,7 +27,7 @@ _ALLOWED_ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
 )
-# How long to wait for a connection, and for other writers of the ledger.
+# Maximum time to wait for a connection, and for other writers of the ledger.
 CONNECT_TIMEOUT_SECONDS = 10
 LOCK_TIMEOUT_SECONDS = 30.0
 _CREATE = f"""
@@ -55,8 +55,8 @@ class PostgreSQLLedger(_sql.TableLedger):
 
     Writers wait for each other on one table lock, first come, first served. A record is on the
     server's disk when `append` returns. Each call opens and closes a connection. If it breaks
-    during the commit of a record, `append` raises although the record may have been written:
-    then it is charged, and nothing is released.
+    during the commit of a record, `append` raises an error although the record may have been
+    written. If so, it is charged, and nothing is released.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             autocommit=True,
             connect_timeout=CONNECT_TIMEOUT_SECONDS,
             application_name="skdp",
-            # Milliseconds until a connection to an unreachable server fails.
+            # Time in milliseconds until a connection to an unreachable server fails.
             tcp_user_timeout=int(1000 * LOCK_TIMEOUT_SECONDS),
             keepalives_idle=CONNECT_TIMEOUT_SECONDS,
             # With another encoding, text would be read back as other text or as bytes.

@@ -112,7 +112,8 @@ class Ledger(Protocol):
             The position of a record that the caller has read.
         decide : callable
             Called once with the records of the data set since `after`. It returns ``(kind, body)``
-            of the next record, or None to append nothing. If it raises, nothing is appended.
+            of the next record, or None to append nothing. If it raises an error, nothing is
+            appended.
 
         Returns
         -------

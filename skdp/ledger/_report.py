@@ -16,7 +16,7 @@ ROWS_BY_INDEX = (
     "Stratified folds depend on labels, so the total is no guarantee for them; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
-# The difference between two neighboring tables, by (relation, unit).
+# Descriptions of the difference between two neighboring tables, by (relation, unit).
 NEIGHBORING = {
     ("add_remove", "row"): "a row is there or is replaced by a null row; the number of rows is "
     "public",
@@ -42,7 +42,8 @@ SUB_LIMITS = (
     "A limit inside the data set's limit bounds what its users release themselves, and nothing if "
     "they see the results of others: the data set's limit alone is a guarantee."
 )
-# A larger number of parts means any number, as that of calls in no ledger does.
+# A larger number of parts means any number of parts, as for calls that are not recorded in a
+# ledger.
 MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
@@ -143,7 +144,7 @@ def _as_json(value):
 class BudgetReport(PrintedDocument, FrozenValue):
     """The budget of a data set, the amount spent, and all charges.
 
-    It prints as text, a notebook shows it as HTML, and `to_dict` returns JSON values.
+    It is printed as text and shown as HTML in a notebook, and `to_dict` returns JSON values.
 
     Parameters
     ----------
@@ -162,7 +163,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
     head_hash : str
         The hash of the ledger's last record. The chain was verified for this report.
     reuses : tuple of Reuse
-        Every step of a plan that ran in a run charged before, oldest first. A charge covers each.
+        Every step of a plan that ran in a run charged earlier, oldest first. Each is covered by a
+        charge.
     missing_ids : str
         "distinct" if rows without an id are declared to be of distinct persons, else "error".
     breakdown : tuple of dict

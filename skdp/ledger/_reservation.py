@@ -132,7 +132,8 @@ class PlannedCharge(FrozenValue):
         cost = get_epsilon(event, delta, relation=config.relation, group_size=config.max_rows)
         if cost < math.inf:
             return (cost, delta)
-        # No finite epsilon is known for several rows at the delta of one. Their delta is larger.
+        # No finite epsilon is known for several rows at the delta of one row. Their delta is
+        # larger.
         group = group_event(ApproximateDP(*price), config.max_rows)
         return (group.epsilon, group.delta)
 
@@ -160,8 +161,9 @@ def _precision_and_others(event):
 def covering_event(events):
     """Return one event that covers alternative events of a release that differ little.
 
-    Alternatives may differ by rounding, as those of tables of several shapes do, or by the delta
-    that is reserved to find categories, which a table without categories does not need.
+    Alternatives may differ by rounding, for example for tables of several shapes. They may also
+    differ by the delta that is reserved to find categories, which a table without categories does
+    not need.
 
     Parameters
     ----------
@@ -296,7 +298,7 @@ class Allowance(_PlannedRelease):
     """A planned release that is already charged, and can be made once.
 
     An estimator uses it instead of its accountant if the caller has charged a whole plan. It opens
-    no ledger, so it can be sent to another process; send one copy only. A second release is
+    no ledger, so it can be sent to another process. Send only one copy. A second release is
     refused, even in a clone of the estimator.
 
     Parameters
@@ -322,7 +324,7 @@ class Allowance(_PlannedRelease):
         self.config = config
         self.plan_charge = plan_charge
         self.steps = steps
-        # `list.pop` is atomic: if two threads call it, one of them finds the list empty.
+        # `list.pop` is atomic: if two threads call it, the list is empty for one of them.
         self._unused = [True]
 
     @property

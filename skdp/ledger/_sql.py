@@ -30,7 +30,7 @@ _DATASET_FROM = f"{_ROWS} WHERE dataset = ? AND sequence >= ? ORDER BY sequence"
 
 @dataclass
 class Transaction:
-    """A transaction that has begun.
+    """An open transaction.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class TableLedger:
             # Read, and check the records that others have written in the meantime.
             end = self._check(transaction)
             records = self._select(transaction, dataset, after)
-            # Decide. This may raise; then nothing is written.
+            # Decide. If this raises an error, nothing is written.
             decision = decide(records)
             if decision is None:
                 return records
@@ -178,7 +178,7 @@ def insert_row(execute, row):
 
 
 def read_back(execute, row, end):
-    """Raise LedgerError unless a row that was written is the only one after a position."""
+    """Raise LedgerError unless the written row is the only one after a position."""
     if _rows_after(execute, end) != [row]:
         raise LedgerError(
             f"record {row[0]} was written but is missing: another program wrote to the ledger at "

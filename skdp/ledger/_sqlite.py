@@ -14,9 +14,10 @@ from skdp.ledger import _sql
 from skdp.ledger._chain import CHAIN_START
 from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
 
-# The bytes of "skdp": the number in the file's header that tells whose database it is.
+# The bytes of "skdp": the number in the file's header that identifies the application of a
+# database.
 APPLICATION_ID = 0x736B6470
-# How long a writer waits for another program that has locked the database.
+# Maximum time that a writer waits for another program that has locked the database.
 BUSY_TIMEOUT_SECONDS = 30.0
 
 # Suffixes of files that belong to another ledger: SQLite deletes its journals, and skdp writes its
@@ -116,7 +117,7 @@ class SQLiteLedger(_sql.TableLedger):
     @contextmanager
     def _transaction(self, reading=False):
         """Open the file under its lock and begin; anything uncommitted is rolled back."""
-        # This raises if the file is missing, before a lock file is created next to it.
+        # If the file is missing, this raises an error before a lock file is created next to it.
         self._file_status()
         with hold_file_lock(self.path, BUSY_TIMEOUT_SECONDS, reading=reading) as lock:
             try:
@@ -131,7 +132,7 @@ class SQLiteLedger(_sql.TableLedger):
                 raise LedgerError(f"the ledger {self.path} cannot be used: {error}") from error
 
     def _begin(self, connection, lock, reading):
-        """Return a transaction that has begun on a new connection."""
+        """Begin a transaction on a new connection, and return it."""
         execute = connection.execute
         if sys.platform == "darwin":
             # On macOS, fsync leaves data in the cache of the disk, which a power failure erases.

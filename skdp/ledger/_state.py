@@ -26,7 +26,7 @@ class NotCopied:
 
 @dataclass(frozen=True)
 class LedgerConfig(PrivacyParams, Neighbors):
-    """The settings with which a data set was opened; only the limit can change."""
+    """The settings with which a data set was opened. Only the limit can be changed."""
 
     composition: Composition = checked(check_choice, default="basic", choices=RULES)
     rdp_order: float | None = checked(check_within, default=None, low=1.0, ends="()")
@@ -319,7 +319,7 @@ class PlanRuns:
         return None
 
     def with_step(self, step, position=None):
-        """Return the runs after one more step; `position` is that of a newly charged run, if any.
+        """Return the runs after one more step; `position` is that of a new run's charge, if any.
 
         ValueError if the step has already run in every charged run.
         """

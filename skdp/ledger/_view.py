@@ -1,4 +1,4 @@
-"""The part of an accountant that reads: totals, charges and reports of a data set."""
+"""The part of an accountant that only reads: totals, charges and reports of a data set."""
 
 from typing import Protocol
 
@@ -129,8 +129,8 @@ class LedgerView(NotCopied):
     def identity(self) -> str:
         """The hash of the data set's opening record, unique to this ledger.
 
-        A handle stores it, as do its pickles and the models that refer to it. They refuse
-        another ledger at the same address. A ledger whose file was moved keeps its identity.
+        A handle, its pickles and the models that refer to it store this hash, and refuse another
+        ledger at the same address. If the file of a ledger is moved, the ledger keeps its identity.
         """
         return self._shared.identity or self._current_state().identity
 
@@ -157,7 +157,7 @@ class LedgerView(NotCopied):
     def _remaining_for_charge(self) -> float:
         """Return the largest epsilon that this handle can charge, with basic composition.
 
-        It is more than `epsilon_remaining` on a part whose charges are less than those of others.
+        It exceeds `epsilon_remaining` on a part with lower charges than other parts.
         """
         return self._current_state().remaining(self._user, self._purpose, self._part)[0]
 
@@ -220,7 +220,7 @@ class LedgerView(NotCopied):
         Returns
         -------
         BudgetReport
-            It prints as text and shows as HTML in a notebook.
+            It is printed as text, and shown as HTML in a notebook.
         """
         records = self._records()
         state = self._with_parent(self._check_opened(State().with_records(records)))

@@ -1,4 +1,4 @@
-"""Base class of the hyperparameter searches: one charge for all fits, scores and the choice."""
+"""Base class of hyperparameter searches: one charge for all fits, the scores and the choice."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -37,7 +37,7 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
-# Widths that are tried if a strategy depends on the table's width and it is unknown.
+# Widths that are tried if a strategy depends on the table's width and the width is unknown.
 POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
 # Description of each strategy, for the printed line and the privacy statement.
 STRATEGY_TEXTS = {
@@ -216,7 +216,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     def _check_score_and_splits(self, candidates, table, n_columns):
         """Raise `ValueError` if candidates cannot be scored, or the rows cannot be split.
 
-        A pipeline calls it before its first charge, with what it knows about the search's rows.
+        A pipeline calls it before its first charge, with the known facts about the rows of the
+        search.
 
         Parameters
         ----------
@@ -363,8 +364,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return tags
 
     def _routed(self, params):
-        # Without params `process_routing` returns an object that has every attribute, on which
-        # `in` does not end.
+        # Without params, `process_routing` returns an object that has every attribute, and `in`
+        # does not terminate on it.
         if not params or not get_config()["enable_metadata_routing"]:
             return params
         return process_routing(self, "fit", **params).estimator.fit
@@ -419,7 +420,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
                 last = fitted_steps[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
             # The published fit is one of many fits with a joint charge, and the model also reveals
-            # the choice. So the statement of every step has the charge of the whole search.
+            # the choice. So the statement of every step contains the charge of the whole search.
             charge = fit.public_charge(charged)
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:

@@ -105,7 +105,7 @@ class Rows(FrozenValue):
 
     @cached_property
     def columns(self):
-        """Dict of the `names` and the `kinds` (dtype families) of the columns."""
+        """Dict with the `names` and the `kinds` (dtype families) of the columns."""
         if len(self.X.shape) != 2:
             return {"names": None, "kinds": None}
         reader = BaseEstimator()
@@ -122,7 +122,7 @@ class Rows(FrozenValue):
 
     @property
     def score_params(self):
-        """Keyword arguments of a score's `value` and `check`: `persons`, if they are the unit."""
+        """Keyword arguments of a score's `value` and `check`: `persons` if persons are the unit."""
         if self.persons is None:
             return {}
         return {"persons": self.persons}
@@ -182,7 +182,7 @@ class CandidateFit(FrozenValue):
 
     @cached_property
     def charges(self):
-        """Tuple of `PlannedCharge`, one per private step."""
+        """Tuple with a `PlannedCharge` for each private step."""
         return self.pipeline.charges(self.guarantee.epsilon, self.guarantee.delta)
 
     @property
@@ -267,7 +267,7 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     ValueError
         If the grid sets a parameter that the search sets, a step would learn from the data
         without privacy, a step has another accountant, a step refuses a parameter or the target,
-        or y has fewer than two labels or an undeclared one.
+        or y has fewer than two labels or an undeclared label.
     """
     check_searched(params)
     model = with_dense_columns(with_params(estimator, params), public_steps)

@@ -48,7 +48,7 @@ RESPONSE_METHODS = ("predict_proba", "decision_function")
 
 
 class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
-    """Base of meta-estimators that release the scores of a classifier of two classes by class.
+    """Base of meta-estimators that release the scores of a two-class classifier by class.
 
     The fit of the classifier and the counts of its scores are one release. Subclasses define
     `_response_methods` and `_adjust`, which returns the fitted attributes for released counts.

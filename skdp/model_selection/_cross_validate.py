@@ -46,8 +46,8 @@ def dp_cross_validate(
 ) -> EvaluationReport:
     """Cross-validate a private estimator and release several metrics, for one budget.
 
-    The predictions of all folds are pooled before noise is added once, as if they came from one
-    model: the metrics and their standard errors are those of all rows together.
+    The predictions of all folds are pooled before noise is added once, as if they were from one
+    model, so the metrics and their standard errors are those of all rows together.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def grid_guarantee(guarantee):
 
 
 def _scores_of_folds(score, coarse, mechanism, source):
-    """Return noisy metrics of the folds, and their spread where it exceeds that of the noise."""
+    """Return noisy metrics of the folds, and their spread where it exceeds the noise's spread."""
     task = score.task
     sizes = np.array(score.fold_sizes, dtype=float)
     noise = draw_noise(mechanism, coarse.size, N_DRAWS, source.stream()) / score.fold_factor

@@ -49,8 +49,9 @@ def dp_evaluate(
     Parameters
     ----------
     model : estimator
-        Fitted classifier or regressor. With `groups` its predictions must not depend on other rows
-        in any bit, which holds for skdp's models and pipelines of them; others are refused.
+        Fitted classifier or regressor. With `groups`, a prediction must not depend on other rows,
+        not even in the last bit. This holds for skdp's models and pipelines of them; other models
+        are refused.
     X : array-like of shape (n_samples, n_features)
         Rows that were not used to fit the model.
     y : array-like of shape (n_samples,)
@@ -96,7 +97,7 @@ def dp_evaluate(
     Warns
     -----
     RawDataWarning
-        Before the charge, if the model learned from raw rows: the charge does not cover them.
+        Before the charge, if the model learned from raw rows, which the charge does not cover.
 
     Notes
     -----

@@ -6,7 +6,7 @@ from skdp.ledger import PrivacyAccountant
 from skdp.metrics import NoisyConfusionMatrix, NoisyScore
 from skdp.utils._documents import PrintedDocument, Section
 
-# Half the width of a noise interval from which a metric with a range of 1 counts as not known.
+# Half the width of a noise interval above which a metric with a range of 1 counts as unknown.
 MAX_HALF_WIDTH = 0.05
 # Half the width of a 95 % interval of a normal distribution, in standard deviations.
 NORMAL_QUANTILE = 1.96
@@ -50,7 +50,7 @@ class EvaluationReport(PrintedDocument):
     scores_ : dict of str to NoisyScore
         The metrics by name, each with its intervals.
     baselines_ : dict of str to float
-        Noisy metrics of guessing, which always predicts the most frequent class or the mean.
+        Noisy metrics of a model that always predicts the most frequent class or the mean.
     confusion_matrix_ : NoisyConfusionMatrix or None
         None for regressors.
     roc_curve_ : NoisyCurve or None
@@ -172,7 +172,7 @@ class EvaluationReport(PrintedDocument):
         )
 
     def _notes(self):
-        """Yield remarks on what the noise leaves open."""
+        """Yield remarks on facts that the noise hides."""
         for name, score in self.scores_.items():
             low, high = score.noise_interval
             width = high - low

@@ -198,7 +198,7 @@ class ClassesTask(FrozenValue):
         probabilities = None
         if self.has_probabilities:
             probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
-        # A label that the model does not have counts as the first class, for every row.
+        # A label that is unknown to the model counts as the first class, for every row.
         return label_codes(y, self.classes), np.maximum(predicted, 0), probabilities
 
     def coarse(self, values, statistics):
@@ -363,7 +363,7 @@ def make_task(model, metrics, target_bounds, classes=None):
     target_bounds : tuple of (low, high) or None
         None uses the model's bounds.
     classes : ndarray, default=None
-        The label set; None takes that of the model.
+        The label set; None uses that of the model.
 
     Raises
     ------
@@ -435,7 +435,7 @@ def bounds_of(model, target_bounds):
 
 
 def has_tuned_threshold(model):
-    """Return True for a `DPTunedThresholdClassifierCV`, known by its attribute."""
+    """Return True for a `DPTunedThresholdClassifierCV`, recognized by its attribute."""
     return of_skdp(model) and hasattr(model, "best_threshold_")
 
 
@@ -495,8 +495,8 @@ def check_row_wise(model):
     """Raise `ValueError` unless each prediction depends on its row alone, to the last bit.
 
     With persons as the unit, the number of rows is private. If predictions depended on other rows,
-    one person's rows could change the rounding of other rows' scores, and so the cells of the grid
-    that these are in: the sensitivity of the counts would be larger than assumed.
+    one person's rows could change how the scores of other rows are rounded, and so which cells of
+    the grid they are in. The sensitivity of the counts would then be larger than assumed.
     """
     parts = _Parts(model=model).parts
     for part in parts:

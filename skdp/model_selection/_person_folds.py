@@ -25,7 +25,8 @@ class PersonKFold(BaseCrossValidator):
     n_splits : int, default=5
         Number of folds, at least 2.
     random_state : int, default=0
-        Public key of the hash, not negative. Nested folds need a different key from the outer ones.
+        Public key of the hash, not negative. Nested folds need a key that differs from that of the
+        outer folds.
 
     Examples
     --------
@@ -153,6 +154,6 @@ def _hashes(X, groups, purpose, random_state):
     ids = id_column(groups)
     seed = check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
-    # Missing ids raise here: a row without an id has no fold.
+    # Missing ids raise an error here, because a row without an id has no fold.
     persons = read_persons(ids, len(ids), "distinct")
     return label_hashes(persons.first_entries(ids), f"{purpose} {seed}")[persons.codes]

@@ -48,11 +48,12 @@ SELECTIONS = {
 
 # Fraction of the whole budget for the refit on all rows.
 REFIT_FRACTION = 0.5
-# Fractions of the rest for the choice and for the noisy scores, if scored rows are also trained on.
+# Fractions of the remaining budget for the choice and for the noisy scores, if scored rows are also
+# used for training.
 SELECTION_FRACTION = 0.25
 SCORES_FRACTION = 0.1
-# The same fractions if scored rows are in no fit: the two share all of the budget that remains
-# after the refit.
+# The same fractions if scored rows are not used in fits: the two then share all of the budget that
+# remains after the refit.
 HELD_OUT_SELECTION_FRACTION = 0.7
 HELD_OUT_SCORES_FRACTION = 0.3
 # Fraction of the whole budget for the noisy scores, if no candidate is chosen.
@@ -64,7 +65,7 @@ DENOMINATORS_FRACTION = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask(FrozenValue):
-    """The request of a search: candidates, score and budget. All of it is public.
+    """The request of a search: candidates, score and budget. All of these are public.
 
     Parameters
     ----------
@@ -163,7 +164,7 @@ class SearchTask(FrozenValue):
 
     @cached_property
     def denominators(self):
-        """Plan of the denominators of the score, for which all rows are read; None without them."""
+        """Plan of the denominators of the score, computed from all rows; None if there are none."""
         if not self.score.needs_denominators:
             return None
         # Without delta, so it can be composed with every mechanism of the search.
@@ -246,7 +247,7 @@ class SearchFit(FrozenValue):
 
         It charges the only record path, or the total (epsilon, delta) of several. With a reserved
         delta the charge is the total as well. For a group of rows, that delta also grows with the
-        epsilon of the runs, which an event with only the delta cannot express.
+        epsilon of the runs. An event that contains only the delta cannot express this.
         """
         total = self.task.guarantee
         event = total.event
@@ -392,7 +393,7 @@ def plan_runs(task, strategy, layout):
     """
     patterns = layout.patterns()
     is_search = strategy != "scores"
-    # True if some rows are both trained on and scored, so the two share a budget.
+    # True if some rows are both trained on and scored, so both share a budget.
     is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
     max_fits = max(len(runs) for runs, _ in patterns)
     scores_fraction = ONLY_SCORES_FRACTION
@@ -470,7 +471,8 @@ def _selection_mechanisms(task, layout, is_shared, scale):
     sensitivity, l1, l2 = selection_sensitivities(task, layout)
     epsilon = total.epsilon * selection
     if total.delta > 0.0:
-        # An exponential mechanism is epsilon^2 / 8-zCDP, any pure one epsilon^2 / 2.
+        # An exponential mechanism is (epsilon^2 / 8)-zCDP, and any pure mechanism is (epsilon^2 /
+        # 2)-zCDP.
         factor = 2.0
         if task.selection == "exponential":
             factor = 8.0
@@ -524,7 +526,7 @@ def score_noise(task, budget_fraction, scale, *, l1, l2):
 
 
 def plan_random_stopping(task, layout, mean_runs):
-    """Return the plan of random stopping: the best noisy score of a random number of runs wins.
+    """Return the plan of random stopping: keep the best noisy score of a random number of runs.
 
     The privacy cost was derived by Liu and Talwar (STOC 2019) and Papernot and Steinke (ICLR 2022).
 

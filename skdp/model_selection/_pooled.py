@@ -79,7 +79,7 @@ class PooledStatistics(BoundedScore):
         return self.statistics.statistics(self.task.rows(estimator, X, y), row_weights_of(persons))
 
     def sensitivity(self, n_samples, relation="add_remove"):
-        """Raise an error: the statistics are a vector, see `sensitivities`."""
+        """Raise an error, because the statistics are a vector; see `sensitivities`."""
         raise NotImplementedError("pooled statistics have L1 and L2 sensitivities")
 
     def vector(self, statistics):

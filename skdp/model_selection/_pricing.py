@@ -15,9 +15,9 @@ SCALES = (2.0**-30, 2.0**20)
 
 
 def fitting_scale(task, make_record_paths):
-    """Return a scale at which all record paths fit the budget and the worst nearly uses it up.
+    """Return a scale at which all record paths fit the budget and the worst nearly exhausts it.
 
-    Costs grow with the scale, about in proportion.
+    Costs grow approximately in proportion to the scale.
     """
     delta = task.guarantee.delta
     tolerance = 1e-3

@@ -44,7 +44,7 @@ def dry_run(search, rows):
     """
     search.noisy.check_size(search.released_together)
     train = search.layout.splits.train
-    # A table that cannot be indexed by row raises here, before the charge.
+    # A table that cannot be indexed by row raises an error here, before the charge.
     rows.take(train[0])
     for candidate, splits in enumerate(search.layout.candidate_splits):
         smallest = min(splits, key=lambda s: len(train[s]))
@@ -161,7 +161,8 @@ class SearchRun(FrozenValue):
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(search.runs))
         dry_run(search, rows)
-        # A table may contain objects that cannot be pickled: sending them raises here, uncharged.
+        # A table may contain objects that cannot be pickled: sending them raises an error here,
+        # before the charge.
         with suppress_fit_output():
             sent = tuple(search.runs.values()), rows, search.task.score
             _parallel(rows, n_jobs)([delayed(len)(sent)])

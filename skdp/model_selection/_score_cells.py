@@ -21,8 +21,8 @@ from skdp.utils._values import FrozenValue
 
 # Fraction of the budget for the counts, after the refit, if counted rows are also trained on.
 COUNTS_FRACTION = 0.2
-# Cells are merged until they have as many rows as this multiple of their noise, so fractions
-# of positives lie between 0 and 1 and few thresholds are chosen by noise alone.
+# Cells are merged until their number of rows is this multiple of their noise, so fractions of
+# positives are between 0 and 1, and few thresholds are chosen because of noise alone.
 ROWS_PER_NOISE = 5.0
 # Width on the scale of the logit of the first and the last cell, which are unbounded.
 OUTER_WIDTH = 0.5
@@ -35,7 +35,7 @@ class PooledCells(PooledStatistics):
     Parameters
     ----------
     edges : tuple of float or None
-        Inner edges of the cells, as probabilities; None takes those for public numbers.
+        Inner edges of the cells, as probabilities; None uses the edges for public numbers.
     """
 
     edges: tuple | None = None
@@ -73,7 +73,7 @@ def cell_counts(task, n_units, guarantee, edges=None):
         Number of rows, or of persons.
     guarantee : Guarantee
     edges : tuple of float, default=None
-        Inner edges of the cells, as probabilities; None takes those for public numbers.
+        Inner edges of the cells, as probabilities; None uses the edges for public numbers.
 
     Returns
     -------
@@ -88,8 +88,8 @@ def cell_counts(task, n_units, guarantee, edges=None):
 def plan_counted_fits(task, layout):
     """Return the plan of a model's fits on their splits and of the counts of its scores.
 
-    Rows that are only counted can spend the whole budget on the counts, apart from the refit's;
-    rows that are trained on and counted share it.
+    Rows that are only counted can spend the whole budget, apart from that of the refit, on the
+    counts. For rows that are trained on and counted, the fits and the counts share it.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def plan_counted_fits(task, layout):
 
 
 def _noise_of_counted_rows(task, make_record_paths, fraction):
-    """Return the mechanism with the least noise within the budget of rows that are only counted.
+    """Return the mechanism with the least noise for the budget of rows that are only counted.
 
     Laplace noise is far smaller than Gaussian noise where nothing else is released, since a row is
     in a single cell. Both are compared at the scale that the budget allows.
@@ -211,7 +211,7 @@ class ScoreCells(FrozenValue):
         return (borders[1:] + borders[:-1]) / 2.0
 
     def bins(self):
-        """Return the cells merged into bins that are distinguished from their noise."""
+        """Return the cells merged into bins that can be distinguished from their noise."""
         totals = self.counts.sum(axis=0)
         starts = _bin_starts(totals, self.count_std)
         binned = np.add.reduceat(self.counts, starts, axis=1)
@@ -239,7 +239,7 @@ class ScoreCells(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreBins(FrozenValue):
-    """Released counts of scores by class, in bins that are distinguished from their noise.
+    """Released counts of scores by class, in bins that can be distinguished from noise.
 
     Parameters
     ----------

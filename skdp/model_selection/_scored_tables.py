@@ -49,9 +49,9 @@ def check_scored_table(estimator, X):
 def is_read_before_charge(model):
     """Return True for a model that reads the rows that it scores before they are charged.
 
-    Whether a model refuses a cell is known only from its answer. Models of skdp and scikit-learn
-    answer for each row and do nothing else, so their answers are the check of the cells. The code
-    of other models runs after the charge, as do reports that are charged themselves.
+    Only its prediction shows whether a model refuses a cell. Models of skdp and scikit-learn
+    predict row by row and do nothing else, so their predictions serve as a check of the cells. The
+    code of other models runs after the charge, as do reports that are charged themselves.
     """
     if not is_estimator(model):
         return False
@@ -68,7 +68,7 @@ def _is_known(part):
 
 
 class PredictedModel(NotCopied):
-    """A model with its answers for one table, from which a score of that table is computed.
+    """A model with its predictions for one table, from which a score of the table is computed.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def _selects_by_name(columns):
 
 
 def check_scored_labels(score, estimator, y):
-    """Raise `ValueError` if a score does not suit a model, or labels never equal its classes.
+    """Raise `ValueError` if a score does not suit a model, or labels cannot equal its classes.
 
     Parameters
     ----------

@@ -43,7 +43,8 @@ class DPScorer:
         None uses the operating system's generator.
     """
 
-    # Tools such as `cross_val_score` may call this scorer on raw rows, as it returns a release.
+    # Tools such as `cross_val_score` may call this scorer on raw rows, because it returns a
+    # release.
     releases_privately = True
 
     def __init__(

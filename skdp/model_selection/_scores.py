@@ -477,7 +477,8 @@ class F1(_ClassCounts, BoundedScore):
     """Harmonic mean of precision and recall of the positive class.
 
     It is twice the number of true positives over the number of positives, which is known, plus
-    the number of rows that are predicted as positive. No more true positives than positives count.
+    the number of rows that are predicted as positive. The number of true positives is limited to
+    the number of positives.
 
     Parameters
     ----------
@@ -511,9 +512,9 @@ class F1(_ClassCounts, BoundedScore):
         self._check_known()
         checks.check_relation(relation)
         n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
-        # A row adds at most one true positive, which is also predicted: the score rises by at most
-        # 2 / (n_positive + 1), if there was none. A false positive lowers it by at most
-        # 1 / (2 n_positive). The first is larger, since n_positive is at least 1.
+        # A row adds at most one true positive, which is also a predicted positive. The score rises
+        # by at most 2 / (n_positive + 1), if there was none before. A false positive lowers it by
+        # at most 1 / (2 n_positive). The first is larger, since n_positive is at least 1.
         increase = 2.0 / (n_positive + 1.0)
         decrease = 1.0 / (2.0 * n_positive)
         if relation == "add_remove":
@@ -575,9 +576,9 @@ class ROCAUC(_ClassCounts, BoundedScore):
     ----------
     class_counts : dict of two labels to positive numbers, default=None
         Public; only their ratio is used. None lets a search release them. The second of the sorted
-        labels is the positive one. The ratio determines the maximal number of scored rows per
-        class: the first rows of each class count. With persons, rows count from the first one on
-        until their weights add up to this number.
+        labels is the positive one. The ratio determines the maximum number of scored rows per
+        class: only the first rows of each class count. With persons, rows count in order until
+        their weights add up to this number.
     """
 
     class_counts: dict | None = checked(_check_counts, default=None)
@@ -630,7 +631,7 @@ class ROCAUC(_ClassCounts, BoundedScore):
 
 
 class _ReleasedByCounts(BoundedScore):
-    """Base class of metrics of two classes of unbounded sensitivity, which searches refuse.
+    """Base class of two-class metrics with unbounded sensitivity, which searches refuse.
 
     `make_dp_scorer` releases them with the counts of `dp_evaluate`.
     """
@@ -808,7 +809,7 @@ class R2(MeanSquaredError):
 
 
 def _release_class_counts(mechanism, classes, n_units, y, source, persons=None):
-    """Return the noisy count of each class; a hidden one is taken to be as large as its noise."""
+    """Return the noisy count of each class; a hidden count is set to the size of its noise."""
     min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
     codes = category_codes(y, classes)
     counts = count_cells([codes], (len(classes),), row_weights_of(persons))
@@ -955,7 +956,8 @@ def _is_correct(estimator, X, y):
     predicted = column_or_1d(estimator.predict(X))
     if predicted.shape != y.shape:
         raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
-    # Comparing cells of y directly may raise, after the charge: compare codes instead.
+    # Comparing cells of y directly may raise an error after the charge, so codes are compared
+    # instead.
     codes = category_codes(predicted, predicted)
     return (codes >= 0) & (category_codes(y, predicted) == codes)
 

@@ -38,15 +38,15 @@ class DPGridSearchCV(BasePrivateSearch):
         "disjoint": each candidate is fitted on a separate subset of the training rows.
         "holdout": all candidates are fitted on the same training rows. Both compare candidates
         on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
-        each of a candidate drawn with replacement; the run with the best noisy score wins, and
-        the cost hardly grows with the number of candidates. "auto" chooses the strategy with
-        the smallest expected loss under a rough model, from the table's shape, the number of
+        each of a candidate drawn with replacement; the run with the best noisy score is chosen, and
+        the cost hardly grows with the number of candidates. "auto" chooses the strategy with the
+        smallest expected loss under a rough model, from the table's shape, the number of
         candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
-        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
+        For "cv", None means 5 folds and an int means ``KFold(cv, shuffle=True, random_state=0)``.
         Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
         `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
         test) index arrays declares them public. With persons only `PersonKFold` is accepted,
@@ -59,7 +59,7 @@ class DPGridSearchCV(BasePrivateSearch):
         Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
         scored is published, and "cv" publishes no model.
     mean_runs : int, default=None
-        Mean of the geometric number of runs of "random_stopping". None is twice the number of
+        Mean of the geometric number of runs of "random_stopping". None means twice the number of
         candidates, at least 50. The number itself stays secret.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
@@ -71,8 +71,8 @@ class DPGridSearchCV(BasePrivateSearch):
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        1 prints one line: the number of candidates and the strategy. Nothing that depends on the
-        data is printed, and not the number of runs.
+        1 prints one line: the number of candidates and the strategy. The number of runs is not
+        printed, and neither is anything that depends on the data.
 
     Attributes
     ----------
@@ -207,15 +207,15 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         "disjoint": each candidate is fitted on a separate subset of the training rows.
         "holdout": all candidates are fitted on the same training rows. Both compare candidates
         on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
-        each of a candidate drawn with replacement; the run with the best noisy score wins, and
-        the cost hardly grows with the number of candidates. "auto" chooses the strategy with
-        the smallest expected loss under a rough model, from the table's shape, the number of
+        each of a candidate drawn with replacement; the run with the best noisy score is chosen, and
+        the cost hardly grows with the number of candidates. "auto" chooses the strategy with the
+        smallest expected loss under a rough model, from the table's shape, the number of
         candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
-        For "cv", None is 5 folds and an int is ``KFold(cv, shuffle=True, random_state=0)``.
+        For "cv", None means 5 folds and an int means ``KFold(cv, shuffle=True, random_state=0)``.
         Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
         `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
         test) index arrays declares them public. With persons only `PersonKFold` is accepted,
@@ -228,7 +228,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
         scored is published, and "cv" publishes no model.
     mean_runs : int, default=None
-        Mean of the geometric number of runs of "random_stopping". None is twice the number of
+        Mean of the geometric number of runs of "random_stopping". None means twice the number of
         candidates, at least 50. The number itself stays secret.
     public_steps : tuple of str, default=()
         Names of steps that learn from data and are declared public; `privacy_` repeats them.
@@ -244,8 +244,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        1 prints one line: the number of candidates and the strategy. Nothing that depends on the
-        data is printed, and not the number of runs.
+        1 prints one line: the number of candidates and the strategy. The number of runs is not
+        printed, and neither is anything that depends on the data.
 
     Attributes
     ----------

@@ -38,9 +38,9 @@ TEST_FRACTION = 0.25
 
 
 class Pattern(NamedTuple):
-    """Membership of a row: the splits, or the runs, in which it is trained on and scored.
+    """Membership of a row: the splits, or the runs, in which it is used for training and scored.
 
-    A run is a (candidate, split). With runs, `scored` is a bool: whether the row is scored at all.
+    A run is a (candidate, split). With runs, `scored` is True if the row is scored at all.
     """
 
     trained: tuple
@@ -170,9 +170,8 @@ class Layout(FrozenValue):
     def patterns(self):
         """Return the memberships of rows that can have the highest privacy cost.
 
-        The cost of a run depends only on its candidate and the number of training rows. A row
-        that takes part in fewer runs than another one, and in no others, costs less and is left
-        out.
+        The cost of a run depends only on its candidate and the number of training rows. A row that
+        takes part in only some of the runs of another row costs less and is left out.
 
         Returns
         -------
@@ -359,7 +358,7 @@ def make_disjoint_subsets(rows, n_subsets, ids=None):
         If there are more subsets than rows, or one is empty.
     """
     if ids is not None:
-        # The string is the key of the hash: another one would change seeded results.
+        # The string is the key of the hash; changing it would change seeded results.
         subsets = label_hashes(ids[rows], "parts") % np.uint64(n_subsets)
         return [_check_not_empty(rows[subsets == i]) for i in range(n_subsets)]
     if n_subsets > len(rows):

@@ -34,7 +34,8 @@ RANDOM_CANDIDATE_LOSS = 0.08
 # Number of folds that "cv" is assumed to use.
 ASSUMED_FOLDS = 5
 # Fractions of epsilon that the published model and a compared model receive, with and without a
-# refit. The fraction of a compared model is not yet divided by the number of fits, or its root.
+# refit. The fraction of a compared model still has to be divided by the number of fits, or by its
+# square root.
 EPSILON_FRACTIONS = {
     "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
     "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},
@@ -116,7 +117,8 @@ def best_strategy(task, *, n_splits=None, composition="basic"):
     ----------
     task : SearchTask
     n_splits : int, default=None
-        Number of splits given by the user. More than one requires "cv", exactly one excludes it.
+        Number of splits given by the user. More than one split requires "cv"; exactly one split
+        excludes it.
     composition : str, default="basic"
         Composition of the accountant, which may be unable to account for a strategy.
 

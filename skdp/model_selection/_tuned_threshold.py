@@ -35,7 +35,7 @@ METRICS = {
 # Largest number of thresholds that can be declared.
 MAX_THRESHOLDS = 1000
 # Factor of the number of cells, in place of that of metrics: cells are merged until they are
-# distinguished from their noise, and a threshold can only be where an edge is. It and the next
+# distinguished from their noise, and a threshold can only be at an edge. It and the next
 # constant were chosen by the balanced accuracy at the threshold for held-out scores of fits to
 # training rows of three tables and to simulated ones, with 1, 10 and 30 % of positives
 # (`docs/benchmarks/metric_constants.py thresholds`).
@@ -51,10 +51,10 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
     """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. The
-    threshold is the edge with the best metric according to these counts, minus the noise of its
-    difference from the metric at 1/2. The fit of the classifier and the
-    counts together cost one (`epsilon`, `delta`), which is charged before the fit. By default a
-    quarter of the rows is held out for the counts. Then no row is in both, so each has the
+    threshold is the edge at which the metric according to these counts, minus the noise of its
+    difference from the metric at 1/2, is best. The fit of the classifier and the counts together
+    cost one (`epsilon`, `delta`), which is charged before the fit. By default a quarter of the rows
+    is held out for the counts. Then no row is in both, so the fit and the counts each have the
     whole budget.
 
     Parameters
@@ -74,9 +74,9 @@ default="balanced_accuracy"
         Method whose result is compared with the threshold. "auto" is `predict_proba` if the
         estimator has it.
     thresholds : "auto" or array-like of float, default="auto"
-        Public candidates, in the units of the scores. "auto" is a grid that is fine where scores
-        of rare classes are; its size depends on the number of rows and the budget. The
-        thresholds between which there are too few rows to tell them apart are not considered.
+        Public candidates, in the units of the scores. "auto" is a grid that is fine in the range of
+        the scores of rare classes; its size depends on the number of rows and the budget.
+        Thresholds are not considered if there are too few rows between them to distinguish them.
     cv : float, int, splitter, iterable or "prefit", default=0.25
         Rows whose scores are counted. A float is the fraction of rows that are held out by a public
         seed. An int is that number of folds; it and the splitters are as in `DPGridSearchCV`, and
@@ -110,8 +110,8 @@ default="balanced_accuracy"
         threshold was chosen with the same counts; evaluate the model on other rows with
         `dp_evaluate`.
     score_counts_ : ndarray of shape (2, n_cells)
-        Noisy counts of the first and the second class by cell of the score, from which all else
-        follows.
+        Noisy counts of the first and the second class by cell of the score, from which everything
+        else is computed.
     score_edges_ : ndarray of shape (n_cells - 1,)
         Inner edges of the cells, as probabilities; a decision value corresponds to that of its
         logistic function.
@@ -144,7 +144,7 @@ default="balanced_accuracy"
     The parameters are those of scikit-learn's `TunedThresholdClassifierCV`, with these differences.
     `scoring` is a name. `thresholds` cannot be a number of thresholds. `cv` and `refit` have
     different defaults, because held-out rows cost less accuracy than the fits of folds, which
-    divide the budget. A row of the counts is in one cell, so the noise is that of one count. The
+    divide the budget. Each counted row is in one cell, so the noise is that of one count. The
     guarantee is proved in ``docs/theory/model_selection.md``.
 
     References
@@ -243,7 +243,7 @@ default="balanced_accuracy"
 
     def _publish_model(self, fit, plan, model, cells, method, *, public, stages, sampler):
         bins = cells.bins()
-        # Where nothing distinguishes thresholds, the usual one remains.
+        # If thresholds cannot be distinguished, the usual one is used.
         thresholds = np.array([0.5 if method == "predict_proba" else 0.0])
         if bins.n_bins > 1:
             thresholds = bins.thresholds
@@ -287,8 +287,8 @@ def threshold_scores(bins, metric):
 
     The metric is computed from fractions of positives that rise with the score in any way, and from
     fractions that are a logistic function of the logit. The former follow the noise, and the latter
-    may not fit. In their mean, the second one has weight `logistic_weight`. With one bin the result
-    has one entry, as if its middle were the threshold.
+    may not fit the data. Their mean is used, in which the second metric has weight
+    `logistic_weight`. With one bin the result has one entry, as if its middle were the threshold.
 
     Parameters
     ----------
@@ -333,10 +333,11 @@ def _rows_above(totals, fractions):
 def logistic_weight(differences, noise_stds):
     """Return the weight of the logistic fractions, from their differences from the isotonic ones.
 
-    Differences that are no larger than the noise are noise, and larger ones are errors of the
-    logistic function: the noise's part of their squares is the weight that has the least expected
-    squared error if the logistic function holds on average (James and Stein 1961). It vanishes with
-    the noise, and is limited because the logistic function does not hold exactly for any model.
+    Differences that are no larger than the noise are considered noise, and larger ones errors of
+    the logistic function. The fraction of their squares that is due to the noise is the weight with
+    the least expected squared error if the logistic function holds on average (James and Stein
+    1961). It vanishes with the noise, and is limited because the logistic function does not hold
+    exactly for any model.
     """
     squares = float(np.sum(differences**2))
     noise = float(np.sum(noise_stds**2))

@@ -1,6 +1,6 @@
 """The check of scikit-learn's validations and searches with private scores, before a charge.
 
-scikit-learn calls a scorer after the fit, which is charged by then, and replaces errors with NaN.
+scikit-learn calls a scorer only after the fit has been charged, and replaces its errors with NaN.
 """
 
 from skdp._data._tables import target_array
@@ -61,7 +61,7 @@ def _with_setting(estimator, name, value):
 
 
 def check_searches(tool, y=None, params=None, method="fit", X=None):
-    """Raise `ValueError` if a private score suits no candidate of a search, or of one in a tool.
+    """Raise `ValueError` if a private score suits no candidate of a search, also inside a tool.
 
     With error_score="raise", it must suit all of them.
     """

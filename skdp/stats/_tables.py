@@ -191,7 +191,7 @@ def _release_correlations(name, a, *, bounds, epsilon, delta, groups, accountant
 
 
 def _one_column(labels, name):
-    """Return the column of a data frame of one column; other labels unchanged."""
+    """Return the column of a data frame with one column, and other labels unchanged."""
     if not is_frame(labels):
         return labels
     if labels.shape[1] != 1:
@@ -268,10 +268,10 @@ def dp_crosstab(
     Returns
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
-        Counts that are not negative. Up to rounding it is the nearest non-negative table to the
-        noisy table with the same total, and the total is at most the number of rows, or of persons.
-        So it is not unbiased. If `index` is a pandas Series, it is a DataFrame labeled by the
-        categories.
+        Non-negative counts. Up to rounding, they are the non-negative table nearest to the noisy
+        table with the same total, and the total is at most the number of rows, or of persons. So
+        they are not unbiased. If `index` is a pandas Series, the result is a DataFrame labeled by
+        the categories.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def dp_crosstab(
     index_codes, index_labels = _codes(index, categories[0], "index")
     column_codes, column_labels = _codes(columns, categories[1], "columns")
     X = np.column_stack([index_codes, column_codes]).astype(np.float64)
-    # One bin per code; the code -1 of other labels is outside.
+    # One bin per code; the code -1 of other labels is not in any bin.
     bins = (np.arange(len(index_labels) + 1) - 0.5, np.arange(len(column_labels) + 1) - 0.5)
     counts = release(
         "dp_crosstab",

@@ -2,8 +2,8 @@
 
 A numeric column has equal cells, atoms (single values that many rows may share: 0 and the two
 bounds) and a cell of missing values. A column on a public grid with few values, such as integers,
-has one cell per value and needs no atoms. A categorical column has a cell per category, then one of
-other values and one of missing values.
+has one cell per value and does not need atoms. A categorical column has a cell per category, then
+one of other values and one of missing values.
 """
 
 import math
@@ -20,7 +20,8 @@ from skdp.utils._values import FrozenValue
 
 # A column on a grid has one cell per value if it has at most this many values.
 MAX_VALUE_CELLS = 1024
-# Largest bounds, in grid steps, for which a cell per value is resolved in double precision.
+# Largest bounds, in grid steps, for which one cell per value can be represented in double
+# precision.
 MAX_RESOLVED_STEPS = 2.0**50
 # The coarsest counted level of a numeric column has 2**COARSEST_LEVEL cells.
 COARSEST_LEVEL = 2
@@ -52,7 +53,7 @@ class CategoryCells(FrozenValue):
 
     @property
     def n_cells(self):
-        """Number of cells, with those of other and of missing values."""
+        """Number of cells, including those of other and of missing values."""
         return len(self.categories) + 2
 
     @property
@@ -146,7 +147,7 @@ class NumericCells(FrozenValue):
 
     @cached_property
     def atoms(self):
-        """Single values with a cell: zero and the two bounds, unless each value has one."""
+        """Single values with a cell: zero and the two bounds, unless each value has a cell."""
         low, high = self.bounds
         if self.has_value_cells:
             return np.empty(0)
@@ -196,7 +197,7 @@ class NumericCells(FrozenValue):
         return starts + (0.5 * self.step if self.has_value_cells else 0.0) <= high
 
     def queries(self, counts):
-        """Return the counts that are released: those of the levels, of the atoms and of missing."""
+        """Return the counts that are released: of the levels, the atoms and missing values."""
         equal_counts = level_counts(counts[: self.n_equal_cells], self.coarsest)
         return np.append(equal_counts, counts[self.n_equal_cells :])
 

@@ -6,9 +6,9 @@ earlier ones is
 .. math:: p(c \mid x) \propto \exp(b_c + \sum_j \theta_j[x_j, c]),
 
 where j runs over the earlier columns, or combinations of them, that the column was measured with.
-It is the distribution of maximum entropy that reproduces the measured tables on the
-simulated rows; a ridge penalty weighs the noise of the tables. Memory is linear in the number of
-simulated rows, because no table larger than a measured one is ever built.
+It is the maximum-entropy distribution that reproduces the measured tables on the simulated rows; a
+ridge penalty accounts for the noise of the tables. Memory is linear in the number of simulated
+rows, because no table is built that is larger than the measured tables.
 
 Everything in this module is post-processing.
 """
@@ -105,7 +105,8 @@ class Conditional(FrozenValue):
         for first in range(0, len(groups), DRAW_ROWS):
             block = slice(first, first + DRAW_ROWS)
             cumulative = np.cumsum(self.probabilities(rows[:, block]), axis=1)
-            # The last group with a positive probability is reached exactly.
+            # The cumulative probability of the last group with a positive probability is exactly
+            # the total.
             cumulative /= cumulative[:, -1:]
             groups[block] = (uniforms[block, None] >= cumulative).sum(axis=1)
         return np.minimum(groups, len(self.bias) - 1)
@@ -126,7 +127,7 @@ class MeasuredTable(FrozenValue):
     ridge: np.ndarray
 
     def for_child(self, child, parents):
-        """Return fractions and ridge as matrices; their rows are the parents' joint codes."""
+        """Return fractions and ridge as matrices with a row for each joint code of the parents."""
         axes = [self.columns.index(j) for j in (*parents, child)]
         n_groups = self.fractions.shape[axes[-1]]
         return (
@@ -225,7 +226,7 @@ def _excluded_factors(child, excluded, sizes, position):
 
 
 def _fit_conditional(conditional, rows, shares, targets):
-    """Return the conditional whose tables on the rows are nearly the targets.
+    """Return the conditional with tables on the rows that are close to the targets.
 
     Iterative scaling solves, table after table, m exp(d) + ridge (theta + d) = target for the step
     d, with m the table of the rows. It never decreases the penalized likelihood.
@@ -284,10 +285,10 @@ def _one_hot(codes, size):
 
 
 def nearest_table(table, row_sums, column_sums):
-    """Return nearly the closest non-negative table with the given sums.
+    """Return approximately the closest non-negative table with the given sums.
 
-    Clipping negative entries at 0 would leave the sum of all positive noise in tables that are
-    mostly empty. Dykstra's algorithm alternates between the two conditions.
+    In tables that are mostly empty, clipping negative entries at 0 would keep the sum of all
+    positive noise. Dykstra's algorithm alternates between the two conditions.
 
     References
     ----------
@@ -333,7 +334,7 @@ def scaling_step(row_table, target, theta, ridge):
 def stratified_uniforms(rows, factors, rng):
     """Return uniform numbers that are spread evenly over rows with the same parents.
 
-    Drawing then adds less noise than it would with independent numbers.
+    Drawing rows with them adds less noise than drawing rows with independent numbers.
     """
     n_rows = rows.shape[1]
     keys = [rng.random_sample(n_rows)]

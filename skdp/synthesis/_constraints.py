@@ -16,7 +16,7 @@ MAX_DECIMALS = 15
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForbiddenPairs(FrozenValue):
-    """Values of two columns that never occur in one row.
+    """Values of two columns that never occur in the same row.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ForbiddenPairs(FrozenValue):
         return violated
 
     def excluded_groups(self, first, second):
-        """Return a table of the pairs of groups all of whose rows would be forbidden.
+        """Return a table of the pairs of groups in which all rows would be forbidden.
 
         Parameters
         ----------

@@ -110,16 +110,16 @@ def evaluate_synthetic(
 ) -> SyntheticEvaluation:
     """Compare synthetic rows with released tables, and with test rows.
 
-    Without test rows, or with test rows that are public, nothing is released. With `epsilon` the
-    test rows are private: only a score is computed from them, by a private metric.
+    Without test rows, or with public test rows, nothing is released. With `epsilon`, the test rows
+    are private, and only a score is computed from them, by a private metric.
 
     Parameters
     ----------
     synthesizer : DPTableSynthesizer
         A fitted synthesizer.
     X_test : DataFrame or array of shape (n_rows, n_features), default=None
-        Rows that were not in the fit, with the columns of the fit, declared to be public unless
-        `epsilon` is passed. None compares with the released tables only.
+        Rows that were not in the fit, with the columns of the fit, and which are declared to be
+        public unless `epsilon` is passed. None compares only with the released tables.
     target : str or int, default=None
         Column that a model is trained to predict; None is the synthesizer's target.
     estimator : estimator, default=None
@@ -310,7 +310,7 @@ def _label(value):
 
 
 def _mean_distance(synthetic, test, n_columns):
-    """Return the mean total variation distance of all tables of so few columns."""
+    """Return the mean total variation distance of all tables of this number of columns."""
     codes = [_codes(synthetic[name], test[name]) for name in synthetic.columns]
     distances = []
     for subset in combinations(codes, n_columns):
@@ -350,5 +350,5 @@ def _bin_edges(values):
         last |= np.isin(distinct, quantiles)
     last[:-1] |= is_frequent[1:]
     inner = ((distinct[:-1] + distinct[1:]) / 2.0)[last[:-1]]
-    # Values outside the range of the test rows are in bins that these rows do not have.
+    # Values outside the range of the test rows are in additional bins without test rows.
     return np.concatenate([distinct[:1], inner, np.nextafter(distinct[-1:], np.inf)])

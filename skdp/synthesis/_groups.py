@@ -16,7 +16,7 @@ from skdp.utils._values import FrozenValue
 FALSE_CELL_PROBABILITY = 3e-5
 # Runs of neighboring cells with fewer rows than this many standard deviations get equal counts.
 RUN_STDS = 2.0
-# Minimum fraction of the rows in equal cells, however large the noise of atoms is.
+# Minimum fraction of the rows in equal cells, regardless of the noise of atoms.
 MIN_EQUAL_FRACTION = 0.02
 # Mass of a cell that is added within a group, so each cell has a positive probability.
 MIN_CELL_MASS = 1e-9
@@ -51,7 +51,7 @@ class GroupedColumn(FrozenValue):
     def is_possible(self):
         """For each cell, True if rows may be drawn from it.
 
-        Dropped cells are not possible. Categories and equal cells are, even without rows.
+        Dropped cells are not possible. Categories and equal cells are possible even without rows.
         """
         is_possible = self.masses > 0.0
         if self.grid.is_categorical:
@@ -107,8 +107,8 @@ def _category_masses(grid, noisy, noise_std, min_single, total):
 def shrink_to_uniform(noisy, noise_std, total, n_uniform):
     """Return the counts, the first `n_uniform` of them shrunk toward their common mean.
 
-    The factor is that of James and Stein: noise alone would spread the counts by as much as their
-    squared differences from the mean. Where the noise hides the counts, they become equal.
+    The factor is that of James and Stein: it compares the variance of the noise with the squared
+    differences of the counts from the mean. Where the noise hides the counts, they become equal.
     """
     if n_uniform < 4:
         return noisy.copy()
@@ -131,7 +131,7 @@ def _numeric_masses(grid, noisy, noise_std, min_single, total):
     remaining = total - single.sum()
     counts = consistent_counts(noisy[:-n_single], remaining, grid.coarsest)
     counts = nonnegative_counts(counts, remaining)
-    # Differences between neighbors that noise alone explains are evened out.
+    # Differences between neighbors that noise alone explains are removed.
     starts = merge_cells(counts, 4 * len(counts), RUN_STDS * noise_std)
     runs = _run_of_cell(starts, len(counts))
     n_possible = np.bincount(runs, grid.can_hold_values)
@@ -171,7 +171,7 @@ def group_cells(column, n_bins, min_count):
     grid = column.grid
     n_equal = grid.n_equal_cells
     groups = np.zeros(grid.n_cells, dtype=np.int64)
-    # The cells beyond the upper bound are those of no value; they belong to the last group.
+    # The cells beyond the upper bound contain no value; they belong to the last group.
     n_possible = int(grid.can_hold_values.sum())
     starts = merge_cells(column.masses[:n_possible], n_bins, min_count)
     groups[:n_equal] = _run_of_cell(starts, n_equal)
@@ -251,7 +251,7 @@ def unbiased_group_counts(column, total):
     """
     grid = column.grid
     if grid.is_categorical:
-        # The counts of cells that the column's type excludes are noise alone.
+        # The counts of cells that the column's type excludes consist only of noise.
         can_have_rows = np.ones(grid.n_cells, dtype=bool)
         can_have_rows[-2] = grid.categories.dtype != bool
         can_have_rows[-1] = grid.can_be_missing

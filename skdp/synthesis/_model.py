@@ -16,10 +16,10 @@ from skdp.utils._values import FrozenValue
 # Number of simulated rows to which the chain is fitted: the public number of rows, within limits.
 SIMULATED_ROWS = (4000, 16000)
 # The prior standard deviation of a parameter: a factor times the dependence of its columns (the
-# score as a fraction of the rows), at least MIN_DEPENDENCE. The factor is at least and at most
-# PRIOR_FACTORS, and between them PRIOR_PER_ROOT_SIGNAL times the square root of the signal-to-noise
-# ratio. On training rows of Adult at epsilon = .1, the AUC with factors of 1.5, 4, 6 is .873, .868,
-# .866; at epsilon = 1, with factors of 1.5, 2.5, 4, 6, it is .902, .903, .905, .905.
+# score as a fraction of the rows), at least MIN_DEPENDENCE. The factor is PRIOR_PER_ROOT_SIGNAL
+# times the square root of the signal-to-noise ratio, within the limits PRIOR_FACTORS. On training
+# rows of Adult at epsilon = .1, the AUC with factors of 1.5, 4, 6 is .873, .868, .866; at epsilon =
+# 1, with factors of 1.5, 2.5, 4, 6, it is .902, .903, .905, .905.
 PRIOR_FACTORS = (1.5, 4.0)
 PRIOR_PER_ROOT_SIGNAL = 0.05
 MIN_DEPENDENCE = 0.05
@@ -45,7 +45,7 @@ class TableModel(FrozenValue):
     distances : list of float
         Total variation distance between each released table and the simulated rows.
     expected_distances : list of float
-        The same between each released table and the exact one, expected from the noise.
+        The expected distance, due to the noise, between each released table and the exact one.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -183,8 +183,8 @@ def _measured_table(released, table, shares):
 def _column_order(released, targets):
     """Return the order of the chain: targets, then columns by the scores of measured pairs.
 
-    Errors in a column matter least to those drawn before it: with the target first, the AUC on
-    Adult is .897, with the target last .884.
+    Errors in a column do not affect the columns drawn before it: the AUC on Adult is .897 if the
+    target is first, and .884 if it is last.
     """
     measured_pairs = set()
     for table in released.tables:

@@ -9,9 +9,9 @@ import math
 # docs/benchmarks/synthetic_constants.py), weights of 4, 6, 8, 12 give a mean utility of .6822,
 # .6836, .6848, .6851.
 TARGET_WEIGHT = 12.0
-# A table is worth measuring if its score is at least this multiple of the error that it adds to
-# all tables (L1 distance), divided by four. On the same rows, 4 and 8 give a mean utility of .6836
-# and .6803; on those of Adult at epsilon = 1, multiples of 1, 4, 8, 16 choose 69, 41, 26, 21 pairs.
+# A table is worth measuring if its score is at least this multiple of a quarter of the error that
+# it adds to all tables (L1 distance). On the same rows, 4 and 8 give a mean utility of .6836 and
+# .6803; on those of Adult at epsilon = 1, multiples of 1, 4, 8, 16 choose 69, 41, 26, 21 pairs.
 MIN_GAIN = 4.0
 ERROR_FRACTION = 0.25
 # A score below this many standard deviations of its noise is not chosen.
@@ -23,7 +23,7 @@ COST_EXPONENT = 2.0 / 3.0
 PURE_COST_EXPONENT = 0.5
 # Mean of the magnitude of a standard normal variable.
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
-# Every table gets at least this fraction of the tables' budget.
+# Every table receives at least this fraction of the tables' budget.
 MIN_TABLE_FRACTION = 1e-4
 # Maximum number of pairs that are scored: the noise of the scores grows with the square root of
 # their number, and the tables in memory also grow with it.
@@ -33,8 +33,8 @@ MAX_CANDIDATES = 2016
 def candidate_pairs(n_columns, targets, required):
     """Return the sorted pairs of columns that are scored; all pairs for up to 64 columns.
 
-    For wider tables these are the required pairs, those with a target, and then the pairs of the
-    nearest columns, since forms and surveys ask related questions one after another.
+    For wider tables, these are the required pairs, pairs with a target, and then pairs of columns
+    that are close to each other, since forms and surveys ask related questions one after another.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
     Parameters
     ----------
     scores : dict of (int, int) to float
-        Noisy scores of the candidate pairs, less those of independent columns.
+        Noisy scores of the candidate pairs, minus those of independent columns.
     score_std : float
         Standard deviation of their noise.
     sizes : list of int

@@ -40,9 +40,8 @@ from skdp.synthesis._pair_choice import (
 )
 from skdp.utils._values import FrozenValue
 
-# Budget fraction of the columns' counts: at least, at most, and that at the signal-to-noise ratio
-# (n mu) of the third number, from which it decreases with the fourth root of the ratio. Tuned on
-# training rows of Adult.
+# Budget fraction of the columns' counts: its minimum, its maximum, and the signal-to-noise ratio (n
+# mu) beyond which it decreases with the fourth root of the ratio. Tuned on training rows of Adult.
 COUNTS_FRACTIONS = (0.1, 0.3)
 TYPICAL_COUNTS_FRACTION = 0.12
 TYPICAL_SIGNAL = 8000.0
@@ -55,16 +54,16 @@ COUNT_COST_EXPONENT = 2.0 / 3.0
 PURE_COUNT_COST_EXPONENT = 0.5
 # Budget fraction of the scores of pairs.
 SCORES_FRACTION = 0.08
-# Number of halvings of a numeric range, at least and at most, and the mean count of a finest cell
-# in units of the whole budget's noise.
+# Minimum and maximum number of halvings of a numeric range, and the mean count of a finest cell in
+# units of the whole budget's noise.
 LEVELS = (3, 10)
 MIN_SIGNAL_PER_CELL = 8.0
-# Number of groups of a numeric column, at least and at most, and its factor of the cube root of
-# the signal-to-noise ratio. Tuned on training rows of Adult.
+# Minimum and maximum number of groups of a numeric column, and the factor of the cube root of the
+# signal-to-noise ratio. Tuned on training rows of Adult.
 BINS = (4, 32)
 BINS_FACTOR = 0.8
-# The typical number of measured tables, in units of the number of columns, for the noise that a
-# group of cells has to stand out from.
+# The typical number of measured tables per column, which determines the noise above which a group
+# of cells has to be visible.
 TYPICAL_TABLES_PER_COLUMN = 2.0
 # Number of cells of all pairs, of 8 bytes each, above which their tables stay on workers.
 MAX_SENT_CELLS = 1_000_000
@@ -101,7 +100,7 @@ class ReleasedStatistics(FrozenValue):
     ----------
     columns : list of GroupedColumn
     scores : dict of (int, int) to float
-        Noisy scores of pairs, less those of independent columns.
+        Noisy scores of pairs, minus those of independent columns.
     score_std : float
     tables : list of NoisyTable
     seed : int
@@ -414,7 +413,7 @@ class SynthesisFit(ColumnsFit):
         lookups = [column.groups[column.grid.cell_of_raw] for column in columns]
         cells = read_cells([column.grid for column in columns], table)
         group_counts = [column.group_masses for column in columns]
-        # Tables that are too large for workers to send are counted in a second pass, after the
+        # If tables are too large for workers to send, they are counted in a second pass, after the
         # choice. The sizes depend only on released counts.
         n_cells = sum(sizes[j] * sizes[k] for j, k in self.pairs)
         tables = {}

@@ -20,7 +20,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
     """Noisy counts of the groups of one or more columns, with their standard error.
 
     Counts may be negative and need not add up to the number of rows, because they are not changed
-    after the noise was added. With groups passed to `fit` they count persons.
+    after the noise was added. If `groups` were passed to `fit`, persons are counted.
 
     Parameters
     ----------
@@ -31,8 +31,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
     counts : ndarray of shape (n_groups, ...)
         Noisy counts; the axes are the columns.
     standard_error : float or ndarray of the shape of the counts
-        Standard deviation of the noise of each count. It does not include the sampling error
-        the rows from a population.
+        Standard deviation of the noise of each count. It does not include the sampling error.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Report of a fitted synthesizer: the measured tables, and how well rows reproduce them."""
+"""Report of a fitted synthesizer: the measured tables, and how closely rows reproduce them."""
 
 from dataclasses import dataclass
 

@@ -10,7 +10,7 @@ PANEL_SIZE = (176, 72)
 MAX_BARS = 32
 # Lines extend this many standard errors of the noise in each direction.
 LINE_STDS = 2.0
-# Size of a cell of the map of pairs: at least, at most, and that of the whole map, in pixels.
+# Minimum and maximum size of a cell of the map of pairs, and size of the whole map, in pixels.
 CELL_SIZES = (5.0, 22.0)
 MAP_SIZE = 440.0
 # Width in pixels of the names next to the map, and of one letter.
@@ -124,7 +124,7 @@ def _pair_map(columns, pairs):
         if i:
             marks.append(_name(name, NAME_WIDTH - 5.0, y, font, "end"))
         if i < len(names) - 1:
-            # The name for the squares below is written on the diagonal.
+            # The name of the column for the squares below is written on the diagonal.
             marks.append(_name(name, NAME_WIDTH + i * size + 4.0, y, font, "start"))
     height = len(names) * size
     width = NAME_WIDTH + len(names) * size + NAME_WIDTH / 2.0

@@ -17,7 +17,8 @@ from skdp.utils._values import FrozenValue
 # Placeholder of values outside the categories.
 OTHER_TEXT = "other"
 MICROSECONDS_PER_DAY = 86_400e6
-# Largest magnitudes of dates and durations in microseconds: of 64 bits, and in nanoseconds.
+# Largest magnitudes of dates and durations in microseconds: those of 64 bits, and those that fit
+# into 64 bits in nanoseconds.
 MAX_MICROSECONDS = 2**63 - 2**40
 MAX_MICROSECONDS_OF_NANOSECONDS = MAX_MICROSECONDS // 1000
 INTEGER_KINDS = "iu"

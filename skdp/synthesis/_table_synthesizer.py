@@ -72,11 +72,12 @@ class DPTableSynthesizer(TableEstimator):
     workload : list of tuples of columns, default=None
         Tables of two to four columns that are measured in any case.
     forbidden : dict of (column, column) to list of (value, value), default=None
-        Pairs of values that no row has, such as ``{("age", "status"): [((0, 15), "married")]}``; a
-        tuple is a range of numbers. They must not be read off the data.
+        Pairs of values that occur in no row, such as ``{("age", "status"): [((0, 15),
+        "married")]}``; a tuple represents a range of numbers. They must not be computed from the
+        data.
     decimals : dict of column to int, default=None
-        Number of decimals of the values of numeric columns; of days in columns of dates, where 0
-        means dates without a time of day. For columns of integers it is 0.
+        Number of decimals of the values of numeric columns. For columns of dates, it is the number
+        of decimals of days; 0 means dates without a time of day. For columns of integers it is 0.
     same_as : dict of column to column, or to (column, dict), default=None
         Columns that are equal to another one, or a function of it that the dict declares. Nothing
         is released about them.
@@ -98,7 +99,7 @@ class DPTableSynthesizer(TableEstimator):
     counts_ : list of ndarray
         Estimated counts of the cells of each modeled column.
     scores_ : ndarray of shape (n_pairs,)
-        Noisy score of each pair of columns in `pairs_`, less that of independent columns.
+        Noisy score of each pair of columns in `pairs_`, minus that of independent columns.
     pairs_ : list of (int, int)
         Positions of the pairs of columns that were scored.
     tables_ : list of ReleasedTable
@@ -358,7 +359,7 @@ class DPTableSynthesizer(TableEstimator):
         """Return the log-likelihood of each row under the model.
 
         It is the logarithm of the probability of the row's cells: its category, or the small range
-        of numbers that holds it, in every modeled column. Attacks on membership use it.
+        of numbers that contains it, in every modeled column. Membership inference attacks use it.
 
         Parameters
         ----------

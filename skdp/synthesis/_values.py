@@ -24,7 +24,7 @@ def cell_values(grid, cells, rng):
     if grid.is_categorical:
         labels = [*grid.categories.tolist(), placeholder(grid.categories), None]
         if not (grid.can_be_other or grid.can_be_missing):
-            # No category was found in a column that holds only numbers.
+            # No category was found in a column that contains only numbers.
             labels[-2:] = [0, 0]
         return objects(labels)[cells]
     numbers = _numbers(grid, cells, rng)
