@@ -157,8 +157,8 @@ def _pld_bound(leaves, delta, relation, tolerance):
 
     A loss distribution can be looser than the Renyi divergences: the pair of the exponential
     mechanism has the largest profile of its two-point pairs, and the pair of a random number of
-    pure runs is the pair of an arbitrary pure release. The method also gives no finite epsilon
-    beyond 1e9 releases, or if the losses are too large for a grid.
+    pure runs is the pair of an arbitrary pure release. In addition, the method returns no finite
+    epsilon for more than 1e9 releases, or if the losses are too large for a grid.
     """
     exact = _exact_epsilon(leaves, delta, relation)
     if exact is not None:
@@ -195,7 +195,8 @@ def _counts(event):
     return tuple(ev.leaves(event).items())
 
 
-# Calibration, every fit of a plan and the ledger compute the same costs repeatedly.
+# The cache helps because calibration, every fit of a plan and the ledger compute the same costs
+# repeatedly.
 @lru_cache(maxsize=1024)
 def _epsilon(counts, delta, relation, method, tolerance):
     if not counts or delta >= 1.0:
@@ -321,7 +322,7 @@ def _group_epsilon(counts, delta, relation, method, tolerance, k):
             min(bounds), counts, delta, relation, method, tolerance, k
         )
     if use_general:
-        # Each of about 30 bounds for one record computes every distinct event.
+        # The search computes about 30 bounds for one record, each from all distinct events.
         fewer = with_fewer_events(dict(counts), MAX_DISTINCT_IN_SEARCH)
         counts = tuple(fewer.items())
         bounds.append(_general_group_epsilon(counts, delta, relation, method, tolerance, k))

@@ -1,4 +1,4 @@
-"""Calibration: the parameter of a mechanism whose cost just fits a budget."""
+"""Calibration: the parameter with which the cost of a mechanism just fits a budget."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def calibrate(
     bounds: tuple[float, float] = (1e-12, 1e15),
     rtol: float = 1e-6,
 ) -> float:
-    """Return the parameter of a family of events whose cost just fits a budget.
+    """Return the parameter with which the cost of a family of events just fits a budget.
 
     Parameters
     ----------

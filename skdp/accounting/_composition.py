@@ -1,4 +1,4 @@
-"""Composition rules: the total cost of charges, and the test whether a next charge fits a limit.
+"""Composition rules: the total cost of charges, and the test of the next charge against a limit.
 
 An analyst may choose a release after seeing the results of earlier ones. A privacy *filter* is
 valid for such adaptive choices. Its cost is a sum, so one addition updates a total. A *schedule*
@@ -27,7 +27,8 @@ from skdp.utils._validation import check_delta, check_epsilon, check_real
 # Renyi orders of a bound that is quick to add up. Every order is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
 
-# If the default tolerance misses a claim by less than this relative error, finer ones are tried.
+# If a claim is missed by less than this relative error with the default tolerance, finer tolerances
+# are tried.
 NEAR_MISS = 1e-3
 FINE_TOLERANCES = (1e-6, 1e-9)
 
@@ -75,7 +76,7 @@ def is_proved(event, epsilon, delta, relation):
     A bound on delta and a bound on epsilon are separate proofs, because they are rounded up
     independently.
     """
-    # At delta = 0, a bound on delta may have underflowed to 0 and proves nothing.
+    # At delta = 0, a bound on delta may have underflowed to 0, so it proves nothing.
     if delta > 0.0 and get_delta(event, epsilon, relation=relation) <= delta:
         return True
     bound = get_epsilon(event, delta, relation=relation)
@@ -96,7 +97,7 @@ def claimed_price(event, epsilon, delta, relation):
     ValueError
         If they are out of range, or no bound proves that the event satisfies them.
     """
-    # A release may have epsilon = 0 at a large delta, which a budget may not.
+    # A release may have epsilon = 0 at a large delta, but a budget may not.
     if check_real(epsilon, "epsilon") == 0.0:
         epsilon, delta = 0.0, check_delta(delta)
     else:
@@ -174,8 +175,8 @@ class _SumRule(_Rule):
             return self.add(self.zero, *totals)
         costs = sorted((total.cost for total in totals), reverse=True)
         deltas = sorted((total.delta for total in totals), reverse=True)
-        # Two prices mark a sum of several releases, so no privacy profile of a single release
-        # is applied to it.
+        # Two prices indicate a sum of several releases, to which the privacy profile of a single
+        # release must not be applied.
         return _Sum(sum(costs[:affected]), sum(deltas[:affected]), ((0.0, 0.0),) * 2)
 
 
@@ -357,7 +358,7 @@ class _Schedule:
 class FixedSchedule(_PricedAtLimit):
     """Composition of all events by one method; parameters must have been fixed beforehand.
 
-    The (epsilon, delta) of the charges are fixed too, so the smaller of two bounds holds: the
+    The (epsilon, delta) of the charges are also fixed, so the smaller of two bounds holds: the
     bound of the method on the events, and the bound on the (epsilon, delta) of the charges, by
     their sum or, for "advanced" and "auto", by advanced composition.
 
@@ -398,7 +399,7 @@ class FixedSchedule(_PricedAtLimit):
     def worst(self, totals, affected):
         """Return all distinct sums of `affected` of the totals."""
         # Maps a number k to the sums of k of the visited totals. Equal sums are stored once, so
-        # that parts with equal charges do not multiply them.
+        # parts with equal charges do not multiply them.
         sums_by_size = {0: self.zero}
         affected = min(affected, len(totals))
         for n_left, total in zip(reversed(range(len(totals))), totals, strict=True):

@@ -113,7 +113,7 @@ def converted_delta(rdp, order, epsilon):
 def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float:
     """Return the minimum of a function over real orders, 1 + low to 1 + high.
 
-    Every order gives a valid bound, so a local minimum is only less tight.
+    Every order gives a valid bound, so a local minimum only gives a less tight bound.
     """
     grid = np.linspace(math.log(low), math.log(high), 29)
 
@@ -217,7 +217,7 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     def delta_at(order):
         return converted_delta(rho * order, order, epsilon)
 
-    # At least order 2 is tried, however small the approximation is.
+    # An order of at least 2 is tried, no matter how small the approximation is.
     low, high = _SEARCH_RANGE
     delta = minimum_over_orders(delta_at, excess * low, excess * high + 1.0)
     return min(1.0, (rho_delta + (1.0 - rho_delta) * delta) * (1.0 + _ROUND_OFF))

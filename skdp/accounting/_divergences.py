@@ -8,7 +8,7 @@ from scipy.special import ndtri_exp
 from skdp.accounting._pairs import LossPair, discretize, log_moments
 from skdp.utils import _rounding as rounding
 
-# Factor that rounds a logarithm of a moment up.
+# Factor that rounds the logarithm of a moment up.
 UP = 1.0 + 1e-13
 # Absolute error of the logarithm of a moment near 1; a low order divides it by order - 1.
 ROUND_OFF = 1e-14
@@ -104,7 +104,7 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
     Parameters
     ----------
     pairs : tuple of LossPair
-        One pair per direction; the largest divergence counts.
+        One pair per direction; the largest divergence is used.
     cap : callable
         A function of orders to known upper bounds.
     """
@@ -113,8 +113,8 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
         mass = pair.p
         losses = pair.losses
         if pair.tails is not None:
-            # The grid must also cover the atoms, which may be outside of the support of the
-            # continuous part. Without atoms, `min` and `max` still need two arguments.
+            # The grid must also cover the atoms, which may be outside the support of the continuous
+            # part. Without atoms, `min` and `max` still need two arguments.
             low = min(pair.low, *losses, pair.high)
             high = max(pair.high, *losses, pair.low)
             grid = discretize(pair, (high - low) / _CELLS, low, high)

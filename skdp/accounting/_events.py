@@ -232,7 +232,7 @@ class DiscreteLaplace(_Listed):
 
 @dataclass(frozen=True)
 class RandomizedResponse(_Listed):
-    """K-ary randomized response, which reports the true category with some probability.
+    """K-ary randomized response, which reports the true category with a certain probability.
 
     The true category is reported with probability e^epsilon / (num_categories - 1 + e^epsilon), and
     each other category with equal probability.
@@ -541,7 +541,7 @@ PURE = (Laplace, DiscreteLaplace, RandomizedResponse, ExponentialMechanism, Pure
 
 
 def is_sampled(event: Event) -> bool:
-    """Return True for a Poisson-sampled event and one sampled without replacement."""
+    """Return True for a Poisson-sampled event and for an event sampled without replacement."""
     return isinstance(event, (PoissonSampled, SampledWithoutReplacement))
 
 

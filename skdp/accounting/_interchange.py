@@ -1,4 +1,4 @@
-"""Conversion of events to and from dp-accounting, so another library can check a ledger."""
+"""Conversion of events to and from dp-accounting, with which a ledger can be checked."""
 
 import math
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ def to_dp_accounting(event: ev.Event) -> "DpEvent":
     sensitivity under the relation in use, so it costs the same under both relations. The
     `PLDAccountant` of dp-accounting prices an unsampled Gaussian under REPLACE_ONE at half its
     noise multiplier and refuses an unsampled Laplace. Pass unsampled events to an accountant for
-    ADD_OR_REMOVE_ONE, regardless of the relation in skdp, and Poisson-sampled events to one for the
-    same relation.
+    ADD_OR_REMOVE_ONE, regardless of the relation in skdp, and Poisson-sampled events to an
+    accountant for the same relation.
 
     Parameters
     ----------

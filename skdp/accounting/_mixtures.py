@@ -26,11 +26,11 @@ _TABLE = 4097
 _BLOCK = 1 << 20
 # Larger groups end the search for a position at its round-off.
 _LARGE_GROUP = 16
-# Factor below the relative error of a loss: the logarithm of a weight (at least that of the
-# smallest rate to the power of the largest group) and the ratio that cancels it each have an error
-# of some hundred times 2^-52.
+# Factor that rounds a loss down by more than its relative error. The logarithm of a weight (at
+# least that of the smallest rate to the power of the largest group), and the ratio that cancels it,
+# each have an error of some hundred times 2^-52.
 _LOSS_DOWN = 1.0 - 2.0**-43
-# Factor above the relative error of a sum of deltas with the same logarithms.
+# Factor that rounds a sum of deltas with the same logarithms up by more than its relative error.
 _SUM_UP = 1.0 + 2.0**-40
 # Integrals with more positions on either side of 0 are not computed.
 _MAX_POSITIONS = 1 << 15
@@ -199,10 +199,11 @@ class Mixture(FrozenValue):
             terms = np.exp(terms - top)
             total = terms.sum(axis=0)
             values = top + np.log(total)
-            # Near 1, the logarithm of the sum would lose digits of a small loss; use log1p.
+            # Near 1, the logarithm of the sum would lose digits of a small loss, so log1p is used.
             is_near = slice(None)
             if size > _LARGE_GROUP:
-                # The others of a large group need no expm1, which takes a third of the time.
+                # The other losses of a large group do not need expm1, which takes a third of the
+                # time.
                 is_near = np.abs(values) < 0.8
             gain = (weights * np.expm1(np.minimum(ratios[:, is_near], 700.0))).sum(axis=0)
             near = np.log1p(np.clip(gain, -0.5, 1.0))
@@ -216,14 +217,14 @@ class Mixture(FrozenValue):
         """Return the position of each loss, by Newton's method within a bracket.
 
         A loss outside the range is set to the nearest end, which may be infinite. The loss at the
-        result is the argument up to round-off. The position is ill-conditioned if the loss hardly
-        changes around it.
+        result is the argument up to round-off. The position is ill-conditioned if the loss is
+        almost constant around it.
         """
         losses = np.asarray(losses, dtype=float)
         finite = np.abs(losses[np.isfinite(losses)])
         table, table_losses = _loss_table(self, math.ceil(math.log2(1.0 + finite.max(initial=0.0))))
         first, last = self.noise.ends(self.gained, self.lost)
-        # After convergence, round-off of the loss can send Newton's method back to bisection, some
+        # After convergence, round-off of the loss can send Newton's method back to bisection, about
         # forty times. Large groups stop at the first step within round-off of the position.
         round_off = 0.0
         if max(self.gained, self.lost) > _LARGE_GROUP:
@@ -278,8 +279,8 @@ class Mixture(FrozenValue):
             return p_cdf, p_sf, q_cdf, q_sf
 
         if math.isinf(last):
-            # A mixture with shifted records dominates on their side; else the weight of the
-            # unshifted noise bounds the ratio.
+            # On the side of the shifted records, their mixture dominates; on the other side, the
+            # weight of the unshifted noise bounds the ratio.
             unsampled = math.log1p(-self.rate)
             if self.lost:
                 low = -math.inf
@@ -299,9 +300,9 @@ class Mixture(FrozenValue):
     def delta(self, epsilon):
         """Return delta of one release at epsilon >= 0, without cancellation.
 
-        At the position whose loss is epsilon, all terms of P - e^epsilon Q change their sign. So
-        the hockey-stick divergence is the weighted sum of the terms' divergences, each from the
-        unshifted density and at the log ratio of the term at this position.
+        At the position where the loss is epsilon, all terms of P - e^epsilon Q change their sign.
+        So the hockey-stick divergence is the weighted sum of the divergences of the terms, each
+        relative to the unshifted density and at the log ratio of the term at this position.
         """
         if epsilon == math.inf:
             return 0.0

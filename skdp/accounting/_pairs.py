@@ -33,7 +33,7 @@ class LossPair(FrozenValue):
     ----------
     tails : callable or None
         Maps losses l to (P(L <= l), P(L > l), Q(L <= l), Q(L > l)) of the continuous part, None if
-        there is none. Of the two tails, the smaller one is accurate.
+        there is none. The smaller of the two tails is accurate.
     low, high : float
         The support of the continuous part.
     losses, p, q : ndarray

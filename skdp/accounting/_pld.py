@@ -20,11 +20,11 @@ from skdp.utils._values import FrozenValue
 _MAX_CELLS = 1 << 21
 # Largest number of cells of all distinct events together.
 _MAX_TOTAL_CELLS = 1 << 24
-# Largest number of cells times densities per cell, of all distinct events and all pairs of an event
-# together: the position of a loss of a group's mixtures takes several evaluations of every density.
-# A grid with fewer cells is coarser, and its bound is still an upper bound. With this number, the
-# price of a group of 32 records in 1e9 samples takes about ten seconds; with half of it, it takes
-# 2.5 seconds, and its epsilon is 12.5 instead of 9.7.
+# Largest number of cells times densities per cell, for all distinct events and all pairs of an
+# event together. For the mixtures of a group, finding the position of a loss takes several
+# evaluations of every density. A grid with fewer cells is coarser, but its bound is still an upper
+# bound. With this number, the price of a group of 32 records in 1e9 samples takes about ten
+# seconds; with half of it, it takes 2.5 seconds, and its epsilon is 12.5 instead of 9.7.
 _MAX_TERMS = 31 << 20
 # Cells of a composition without a transform, whose time is quadratic in their number.
 _DIRECT_CELLS = 1 << 13
@@ -129,7 +129,7 @@ class _Total(FrozenValue):
         return float(self.masses[above] @ np.exp(epsilon - self.losses[above])) / delta
 
     def noise(self, releases, tilt, epsilon):
-        """Return a bound on the round-off that the releases and one transform cause in delta."""
+        """Return a bound on the round-off in delta due to the releases and one transform."""
         log_noise = math.log(releases + 100.0) + self.log_round_off - tilt * epsilon
         return math.exp(min(0.0, log_noise))
 
@@ -203,7 +203,7 @@ def _step(parts, tilt, epsilon, tolerance, width, max_cells=_MAX_CELLS):
 
     Each release adds at most about step^2 / 12 to the variance of the total loss, which changes
     epsilon by about (tilt + 1) / 2 times as much. The factor below was checked against finer
-    grids. If epsilon is far below 1 / tilt, delta hardly depends on it, and the error is about
+    grids. If epsilon is far below 1 / tilt, delta barely depends on it, and the error is about
     tolerance * 0.01 / tilt. If all atoms are on a common lattice, the grid contains it.
     """
     total = sum(part.count for part in parts)
@@ -234,9 +234,9 @@ def _window(parts, tilt, epsilon, delta):
     """Return the ends of a window of the total loss, and ln P(loss > its upper end).
 
     P has at most delta * 1e-9 above the window. The transform is periodic, so mass beyond one end
-    of the window reappears at the other end. Below the window there is 1e-12 of the tilted mass.
-    The window is long enough that all but 1e-12 of the tilted mass above it reappears below
-    epsilon, where it does not count.
+    of the window reappears at the other end. The tilted mass below the window is 1e-12. The window
+    is long enough that all but 1e-12 of the tilted mass above it reappears below epsilon, where it
+    does not count.
     """
     tilts = np.unique(np.concatenate((_TILTS[1:], max(tilt, 1e-3) * np.geomspace(0.5, 8.0, 9))))
     moments = _log_moment(parts, tilts)
@@ -259,8 +259,8 @@ def _window(parts, tilt, epsilon, delta):
 def _power(values, count):
     """Return values**count by repeated squaring; the array of values is overwritten."""
     result = None
-    # Products are written into arrays that are used again, since new long ones take longer than
-    # the arithmetic. NumPy rounds a product differently if it overwrites one of its factors.
+    # Products are written into reused arrays, because allocating long arrays takes longer than the
+    # arithmetic. NumPy rounds a product differently if it overwrites one of its factors.
     spare = spare_result = None
     while count:
         if count & 1:
@@ -287,7 +287,8 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     low, high, log_tail = _window(parts, tilt, epsilon, delta)
     step = _step(parts, order - 1.0, epsilon, tolerance, high - low)
     grids = [discretize(part.pair, step, part.low, part.high) for part in parts]
-    # The grid may extend below the smallest loss by up to one step per release, mostly far less.
+    # The grid may extend below the smallest loss by up to one step per release, but usually by far
+    # less.
     total = sum(part.count for part in parts)
     start = math.floor(low / step) - 1 - math.ceil(min(total, 20.0 * total**0.5, 1 << 16))
     stop = math.ceil(high / step) + 2
@@ -314,14 +315,14 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
     density = np.roll(irfft(product, length), -((start - offset) % length))
     del product
     losses = step * np.arange(start, start + length)
-    # The arrays are long, so new ones would take longer than the arithmetic.
+    # The arrays are long, so allocating new arrays would take longer than the arithmetic.
     masses = tilt * losses
     np.subtract(log_total, masses, out=masses)
     np.minimum(masses, 700.0, out=masses)
     masses = np.exp(masses)
     largest_density = float(density.max())
     masses *= np.maximum(density, 0.0, out=density)
-    # Far below the tilted mean the weight magnifies round-off; a probability is at most 1.
+    # Far below the tilted mean, the weight magnifies round-off, so probabilities are limited to 1.
     np.minimum(masses, 1.0, out=masses)
     mass_beyond = -math.expm1(log_finite) + math.exp(min(0.0, log_tail))
     round_off = math.exp(1e-14 * (total + 1e4))
@@ -339,9 +340,9 @@ def _compose(parts, tilt, epsilon, delta, tolerance, order):
 def _compose_directly(parts, step, delta):
     """Return an upper bound on the total loss without a transform; None if it would be too slow.
 
-    The round-off of a transform is relative to the largest tilted mass. If delta consists of rare
-    samples only, it exceeds delta for every tilt. A convolution that is summed term by term has a
-    small relative error in every mass, however small.
+    The round-off of a transform is relative to the largest tilted mass. If delta is due only to
+    rare samples, it exceeds delta for every tilt. If a convolution is summed term by term, the
+    relative error of every mass is small, even for tiny masses.
 
     Mass trimmed at the upper end, at most about 1e-5 of delta, is moved to infinity. Mass trimmed
     at the lower end is moved up to the lowest remaining loss.
@@ -428,8 +429,8 @@ def pld_epsilon(
 ) -> float:
     """Return an upper bound on epsilon of a composition at a delta above 0.
 
-    Each direction (order of the two tables) is composed separately, and the largest epsilon
-    counts. A direction needs no transform if its Renyi bound is at most the epsilon of another.
+    Each direction (order of the two tables) is composed separately, and the largest epsilon is
+    used. A direction needs no transform if its Renyi bound is at most the epsilon of another.
 
     Parameters
     ----------
@@ -474,14 +475,14 @@ def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
     order = 1.0 + tilt
     last_noise = math.inf
     total = sum(part.count for part in coarse)
-    # For a large delta, a smaller tilt suffices against round-off and gives a shorter window.
+    # For a large delta, a smaller tilt is sufficient against round-off and gives a shorter window.
     tilt *= min(1.0, max(0.0, -4.0 - math.log10(delta)) / 8.0)
     for _ in range(8):
         composed = _compose(coarse, tilt, epsilon, delta, tolerance, order)
         # The epsilon without a correction for round-off.
         raw_epsilon = composed.epsilon(delta)
         if raw_epsilon == math.inf:
-            # Too much mass is beyond the window, or huge losses leave none within it.
+            # Too much mass is beyond the window, or no mass is within it because losses are huge.
             return best
         noise = composed.noise(total, tilt, raw_epsilon)
         best = min(best, composed.epsilon(delta - noise))

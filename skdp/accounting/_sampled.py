@@ -1,6 +1,6 @@
 """The privacy of sampled events: amplification by sampling.
 
-Sampling at rate q turns a privacy profile delta(e) into q delta(e') at e = ln(1 + q (exp(e') - 1))
+Sampling at rate q changes a privacy profile delta(e) to q delta(e') at e = ln(1 + q (exp(e') - 1))
 (Balle, Barthe and Gaboardi 2018), with equality for the pairs used here. So a single release needs
 no grid, and delta may be arbitrarily small.
 """
@@ -34,7 +34,7 @@ from skdp.accounting._pairs import LossPair
 from skdp.utils._rounding import DOWN, UP, sum_up
 from skdp.utils._types import Relation
 
-# Quadratures with more nodes are replaced by the divergence without sampling.
+# If a quadrature needs more nodes, the divergence without sampling is used instead.
 _MAX_NODES = 200_000
 _GL_NODES, _GL_WEIGHTS = np.polynomial.legendre.leggauss(16)
 
@@ -51,8 +51,8 @@ def inner_event(event, relation):
     if isinstance(event, ev.PoissonSampled):
         return inner
     # Without replacement, another record takes the place of the null record. Two records change, so
-    # two guarantees add up. Randomized response needs only one, because the pair of two different
-    # categories is already the worst case.
+    # two guarantees add up. For randomized response, one is enough, because the pair of two
+    # different categories is already the worst case.
     events = []
     for leaf, count in ev.leaves(inner).items():
         if not isinstance(leaf, ev.RandomizedResponse):
@@ -148,7 +148,7 @@ def sampled_gaussian_renyi(sigma, rate, kind):
         if peak > 20.0 or kind == "replaced":
             total = float(np.exp(exponent - peak).sum())
             if kind == "without":
-                # Losses up to 0 add at most 1, and the mirrored part adds at most 1.
+                # Losses up to 0 contribute at most 1, and the mirrored part contributes at most 1.
                 total += 2.0 * math.exp(-peak)
             log_moment = peak + math.log(total)
         elif kind == "poisson":
@@ -314,7 +314,7 @@ class _SampledRelease:
 
     @property
     def is_replaced(self):
-        """True if another record can take a record's place in a Poisson sample."""
+        """True if a record in a Poisson sample can be replaced by another one."""
         return self.is_poisson and self.relation == "replace_one"
 
     @property

@@ -1,10 +1,10 @@
 r"""Lower bounds on epsilon from the success of an attacker, with a stated confidence.
 
-Two tables: a test of "was the record in the table?" has a false-positive rate :math:`\alpha` and a
-false-negative rate :math:`\beta`, and (epsilon, delta)-DP demands
-:math:`1 - \beta \le e^\varepsilon \alpha + \delta` and the same with the tables exchanged (Kairouz,
-Oh and Viswanath 2015). Exact binomial limits bound the rates with the given confidence
-(Clopper and Pearson 1934; Jagielski, Ullman and Oprea 2020).
+Two tables: a test whether the record was in the table has a false-positive rate :math:`\alpha` and
+a false-negative rate :math:`\beta`, and (epsilon, delta)-DP implies :math:`1 - \beta \le
+e^\varepsilon \alpha + \delta` and the same with the tables exchanged (Kairouz, Oh and Viswanath
+2015). Exact binomial limits bound the rates with the given confidence (Clopper and Pearson 1934;
+Jagielski, Ullman and Oprea 2020).
 
 One run: each of m canaries is in the table by an independent fair coin, and an attacker guesses
 some of the coins from one fitted model. Steinke, Nasr and Jagielski 2023 (theorem 5.2) bound how
@@ -24,7 +24,7 @@ from scipy.stats import binom
 from skdp.accounting import convert_relation, gdp_to_epsilon
 from skdp.utils._validation import check_choice, check_delta, check_integer, check_within
 
-# Largest values that are certified, and the absolute tolerance of the bisection.
+# Largest values that can be certified, and the absolute tolerance of the bisection.
 MAX_EPSILON = 100.0
 MAX_MU = 30.0
 TOLERANCE = 1e-6
@@ -39,17 +39,17 @@ def epsilon_from_rates(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
-    """Return the lower bound on epsilon that the two frequencies of one test certify.
+    """Return the lower bound on epsilon that is certified by the two frequencies of one test.
 
     The test and its threshold must have been chosen without these counts, on other runs.
 
     Parameters
     ----------
     true_positives, n_in : int
-        Number of runs with the record in which the test said "in", and the total number of these
-        runs.
+        Number of runs with the record in which the test result was "in", and the total number of
+        runs with the record.
     false_positives, n_out : int
-        The same for the runs without the record.
+        The same two numbers for the runs without the record.
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
@@ -88,7 +88,7 @@ def gaussian_epsilon_from_rates(
     """Return the epsilon that one test certifies for a Gaussian trade-off curve.
 
     The frequencies bound the mu of Gaussian differential privacy from below, and mu determines
-    epsilon at delta. This uses the whole curve, while `epsilon_from_rates` uses one point of it.
+    epsilon at delta. This uses the whole curve, whereas `epsilon_from_rates` uses one point of it.
     It is valid only if the trade-off curve of the mechanism is known to be that of a Gaussian
     mechanism, for example of full-batch steps with Gaussian noise.
 

@@ -1,7 +1,7 @@
 """Tests that distinguish fits to two tables by their published numbers.
 
-The best of several simple tests is chosen on some of the runs and judged on the others. Runs with
-the canary are *inside*, runs without it *outside*.
+The best of several simple tests is chosen on some of the runs and evaluated on the others. Runs
+with the canary are *inside*, runs without it *outside*.
 """
 
 import math
@@ -35,14 +35,15 @@ MODE_FRACTION = 0.1
 # With more single numbers than this, only the best one is a candidate besides a discriminant.
 MANY_SCORERS = 18
 # Number of errors of each kind that `attainable_bound` adds. With 0, audits of correct estimators
-# make more fits than needed; with 2, audits stop before violations that 1000 fits would prove.
+# run more fits than needed; with 2, audits stop before finding violations that 1000 fits would
+# prove.
 MORE_ERRORS = 1
 NO_TEST = "nothing: no published number depends on the rows"
 
 
 @dataclass(frozen=True, eq=False)
 class ChosenTest(FrozenValue):
-    """A test of "was the canary in the table?", chosen without the runs that judge it.
+    """A test whether the canary was in the table, chosen without the runs that evaluate it.
 
     Parameters
     ----------
@@ -51,10 +52,10 @@ class ChosenTest(FrozenValue):
     score : callable
         Maps values of shape (n_runs, n_numbers) to one score per run.
     threshold : float
-        The test says "in" if the score is at least this.
+        The test result is "in" if the score is at least this.
     bound : float
         Epsilon that the runs used for the choice would certify, corrected for the number of
-        candidates. It ranks tests and certifies nothing.
+        candidates. It is used only to rank tests and certifies nothing.
     """
 
     description: str
@@ -93,7 +94,7 @@ class TestResult(FrozenValue):
 def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
     """Return the epsilon that the published numbers of fits to two tables certify.
 
-    The test is chosen on the even runs and judged on the odd ones.
+    The test is chosen on the even runs and evaluated on the odd runs.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
     """Return the bound that a test would certify on more runs with the same error rates.
 
     The threshold is the best one for these runs. One false alarm and one miss are added to the
-    observed ones; otherwise a few extreme runs would promise too much.
+    observed numbers; otherwise, a few extreme runs could give a bound that is far too optimistic.
 
     Parameters
     ----------
@@ -151,7 +152,7 @@ def attainable_bound(test, inside, outside, n_runs, *, delta, confidence, gaussi
     inside, outside : ndarray of shape (n, n_numbers)
         Runs from which the error rates are estimated.
     n_runs : int
-        Number of runs per table that would judge the test.
+        Number of runs per table with which the test would be evaluated.
     delta, confidence : float
     gaussian : bool, default=False
         As in `distinguish`.
@@ -197,7 +198,7 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     ChosenTest or None
         None if all numbers are constant.
     """
-    # A pipeline shows the same number in several places, and a discriminant has few weights.
+    # The same number can occur in several places of a pipeline, and a discriminant has few weights.
     both = np.vstack([inside, outside])
     first = {both[:, column].tobytes(): column for column in reversed(range(both.shape[1]))}
     columns = sorted(column for column in first.values() if np.ptp(both[:, column]))
@@ -205,7 +206,7 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
         return None
     scorers = _scorers(inside, outside, names, columns)
     bound_all = _bound_of_tests(gaussian, delta)
-    # Bonferroni correction; otherwise the luckiest threshold would be chosen.
+    # Bonferroni correction; otherwise, a threshold would be chosen because of luck.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     # The result if no test certifies anything.
     best = ChosenTest(*scorers[0], -math.inf, -math.inf)
@@ -253,7 +254,8 @@ def _scorers(inside, outside, names, columns):
             ("likelihoods of Laplace noise", _likelihood_ratio(inside, outside, selected)),
         ]
         if len(scorers) > MANY_SCORERS:
-            # Every candidate lowers the error that each may have; combinations use all numbers.
+            # Each further candidate lowers the error that every candidate may have; combinations
+            # use all numbers.
             scorers = scorers[:1]
         scorers = scorers + combined
     spread_ratio = np.where(np.isfinite(spread_ratio), spread_ratio, 0.0)

@@ -36,15 +36,15 @@ from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
-# Rounds of an audit with n_fits=None: fits per table that choose a test, fits per table that judge
-# it (both include earlier rounds), and the fraction of the error 1 - confidence. In simulations
-# with too little Laplace noise they prove a violation as often as one round of 500 and 500 fits.
-# Most audits of correct estimators end after the first round.
+# Rounds of an audit with n_fits=None: fits per table that choose a test, fits per table that
+# evaluate it (both include earlier rounds), and the fraction of the error 1 - confidence. In
+# simulations with too little Laplace noise they prove a violation as often as one round of 500 and
+# 500 fits. Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries that "one_run" guesses. The error probability is split equally between
 # these fractions.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
-# The attempt of each method, for a reader who knows no statistics.
+# Description of each method for readers without knowledge of statistics.
 ATTEMPTS = {
     "worst_case": (
         "The audit trained the model {runs} times on two artificial tables that differ in one "
@@ -68,9 +68,8 @@ ROWS_OF_A_PERSON = 10
 class EpsilonAudit(PrintedDocument, FrozenValue):
     """A certified lower bound on epsilon, compared with a claim.
 
-    Printing shows in plain words what was tried, what that shows and what it does not; a notebook
-    also shows the method, and `to_dict`
-    returns JSON values.
+    The printed text explains in plain words what was tried, what it shows and what it does not
+    show. A notebook also shows the method, and `to_dict` returns JSON values.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         return asdict(self) | {"violation": self.violation, "words": self._verdict()}
 
     def _verdict(self):
-        """Return the verdict in plain words: the attempt, its result, and the limits of both."""
+        """Return the verdict in plain words: the attack, its result, and the limits of both."""
         condition = f"confidence {self.confidence:g}"
         if self.gaussian:
             condition += ", assuming the trade-off curve of a Gaussian mechanism"
@@ -194,8 +193,8 @@ def audit_epsilon(
         columns, each present by a coin flip (Steinke et al. 2023); uses the model's outputs for
         them.
     epsilon, delta : float, default=None
-        The claim, for the unit of the estimator's accountant; None takes the estimator's
-        parameters, delta 0 without one.
+        The claim, for the unit of the estimator's accountant; None uses the parameters of the
+        estimator, with a delta of 0 if it has none.
     canary : tuple of (row, label), default=None
         Canary of "two_worlds". None tries two rows in the direction in which X varies least: one
         with the largest norm in X, and one with ten times that norm or `data_norm`, which a
@@ -208,16 +207,16 @@ def audit_epsilon(
         Relation of the claim. None uses the relation of the estimator's accountant, "add_remove"
         without one. Fitted clones keep the relation of the estimator's accountant.
     n_fits : int, default=None
-        Number of fits to each of the two tables; half of them choose the test. None makes 200
-        fits, and continues to 450 and to 1000 as long as 1000 fits could prove a violation at
-        about the observed error rates.
+        Number of fits to each of the two tables; half of them are used to choose the test. None
+        runs 200 fits, and continues to 450 and to 1000 as long as 1000 fits could prove a violation
+        at about the observed error rates.
     n_samples : int, default=500
         Rows of the tables of "worst_case"; a canary of several rows counts as one.
     n_canaries : int, default=1000
         Number of canaries of "one_run".
     canary_norm : float, default=None
-        Norm of the canaries of "one_run"; None takes the estimator's `data_norm`, or the longest
-        row of X.
+        Norm of the canaries of "one_run"; None uses the estimator's `data_norm`, or the largest
+        norm of a row of X.
     gaussian : bool, default=False
         Bound epsilon with the trade-off curve of a Gaussian mechanism (Nasr et al. 2023). Valid
         only if the mechanism is known to have it, for example full-batch Gaussian steps. Needs
@@ -249,15 +248,15 @@ def audit_epsilon(
 
     Notes
     -----
-    Half of the fits choose a canary, a number and a threshold; the other half judge them. A canary
-    for which the estimator raises a `ValueError` is left out.
+    Half of the fits are used to choose a canary, a number and a threshold; the other half are used
+    to evaluate them. A canary for which the estimator raises a `ValueError` is left out.
 
-    Under "add_remove" the table without the row is shorter by one, but skdp treats the number of
-    rows as public. Published numbers that depend only on it are left out. A mean, however, changes
-    as much with its divisor as with the row. So if fits have a `privacy_` statement and the bound
-    is above the claim, the audit is repeated with tables of equal size, which contain the most
-    central row instead of the canary. These tables are a removal and an addition apart, and the
-    bound for one of the two is returned.
+    Under "add_remove" the table without the row is shorter by one, but skdp assumes that the number
+    of rows is public. Published numbers that depend only on it are left out. A mean, however,
+    changes as much with its divisor as with the row. So if fits have a `privacy_` statement and the
+    bound is above the claim, the audit is repeated with tables of equal size, which contain the
+    most central row instead of the canary. These tables are a removal and an addition apart, and
+    the bound for one of the two is returned.
 
     References
     ----------
@@ -382,7 +381,7 @@ class _Round(FrozenValue):
     Parameters
     ----------
     n_choosing, n_judging : int
-        Number of fits to each table that choose a test, and that judge it.
+        Number of fits to each table that are used to choose a test, and to evaluate it.
     confidence : float
         Confidence of the bound of this round.
     """
@@ -510,7 +509,7 @@ class _Fitter(FrozenValue):
 class _Attack:
     """An attack that tries to distinguish the fits to two neighboring tables.
 
-    The test is chosen on some fits and judged on others.
+    The test is chosen on some fits and evaluated on others.
 
     Parameters
     ----------
@@ -547,7 +546,7 @@ class _Attack:
         return len(self._choosing[0])
 
     def fit(self, n_choosing, n_judging):
-        """Fit until each table has this many fits to choose the test, and this many to judge it."""
+        """Fit until each table has these numbers of fits to choose and to evaluate the test."""
         self._fit(self._choosing, n_choosing)
         self._fit(self._judging, n_judging)
 
@@ -615,8 +614,8 @@ class _Attack:
     def could_exceed(self, epsilon, n_judging, confidence):
         """Return True if `n_judging` fits to each table could certify more than an epsilon.
 
-        This is estimated from the judged test, and from one that is chosen on the other fits. A
-        test without errors is assumed to stay without errors.
+        This is estimated from the evaluated test, and from a test that is chosen on the other fits.
+        A test without errors is assumed to remain without errors.
         """
         without_error = (n_judging, n_judging, 0, n_judging)
         if self._certified(without_error, confidence) <= epsilon:
@@ -648,7 +647,7 @@ class _Attack:
         return False
 
     def _private_numbers(self):
-        """Return the private numbers of the choosing and the judging fits, and their descriptions.
+        """Return the private numbers of the fits for choice and evaluation, and descriptions.
 
         Numbers that depend only on the number of rows are public, and are left out.
         """
@@ -682,7 +681,7 @@ class _Attack:
             if self._fitter.persons is not None:
                 other_rows = 2
             for X, y in _tables.other_tables(self.tables):
-                # A table for which the estimator raises is left out.
+                # A table for which the estimator raises an error is left out.
                 with suppress(ValueError):
                     self._others += [
                         self._fitter.observe(X, y, probe, other_rows=other_rows) for _ in range(2)
@@ -698,7 +697,7 @@ def _same_in_all(values):
 def _table_order(n_fits):
     """Return the order of fits to the tables: 0 with the canary, 1 without it.
 
-    The tables alternate, as does the order within a pair. Otherwise a time that a fit records
+    The tables alternate, and so does the order within a pair. Otherwise, a time recorded by a fit
     would distinguish the tables.
     """
     order = []
@@ -713,7 +712,7 @@ def _table_order(n_fits):
 def _most_promising(attacks, n_choosing):
     """Return the attack with the best test, after a part of the fits for each attack.
 
-    Tables for which the estimator raises are left out, unless it raises for all.
+    Tables for which the estimator raises an error are left out, unless it does so for all tables.
     """
     best = None
     best_bound = -np.inf

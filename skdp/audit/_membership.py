@@ -31,8 +31,8 @@ SHADOWS_FOR_ROW_VARIANCE = 64
 class MembershipInference(PrintedDocument, FrozenValue):
     """Result of a membership inference attack.
 
-    Printing shows text, a notebook shows HTML, `to_dict` returns JSON values. After an attack on
-    persons, "rows" means persons, in the order of their first rows.
+    The result is printed as text and shown as HTML in a notebook; `to_dict` returns JSON values.
+    After an attack on persons, "rows" means persons, in the order of their first rows.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
         Area under the ROC curve: 0.5 is guessing.
     tpr_at : dict of float to Interval
         True-positive rate at a false-positive rate of 0.1 % and of 1 %. The limits account for
-        the choice of the threshold on the non-members. With few of them (fewer than 4380 and 437
-        at 95 %) the lower limit is 0.
+        the choice of the threshold on the non-members. With few non-members (fewer than 4380 and
+        437 at 95 %), the lower limit is 0.
     advantage : float
         Largest difference between the true- and false-positive rates on these rows. It is above 0
         even for pure noise.
@@ -83,7 +83,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
 
     @property
     def in_plain_words(self):
-        """Sentences on the attempt of the attack, its result, and the limits of both."""
+        """Sentences about the attack, its result, and the limits of both."""
         auc = self.auc
         if auc.low > 0.5:
             result = "The attack learned something about who was used"
@@ -239,10 +239,10 @@ def membership_inference(
     Parameters
     ----------
     estimator : estimator
-        Private or not. With `members`, the fitted estimator itself is attacked; without, a clone
-        is fitted to a random half of the rows. Clones charge no accountant. If `random_state` is
-        set, shadow models get different seeds, because the attacker does not know the target's
-        seed.
+        Private or not. With `members`, the fitted estimator itself is attacked; without `members`,
+        a clone is fitted to a random half of the rows. Clones charge no accountant. If
+        `random_state` is set, shadow models get different seeds, because the attacker does not know
+        the target's seed.
     X : array-like of shape (n_samples, n_features)
         Candidates of the attacker: rows of the training table and other rows.
     y : array-like of shape (n_samples,)
@@ -254,7 +254,7 @@ def membership_inference(
         Function for attacks on a sequence of published models, all of which the attacker sees.
         ``releases(estimator, X, y, members)`` receives an unfitted clone and the mask of the rows
         in the table, and yields a fixed number of fitted models. It may yield the same object
-        again, as each model is evaluated before the next one is requested. Only with "lira",
+        again, as each model is evaluated before the next one is requested. Only with "lira", and
         without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
         "loss": a threshold on the row's loss (Yeom et al. 2018), without shadow models.
@@ -434,7 +434,7 @@ class _Candidates:
         return published, np.array(statistics)
 
     def observe_shadow(self, model, mask):
-        """Return the statistics of a shadow model, which itself stays in its worker."""
+        """Return the statistics of a shadow model; the model itself stays in its worker."""
         return self.observe(model, mask)[1]
 
 

@@ -1,7 +1,7 @@
 """All numbers that a fitted estimator contains.
 
 Nested estimators are searched like the estimator itself: attributes, parameters, lists, dicts,
-variables of functions, and all other content that a pickle would contain.
+variables of functions, and all other content of a pickle.
 """
 
 import copyreg
@@ -18,7 +18,7 @@ MAX_NUMBER = 1e140
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
 # Types whose values contain only one number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
-# Code is public, and is not searched.
+# Code is public, so it is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
 
 
@@ -201,7 +201,7 @@ def _describe_type(value):
         return f" ({type(value).__name__})"
     if value.dtype == np.float64 and value.size and not value.flags.fnc:
         return ""
-    # An empty array has no values that would distinguish its shape from others.
+    # An empty array has no values that reflect its shape.
     layout = value.ndim
     if value.size == 0:
         layout = value.shape

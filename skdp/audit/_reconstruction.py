@@ -20,7 +20,7 @@ from skdp.utils._values import FrozenValue
 class Reconstruction(PrintedDocument, FrozenValue):
     """Estimates of individual secrets from answers about many persons.
 
-    Printing shows text, a notebook shows HTML, `to_dict` returns JSON values.
+    The result is printed as text and shown as HTML in a notebook; `to_dict` returns JSON values.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Reconstruction(PrintedDocument, FrozenValue):
 def linear_reconstruction(
     queries: TableLike, answers: ArrayLike, *, bounds: tuple[float, float] = (0, 1)
 ) -> Reconstruction:
-    """Return the secrets that fit sums over groups of persons best.
+    """Return the secrets that best fit sums over groups of persons.
 
     The estimates minimize the sum of the absolute errors of the answers, by linear programming.
     Nearly correct answers to enough random groups determine nearly all bits.

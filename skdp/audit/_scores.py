@@ -19,7 +19,7 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from skdp.audit._bounds import clopper_pearson
 from skdp.utils._values import FrozenValue
 
-# Lower bound on standard deviations, against division by 0.
+# Lower bound on standard deviations, to avoid division by 0.
 MIN_STD = 1e-3
 
 
@@ -97,7 +97,7 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
 def shadow_classifier(target, shadows, fitted, labels):
     """Return the scores of a classifier of membership that is fitted to shadow models.
 
-    One logistic regression per label, on the statistic and its square.
+    There is one logistic regression per label, on the statistic and its square.
 
     Parameters
     ----------
@@ -182,9 +182,9 @@ class Interval(FrozenValue):
 def area_under_curve(members, scores, confidence):
     """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
 
-    Without the log-odds the interval is too short near 0 and 1. Its length is 0 if all members
-    have larger scores than all others. Then the limit is exact for independent scores: k pairs
-    without a common row are all ordered correctly with a probability of at most area^k.
+    On the scale of the area itself, the interval is too short near 0 and 1. Its length is 0 if all
+    members have larger scores than all others. Then the limit is exact for independent scores: k
+    pairs without a common row are all ordered correctly with a probability of at most area^k.
 
     Parameters
     ----------

@@ -171,7 +171,8 @@ def column_of(table, index):
 def _can_hold(kind, value):
     """Return True if a column of a dtype can hold a value.
 
-    If not, the column gets another dtype in both tables: a fraction turns integers into floats.
+    If not, the column is converted to another dtype in both tables: a fraction turns integers into
+    floats.
     """
     if isinstance(kind, np.dtype) and kind.kind in "iu":
         return isinstance(value, Real) and float(value).is_integer()
@@ -339,14 +340,15 @@ def worst_case_tables(estimator, n_samples, relation):
     Parameters
     ----------
     estimator : estimator
-        Its `data_norm`, or its pair of `bounds`, determines the norm of the canary; 1 without.
+        Its `data_norm`, or its pair of `bounds`, determines the norm of the canary; without these,
+        the norm is 1.
     n_samples : int
     relation : {"add_remove", "replace_one"}
 
     Returns
     -------
     list of NeighboringTables
-        Tables for which an estimator might raise come first.
+        Tables for which an estimator might raise an error come first.
     """
     max_value = _declared_max_value(estimator)
     low, high, far_target = _target_ends(estimator)
@@ -395,7 +397,7 @@ def _target_ends(estimator):
 
 
 def with_as_many_rows(tables):
-    """Return tables of equal size: the second has a copy of the central row, not the canary.
+    """Return tables of equal size: the second has a copy of the central row instead of the canary.
 
     Parameters
     ----------

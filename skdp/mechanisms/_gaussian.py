@@ -53,9 +53,9 @@ class GaussianMechanism(_grid.GridMechanism):
         Maximum L2 distance between the values of neighboring datasets, under the accountant's
         neighboring relation.
     calibration : {"analytic", "classical"}, default="analytic"
-        "analytic" is the smallest sufficient noise, for any epsilon. "classical" is
-        ``sqrt(2 ln(1.25 / delta)) * sensitivity / epsilon``, for comparison; it is valid for
-        epsilon <= 1 only.
+        "analytic" is the smallest sufficient noise, for any epsilon. "classical" is ``sqrt(2
+        ln(1.25 / delta)) * sensitivity / epsilon``, for comparison; it is valid only for epsilon <=
+        1.
     noise_multiplier : float, default=None
         Standard deviation divided by the sensitivity. None calibrates it to (epsilon, delta). A
         number that is too small for them is refused.
@@ -316,7 +316,7 @@ class GammaNormMechanism(_grid.PureMechanism):
             All values together have the L2 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so it protects nothing.
+            reproducible, so there is no protection.
 
         Returns
         -------

@@ -61,7 +61,7 @@ def check_tail(confidence: float, size: int) -> float:
 
 
 def round_up(value: float) -> float:
-    """Return the next larger float, which is at least the exact result of one rounded operation."""
+    """Return the next larger float: an upper bound on the exact result of a rounded operation."""
     return math.nextafter(value, math.inf)
 
 
@@ -335,7 +335,7 @@ class GridMechanism(FrozenValue):
             Together, all values have sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so it protects nothing. Inside a private fit it is the source that the
+            reproducible, so there is no protection. Inside a private fit it is the source that the
             charge returned.
 
         Returns
@@ -356,7 +356,7 @@ class GridMechanism(FrozenValue):
 
 
 def laplace_tail(scale, probability, terms):
-    """Return a bound that the sum of `terms` Laplace variables exceeds with at most a probability.
+    """Return a bound that a sum of Laplace variables exceeds with at most a given probability.
 
     One variable of scale b has ``P(X > t) = exp(-t / b) / 2``. Its moment generating function is
     ``1 / (1 - (b t)^2)``, so each t in (0, 1 / b) gives a bound on the tail of a sum (Chernoff).

@@ -276,7 +276,7 @@ class GeometricMechanism(_grid.PureMechanism):
             All integers together have the L1 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so it protects nothing.
+            reproducible, so there is no protection.
 
         Returns
         -------

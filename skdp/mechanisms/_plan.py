@@ -1,4 +1,4 @@
-"""Plans of private releases, made from public information only; mechanisms are the smallest plans.
+"""Plans of private releases, made only from public information. Mechanisms are the simplest plans.
 
 A plan contains the privacy event, which is charged, and a `run`, which makes the release
 afterwards.
@@ -141,10 +141,10 @@ def plan_release(
 
 
 class Mechanism(Protocol):
-    """Noise that is added to a vector; the smallest plan, whose run is `release`.
+    """Noise that is added to a vector. It is the simplest plan; its run is `release`.
 
-    Code that needs the precision of a release asks the mechanism. The noise distribution is not
-    inferred from delta or from a type.
+    Code that needs the precision of a release calls a method of the mechanism. It does not infer
+    the noise distribution from delta or from a type.
 
     Notes
     -----
@@ -178,7 +178,7 @@ class Mechanism(Protocol):
 
 
 def plan_for(make_plan, guarantee):
-    """Return a plan that meets a guarantee, which may be one for a group of rows.
+    """Return a plan that meets a guarantee, which may be a guarantee for a group of rows.
 
     Parameters
     ----------
@@ -198,8 +198,8 @@ def plan_for(make_plan, guarantee):
     row_guarantee = guarantee.per_row
     plan = make_plan(row_guarantee)
     if group_size > 1 and gaussian_mu(leaves(plan.event)) is not None:
-        # Gaussian noise hides a group of k rows if it is k times as large, which is less than the
-        # general bound requires. The relative 1e-9 covers the rounding of the calibration.
+        # Gaussian noise that is k times as large protects a group of k rows. This is less noise
+        # than the general bound requires. The relative 1e-9 covers the rounding of the calibration.
         row_multiplier = gaussian_noise_multiplier(guarantee.epsilon, guarantee.delta)
         noise_multiplier = group_size * row_multiplier * (1.0 + 1e-9)
         epsilon = get_epsilon(Gaussian(noise_multiplier), row_guarantee.delta)
@@ -342,7 +342,7 @@ def vector_noise(guarantee, sensitivity):
     Parameters
     ----------
     guarantee : Guarantee
-        With delta = 0, the noise has a Gamma-distributed norm, with a positive delta it is
+        With delta = 0, the noise has a Gamma-distributed norm; with a positive delta, it is
         Gaussian.
     sensitivity : float
         L2 sensitivity under the guarantee's neighboring relation.
@@ -362,7 +362,7 @@ def bounded_noise(guarantee, l1, l2=None):
     Parameters
     ----------
     guarantee : Guarantee
-        With delta = 0, the noise is Laplace, with a positive delta it is Gaussian.
+        With delta = 0, the noise is Laplace noise; with a positive delta, it is Gaussian.
     l1 : float
         L1 sensitivity under the guarantee's neighboring relation.
     l2 : float, default=None
@@ -388,7 +388,7 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
     l1_sensitivity : int
         Number of counts that one privacy unit changes by 1.
     guarantee : Guarantee
-        With delta > 0, the noise is Gaussian if that has the smaller error.
+        With delta > 0, Gaussian noise is used if its error is smaller.
     whole : bool, default=True
         True if a row adds 0 or 1 to a count, so counts are integers. Counts of persons are
         weighted and not integers. Rounding them could change each of many counts by 1.

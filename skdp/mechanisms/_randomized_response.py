@@ -79,8 +79,8 @@ class RandomizedResponse(FrozenValue):
     sensitivity : float
         It is 1: a row has one report.
     scale : float
-        ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that one row of another category adds
-        to a category's debiased count.
+        ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that a row of another category
+        contributes to a category's debiased count.
     event : skdp.accounting.RandomizedResponse
         Privacy event of one report of every row.
     delta : float
@@ -167,7 +167,7 @@ class RandomizedResponse(FrozenValue):
             Categories. Any other value is the null record.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so it protects nothing.
+            reproducible, so there is no protection.
 
         Returns
         -------
@@ -207,7 +207,7 @@ class RandomizedResponse(FrozenValue):
         stream = as_source(random_state).stream()
         flat = codes.astype(np.int64).ravel()
         is_truthful = truthful(self.epsilon, k - 1, flat.size, stream)
-        # One of the k - 1 other categories: codes from the true one on are shifted by 1.
+        # One of the k - 1 other categories: codes from the true code on are shifted by 1.
         other = uniform_integers(k - 1, flat.size, stream)
         other += other >= flat
         # A uniform report is drawn for every row, so the time does not depend on the number of

@@ -153,7 +153,7 @@ class _Selection(_grid.PureMechanism):
             depend on the data.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so it protects nothing.
+            reproducible, so there is no protection.
 
         Returns
         -------
@@ -229,7 +229,7 @@ class ExponentialMechanism(_Selection):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Selection):
-    """Choose a candidate by permute-and-flip, which is never worse than the exponential mechanism.
+    """Choose a candidate by permute-and-flip, never worse than the exponential mechanism.
 
     Candidates are visited in random order and each is accepted with probability
     ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly. The choice is epsilon-DP
@@ -301,7 +301,7 @@ class ReportNoisyMax(_Selection):
         neighboring relation.
     monotonic : bool, default=False
         True if all scores change in the same direction between neighbors, as counts do under
-        add/remove but not under replace-one. Half the noise then suffices.
+        add/remove but not under replace-one. Half the noise is then sufficient.
     noise : {"gumbel", "laplace", "exponential"}, default="gumbel"
         The distribution of the noise.
 

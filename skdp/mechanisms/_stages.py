@@ -27,8 +27,8 @@ class Stage(FrozenValue):
         noise. None for fits whose releases are described by their event alone.
     sensitivity : float or None
         The sensitivity to which the noise was calibrated, in the mechanism's norm. None if
-        `scale` is None. In batches that are drawn at random it is that of adding or removing one
-        record.
+        `scale` is None. For batches that are drawn at random, it is the sensitivity to adding or
+        removing one record.
     event : Event
         Privacy event of one release.
     reads : str, default="all rows, once"
@@ -157,7 +157,7 @@ def sampler_of(stages):
 
 
 def joined_calls(earlier, stages):
-    """Return the stages of several calls; equal stages of several calls become one."""
+    """Return the stages of several calls; stages that are equal in several calls are merged."""
     counts = Counter({replace(stage, n_calls=1): stage.n_calls for stage in earlier})
     counts.update(replace(stage, n_calls=1) for stage in stages)
     return tuple(replace(stage, n_calls=count) for stage, count in counts.items())

@@ -158,8 +158,8 @@ def _is_time_range(pair):
 def names_in(params, n_features):
     """Return possible column names of an unknown table: the names that parameters contain.
 
-    Positions that a parameter contains as a number have no name. If a number is no position, all
-    keys are labels of the columns, as of a frame with the labels 5 and 3.
+    Positions that a parameter contains as a number have no name. If any number is not a position,
+    all keys are labels of the columns, as in a frame with the labels 5 and 3.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def names_in(params, n_features):
 
 
 def _is_label(key, n_features):
-    """Return True if a key is no name and no position of a table with that number of columns."""
+    """Return True if a key is neither a name nor a position in a table of this width."""
     if isinstance(key, str):
         return False
     return isinstance(key, bool) or not 0 <= key < n_features

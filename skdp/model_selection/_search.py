@@ -87,7 +87,7 @@ class DPGridSearchCV(BasePrivateSearch):
     cv_results_ : dict
         `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
         `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
-        1; as it was chosen by a separate release, it need not have the best noisy score. The
+        1; because it was chosen by a separate release, it may not have the best noisy score. The
         others are ranked by their noisy scores. "random_stopping" releases only the score of the
         chosen candidate.
     strategy_ : str
@@ -114,8 +114,8 @@ class DPGridSearchCV(BasePrivateSearch):
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
-    depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    depends on the number of runs. If an inner fit raises an error after the charge, the search ends
+    and nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
     possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References
@@ -260,7 +260,7 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     cv_results_ : dict
         `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
         `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
-        1; as it was chosen by a separate release, it need not have the best noisy score. The
+        1; because it was chosen by a separate release, it may not have the best noisy score. The
         others are ranked by their noisy scores. "random_stopping" releases only the score of the
         chosen candidate.
     strategy_ : str
@@ -287,8 +287,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
     accountant's relation, if the candidates and the label set are public. The running time
-    depends on the number of runs. If an inner fit raises after the charge, the search ends and
-    nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
+    depends on the number of runs. If an inner fit raises an error after the charge, the search ends
+    and nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
     possible then, mostly in third-party steps that follow a private step, and the derivations.
 
     References

@@ -26,10 +26,10 @@ def discrete_laplace(
 
     ``P(X = x)`` is proportional to ``exp(-|x| / scale)`` on the integers.
 
-    A magnitude ``floor(-scale * ln U)`` of a uniform U is geometric. It receives a random sign,
-    and a negative zero is drawn again. The floor is computed in floating point, and used only if a
-    bound on the error proves it. Otherwise it is computed in decimal arithmetic, with as many bits
-    of U as necessary.
+    A magnitude ``floor(-scale * ln U)`` of a uniform U is geometric. It is given a random sign, and
+    a negative zero is drawn again. The floor is computed in floating point, and used only if a
+    bound on the error proves that it is right. Otherwise it is computed in decimal arithmetic, with
+    as many bits of U as necessary.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
         missing = out.size - filled
         n_proposals = math.ceil(missing * proposals_per_draw)
         if proposals_per_draw > 1:
-            # A margin, so the last draws of a small array rarely need another block.
+            # The margin ensures that the last draws of a small array rarely need another block.
             n_proposals += 4
         block = draw(min(max_block, n_proposals))[:missing]
         flat[filled : filled + block.size] = block
@@ -256,7 +256,7 @@ def _geometric_block(scale, n, stream):
     result, undecided = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
     if not undecided.size:
         return result
-    # 31 further bits make 63 bits, as `_geometric` needs them.
+    # With 31 further bits there are 63 bits, as `_geometric` requires.
     further = stream.words(undecided.size) >> np.uint64(33)
     bits = (leading[undecided].astype(np.uint64) << np.uint64(31)) | further
     result[undecided] = _geometric(scale, bits, stream, False)

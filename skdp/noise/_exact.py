@@ -36,7 +36,7 @@ def exp_bounds(numerator, denominator, precision):
             return one
         return int(one * (-Decimal(n) / denominator).exp()) - 1
 
-    # Eight digits more than the result has suffice: the errors of the quotient (which is below
+    # Eight digits more than the result are sufficient: the errors of the quotient (which is below
     # `precision` unless the result is 0), the exponential and the product add up to less than 1.
     with localcontext(Context(prec=len(str(one)) + 8, traps=[])):
         low = np.maximum(np.frompyfunc(lower_bound, 1, 1)(numerator), 0)
@@ -106,7 +106,7 @@ class LazyUniform:
         floors_by_index = {}
         while True:
             one = 1 << self._precision
-            # 35 digits more than `one` has suffice: the errors of the quotient, logarithm and
+            # 35 digits more than `one` are sufficient: the errors of the quotient, logarithm and
             # product add up to less than the slack. Neither bound is finite while all bits are 0.
             with localcontext(Context(prec=len(str(one)) + 35, traps=[])):
                 slack = 1 / Decimal(one << 32)
@@ -160,7 +160,7 @@ def floors(values, errors, *, exact=False, lower_bound=None):
 
 
 def is_below(approximate, bounds, stream, *, exact=False):
-    """Draw uniform numbers and return an array, True where one is below its threshold, exactly.
+    """Draw uniform numbers and return a boolean array: True where a number is below its threshold.
 
     Numbers of 64 bits are compared with floats. If the two differ by at most 2**-40, the
     comparison is repeated in integers, with as many further bits as necessary.
@@ -245,7 +245,7 @@ def truthful(
     """Draw independent Bernoulli variables with P(1) = 1 / (1 + others * exp(-exponent)), exactly.
 
     This is the probability that randomized response over ``others + 1`` categories reports the
-    truth. A draw is decided in floating point outside of a guard band, and in integers within it.
+    truth. A draw is decided in floating point outside a guard band, and in integers within it.
 
     Parameters
     ----------

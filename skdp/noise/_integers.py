@@ -145,7 +145,7 @@ def choose_by_distance(
 
 
 def _is_below_scaled_exp(approximate, factor, exponent, stream):
-    """Return True with probability factor * exp(-exponent), whose float is `approximate`."""
+    """Return True with probability factor * exp(-exponent), of which `approximate` is the float."""
 
     def bounds(index, precision):
         bits = precision + factor.numerator.bit_length()

@@ -79,7 +79,7 @@ def rounded_norm_noise(
                 result[undecided] = draw.round_exactly(undecided, offset, scale)
             return result
         except _OutsideDisc:
-            # The polar method rejects the point: draw a new vector.
+            # The polar method rejects the point, so a new vector is drawn.
             continue
 
 

@@ -27,7 +27,7 @@ _active_guard = ContextVar("guard", default=None)
 class NoiseGuard:
     """A context in which noise can only be drawn from the source of one charged release.
 
-    Before the source is set, nothing can be drawn at all. Guards nest: inside an inner guard only
+    Before the source is set, no noise can be drawn. Guards nest: inside an inner guard only
     its source can be used. A thread or process that is started inside a guard has no guard.
 
     Attributes
@@ -140,8 +140,8 @@ class RandomSource(_NotCopyable):
     noise.
 
     A source cannot be pickled or copied. After a fork, the bits of the operating system differ
-    between the two processes, and a seeded source raises in the child, where it would repeat the
-    parent's noise. Several threads may call `stream` at once.
+    between the two processes, and a seeded source raises an error in the child, where it would
+    repeat the parent's noise. Several threads may call `stream` at once.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ PROBLEMS = {
 }
 # Kinds of steps that fit other estimators.
 NESTING = ("cross_validates", "wrapper", "resamples", "calibrates", "unknown")
-# Kinds of steps whose fits of private estimators a table of callers judges.
+# Kinds of steps for which a table of callers judges the fits of private estimators.
 FITTING = ("cross_validates", "wrapper", "calibrates")
 PUBLIC = ", or name it in public_steps if what it learns is public"
 PRIVATE_PARTS = "; public_steps cannot excuse it, because private steps are inside"
@@ -230,7 +230,7 @@ def check_pipeline(
     n_samples, n_features : int, default=None
         Shape of the table. The cost of some steps depends on it.
     public_steps : sequence of str, default=()
-        Names of steps that learn from the data and are declared not to need protection.
+        Names of steps that learn from data and are declared public.
 
     Returns
     -------
@@ -325,7 +325,8 @@ def describe_uncovered_steps(estimator):
             described_steps += [(f.step, f.message) for f in _raw_candidates(step)]
         problem = None
         if step.kind in FITTING and is_estimator(step.estimator):
-            # Whether a plan could hold it says nothing about its privacy, which the fit has judged.
+            # Whether a plan could contain it is irrelevant for its privacy, which the fit has
+            # judged.
             problem = _problem_of_fit(step.estimator)
         if problem == "" or (problem is None and step.kind == "wrapper"):
             continue

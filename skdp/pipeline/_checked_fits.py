@@ -115,7 +115,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
             check_parameters(self, PublicTable.of_fit(self, table, y, step_params))
             read_raw_cells(self, table, y, params)
         except Exception:
-            # Like any refused fit, it must not leave the model of an earlier fit.
+            # As with any refused fit, the model of an earlier fit must not remain.
             self._forget_fits()
             _close_opened(table, X)
             raise
@@ -125,7 +125,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
             is_fitted = True
             return output
         finally:
-            # A lazy output reads the table later; then its file is removed with the last reference.
+            # A lazy output reads the table later, so its file is removed only with the last
+            # reference.
             if not (is_fitted and isinstance(output, ChunkedArray)):
                 _close_opened(table, X)
 
@@ -230,7 +231,7 @@ class SplitColumnTransformer(CheckedFitsMixin, ColumnTransformer):
 
     def fit(self, X, y=None, **params):
         with routed_groups(self, params) as received:
-            # The original calls `fit_transform`, which does the checks.
+            # The original method calls `fit_transform`, which runs the checks.
             return ColumnTransformer.fit(self, X, y, **received)
 
 

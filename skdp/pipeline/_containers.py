@@ -114,7 +114,7 @@ def check_joined_times(container, forms):
     """
     if asks_for_frame(container):
         return
-    # Without columns a part joins nothing.
+    # A part without columns adds nothing.
     forms = [form for form in forms if form.n_columns != 0]
     kinds = {kind for form in forms for kind in form.kinds or ()}
     is_with_numbers = kinds & {"number", "boolean"} or any(form.holds_numbers for form in forms)
@@ -150,7 +150,7 @@ def check_joined_names(container, parts, forms):
         names = joined_names(
             container, [part for part, _ in named], [part_names for _, part_names in named]
         )
-        # A dummy name finds errors even if no name is known yet.
+        # With a dummy name, errors are found even if no name is known yet.
         joined_names(container, ["part"], [["column"]])
     except Exception as error:
         # A user-defined function may raise any exception.

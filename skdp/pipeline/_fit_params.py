@@ -1,4 +1,4 @@
-"""The check of the fit parameters of all steps, before the first step of a pipeline is charged."""
+"""The check of the fit parameters of all steps before the first step of a pipeline is charged."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ from skdp.utils._values import FrozenValue
 # Arguments of a fit that no fit parameter may replace.
 TABLE_ARGUMENTS = ("self", "X", "y")
 # Searches and other tools of scikit-learn whose members receive the parameters of their fit by
-# known rules. Without metadata routing, the first pass all parameters on, searches pass all but
-# `groups`, and the others pass only row weights.
+# known rules. Without metadata routing, the first ones pass on all parameters, searches pass on all
+# except `groups`, and the others pass on only row weights.
 PASS_PARAMS_ON = frozenset(
     "TransformedTargetRegressor SelectFromModel RFE MultiOutputClassifier "
     "MultiOutputRegressor".split()
@@ -214,7 +214,7 @@ def _divide_in_tool(tool, parts, params, method, title):
         others = {name for name in params if name != "sample_weight"}
         _refuse_all(tool, parts, others, method, title)
     received = {name: passed for name, _ in parts}
-    # It transforms the target alone.
+    # It transforms only the target.
     received.pop("transformer", None)
     return received
 
@@ -329,7 +329,7 @@ def check_fit_params(steps, ids=None, n_rows=None, terms=None):
 
 
 def check_fit_params_of_charges(steps):
-    """Raise the errors of `check_fit_params` for steps that each charge an accountant.
+    """Raise the errors of `check_fit_params` for steps that charge separately.
 
     A ledger adds up the charges of the steps as charges on one set of persons. A step without an
     accountant has no charge.

@@ -244,7 +244,8 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
 def _partial_names(container, parts, forms):
     """Return the known names of a container's frame, and the prefixes of all others or None.
 
-    The names of found categories are unknown, but those of their part and of other parts are not.
+    The names of found categories are unknown, but the names of their part and of other parts are
+    known.
     """
     known = [form.known_names if form.names is None else form.names for form in forms]
     beginnings = []
@@ -327,7 +328,7 @@ def repeated_names(names):
 
 
 def refuses_sparse(estimator):
-    """Return True if a fit of a step is known to raise on a sparse matrix."""
+    """Return True if a fit of a step is known to raise an error on a sparse matrix."""
     if not is_estimator(estimator):
         return False
     if of_skdp(estimator):

@@ -51,7 +51,7 @@ def step_message(title, error, params=None):
     text = str(error) or type(error).__name__
     is_named = text.startswith("step ")
     if title and text.startswith(f"step '{title}"):
-        # An error of a step inside this one names both.
+        # An error of a step inside this step names both steps.
         return text
     if (
         params

@@ -29,8 +29,8 @@ def is_private(estimator):
 def plans_its_fit(estimator):
     """Return True if a private estimator plans the releases of its fit.
 
-    Classes of skdp do. A user-defined class that overrides `fit` must also override ``plan_fit``.
-    A search is planned by its epsilon and delta.
+    This is true of the classes of skdp. A user-defined class that overrides `fit` must also
+    override ``plan_fit``. A search is planned by its epsilon and delta.
     """
     if is_estimator(estimator.get_params(deep=False).get("estimator")):
         return False

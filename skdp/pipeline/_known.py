@@ -73,7 +73,8 @@ def kind_by_table(estimator):
             _is_private_part(getattr(estimator, name)) for name in entry.private_parts
         )
     except (TypeError, ValueError, AttributeError):
-        # The condition cannot read the parameters; the class's own check refuses them.
+        # The condition cannot read the parameters, so the check of the class itself will refuse
+        # them.
         fulfilled = False
     return entry.kind if fulfilled else entry.otherwise, entry.advice
 
@@ -111,7 +112,7 @@ def find_raw_steps(estimator, with_fitted=False):
     Parameters
     ----------
     estimator : estimator
-        A pipeline, a search or another estimator, fitted or not. It is looked at from outside,
+        A pipeline, a search or another estimator, fitted or not. It is inspected from the outside,
         together with the estimators inside it.
     with_fitted : bool, default=False
         If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
@@ -167,13 +168,14 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
 
 
 def _reports_rows(step):
-    """Return True for a step whose `transform` charges, so that its output may be published."""
+    """Return True for a step whose `transform` charges, so its output may be published."""
     if isinstance(step, FrozenEstimator):
         step = step.estimator
     return isinstance(step, PrivateEstimator) and get_tags(step).non_deterministic
 
 
-# An estimator's tags tell whether it requires targets, but not whether it reads optional ones.
+# The tags of an estimator show whether it requires targets, but not whether it reads optional
+# targets.
 IGNORE_TARGETS = frozenset(
     "sklearn.cluster sklearn.covariance sklearn.decomposition sklearn.manifold sklearn.mixture "
     "sklearn.impute.SimpleImputer sklearn.preprocessing.KBinsDiscretizer "
