@@ -1,4 +1,4 @@
-"""The choice between the loops of NumPy and those that numba compiles."""
+"""The choice between NumPy's loops and the loops that numba compiles."""
 
 import os
 from functools import cache

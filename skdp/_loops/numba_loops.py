@@ -8,9 +8,9 @@ from skdp._loops.compiling import compiled
 # Number of rows that are processed at a time, so their codes and scores stay in a processor's
 # cache.
 CHUNK_ROWS = 1 << 15
-# Bound on the difference between the logistic function of SciPy and one over one plus NumPy's
-# exponential. Both exponentials have relative errors of at most 2**-51, so each probability
-# p has an error of at most 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
+# Bound on the difference between SciPy's logistic function and 1 / (1 + NumPy's exponential). Both
+# exponentials have relative errors of at most 2**-51, so each probability p has an error of at most
+# 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
 EXPIT_ERROR = 2.0**-49
 # Largest margin, in steps of the grid, with which few rows are computed twice.
 MAX_MARGIN = 2.0**-8
@@ -49,7 +49,7 @@ def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_
 def _starts(ends):
     """Return the index of the first code of each group.
 
-    Unsigned indices need no comparison with 0, which takes longer than the sums.
+    With unsigned indices, there is no comparison with 0, which would take longer than the sums.
     """
     return np.array([0, *ends[:-1]], dtype=np.uint64)
 
@@ -74,8 +74,8 @@ def class_residual_steps(scores, targets, weights, clip, step):
     SciPy's `expit` takes longer than all of the other loops. Here the probability is computed from
     NumPy's exponential. The two differ by less than `EXPIT_ERROR`, as do the residuals before
     rounding, in units of the largest weight. A row is rounded towards zero to the same multiple
-    unless a multiple is that close to it: about one row in millions, which is computed again as in
-    the NumPy version.
+    unless a multiple is that close to it. This happens for about one row in millions, which is
+    computed again as in the NumPy version.
     """
     margin = EXPIT_ERROR * max(weights) / step
     steps = np.empty((len(scores), 1))
@@ -109,8 +109,8 @@ def _round_residuals(values, targets, first, second, clip, scale, margin):
         scaled = clipped * (second if is_second else first) * scale
         rounded = np.trunc(scaled)
         fraction = abs(scaled - rounded)
-        # Also False for NaN. Rounding towards zero changes neither at 0 nor where the residual is
-        # beyond its clip.
+        # This is also False for NaN. Rounding towards zero changes neither at 0 nor where the
+        # residual is beyond its clip.
         is_decided = (fraction < 1.0 - margin) and (fraction > margin or rounded == 0.0)
         is_decided = is_decided or abs(residual) > clip + 2.0 * EXPIT_ERROR
         values[i] = rounded if is_decided else np.nan

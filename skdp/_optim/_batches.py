@@ -17,7 +17,7 @@ from skdp.utils._values import FrozenValue, checked
 
 # Number of rows that are drawn at once.
 BLOCK_ROWS = 1 << 14
-# Largest mean number of trials until the next success.
+# Maximum mean number of trials until the next success.
 MAX_WAITING_TIME = 2.0**48
 
 
@@ -27,7 +27,7 @@ class PoissonBatches(FrozenValue):
 
     The trials of all rows and steps form one sequence. The waiting times between successes are
     drawn exactly. The probability is ``1 - exp(-1 / scale)`` for a float `scale`
-    that makes it at most `rate`, and below it by a relative 2**-48 at most; at a lower rate the
+    that makes it at most `rate`, and below it by at most a relative 2**-48. At a lower rate, the
     privacy loss is no greater. Time and memory do not depend on the number of rows.
 
     Parameters
@@ -189,8 +189,8 @@ class FixedSizeBatches(FrozenValue):
 def _random_subsets(n_rows, size, n_steps, stream):
     """Return a matrix whose rows are uniformly random subsets of row indices, each sorted.
 
-    Rows are drawn with replacement, and duplicates are drawn again. All of this treats rows alike,
-    so that every subset has the same probability.
+    Rows are drawn with replacement, and duplicates are drawn again. All rows are treated alike, so
+    every subset has the same probability.
     """
     keys = np.empty(0, dtype=np.int64)
     missing = np.full(n_steps, size)

@@ -55,7 +55,7 @@ class MultinomialLogisticLoss(LossOfClasses):
     loss_lipschitz = math.sqrt(2.0)
     curvature_bound = 0.5
     residual_error = 16.0 * np.finfo(np.float64).eps
-    # The curvature does vanish at the vertices, but not on the edge between two of them.
+    # The curvature vanishes at the vertices, but not on the edge between two vertices.
     curvature_vanishes_at_vertices = False
 
     @property
@@ -139,10 +139,10 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
 
     With :math:`m_j = s_j + 1` for j other than y and :math:`m_y = s_y` it is :math:`\max_p \langle
     p, m \rangle - s_y + \tfrac h2 (1 - \|p\|^2)` over the probability vectors p. It is between
-    their hinge, :math:`\max_j m_j - s_y`, and that plus h / 2; for two classes it is the binary
-    loss of :math:`z = s_y - s_j`. The maximizer p is the projection of m / h onto the simplex, and
-    the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A projection is non-expansive, so
-    that the curvature is at most 1 / h.
+    their hinge, :math:`\max_j m_j - s_y`, and this hinge plus h / 2; for two classes it is the
+    binary loss of :math:`z = s_y - s_j`. The maximizer p is the projection of m / h onto the
+    simplex, and the residual :math:`p - e_y` has norm at most :math:`\sqrt 2`. A projection is
+    non-expansive, so the curvature is at most 1 / h.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class SquaredHingeLoss(LossOfLabels):
     r"""The loss :math:`\max(0, 1 - z)^2`, which is not Lipschitz: gradients must be clipped."""
 
     curvature_bound = 2.0
-    # Where 1 - z is at least this, the loss is replaced by its tangent.
+    # If 1 - z is at least this, the loss is replaced by its tangent.
     max_gap = math.inf
 
     def value(self, scores, y):

@@ -28,9 +28,9 @@ EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 # Residuals are always clipped at this bound, so their product with 0 is 0.
 MAX_CAP = 1e30
-# Rows of a larger norm count as zero, so underflow of residuals is negligible.
+# Rows with a larger norm count as zero, so underflow of residuals is negligible.
 MAX_NORM = 1e150
-# The squares of shorter vectors lose their precision.
+# For shorter vectors, the squares lose their precision.
 MIN_NORM = 1e-140
 # Weight of the squared residual among the three values that a row adds to the loss decreases.
 SQUARED_RESIDUAL_WEIGHT = 0.25
@@ -73,8 +73,8 @@ class ClippedSums(Rows):
         Whether only `loss_decreases` is called, which does not need the norms of rows.
     center : ndarray of shape (n_columns,), default=None
         Vector that is subtracted from each row x_i; it was released, or does not depend on the
-        rows. Rows are not changed when they are read: what the center adds to a score is subtracted
-        from it, and what it adds to gradients from their sum. Requires the norm "l2".
+        rows. Rows are not changed when they are read: the contribution of the center is subtracted
+        from each score, and from the sum of the gradients. Requires the norm "l2".
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
@@ -205,7 +205,7 @@ def _max_residuals(tile, clip):
         else:
             norms = np.hypot(_centered_norms(tile), tile.table.constant)
         caps = np.minimum(clip / norms * margin, MAX_CAP)
-    # The bound must hold for every loss.
+    # This bound must hold for every loss.
     caps = caps * np.minimum(loss.relative_weights(tile.y), 1.0)
     return np.where(norms <= MAX_NORM, caps, 0.0)
 
@@ -271,8 +271,8 @@ def _row_l1_norms(block):
 class _Tile:
     """Some rows of a batch with their targets, caps and weights, valid until the next are read.
 
-    A row's residual depends, to the last bit, on the row, its label and the weights alone: not on
-    its position or on the other rows of the batch.
+    A row's residual depends, to the last bit, only on the row, its label and the weights, and not
+    on its position or on the other rows of the batch.
 
     Parameters
     ----------
@@ -379,7 +379,7 @@ def _clip_numbers(residual, caps):
 def _clip_vectors(residual, caps, norm):
     """Scale the vectors of rows down to norms of at most the caps, in place.
 
-    A vector becomes zero if its norm, or the factor that it needs, cannot be computed precisely.
+    A vector becomes zero if its norm, or its factor, cannot be computed precisely.
     """
     if norm == "l1":
         norms = row_sums(np.abs(residual))
@@ -396,7 +396,7 @@ def _clip_vectors(residual, caps, norm):
 def row_scores_function(n_columns, weights_shape):
     """Return a function of a block of rows and weights that computes the scores of the rows.
 
-    A row's score depends, to the last bit, on the row and the weights alone. The rounding of a
+    A row's score depends, to the last bit, only on the row and the weights. The rounding of a
     matrix product depends on the position of the row in the block and on the number of rows, and
     in a sampled batch these depend on the other rows.
 

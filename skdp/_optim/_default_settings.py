@@ -24,8 +24,8 @@ MIN_STEPS_OF_LARGE_TABLES = 25
 MAX_STEPS = 20_000
 # An automatic penalty is large enough for this number of steps to minimize the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
-# Typical curvature of the loss at the end of a run, relative to its bound: rows whose gradient is
-# clipped have none.
+# Typical curvature of the loss at the end of a run, relative to its bound: rows with clipped
+# gradients have no curvature.
 TYPICAL_CURVATURE = 0.25
 # The constant feature may converge more slowly than this, since it starts at the baseline.
 MAX_CONDITION_OF_CONSTANT = 2500.0
@@ -60,8 +60,8 @@ class LossSpec(FrozenValue):
         Expected variance of scores times the curvature. If it is finite, the penalty grows with
         the square of large noise, so weights then end near 0.
     min_clip_fraction : float, default=1.0
-        Residuals are clipped at least at this fraction of `residual_norm`. The fraction grows
-        where the noise on the mean gradient is below `clip_noise_threshold`.
+        Residuals are clipped at least at this fraction of `residual_norm`. The fraction grows if
+        the noise on the mean gradient is below `clip_noise_threshold`.
     clip_noise_threshold : float, default=0.0
         Noise level, relative to the bound on a gradient.
     shrinkage_residual : float, default=0.0
@@ -73,8 +73,8 @@ class LossSpec(FrozenValue):
     curvature_from : {"residuals", "curvature", None}, default=None
         Source of the curvature along the weights; see `LinearShrinkageRule`.
     min_shrinkage_factor : float, default=0.0
-        Lower bound on the shrinkage factor. If it is positive, weights that start at no baseline
-        are not shrunk.
+        Lower bound on the shrinkage factor. If it is positive, weights that do not start at a
+        baseline are not shrunk.
     """
 
     loss: object
@@ -99,8 +99,8 @@ class LossSpec(FrozenValue):
         """Return the shrinkage rule of weights that were fitted with a penalty.
 
         Its number of steps is 1, or 0 if weights are not shrunk. The null decrease is known only
-        where it is small. With about as many directions as rows no formula holds, and nothing is
-        subtracted: the rule then removes only the effect of the noise.
+        where it is small. With about as many directions as rows, the formula does not hold, and
+        nothing is subtracted: the rule then removes only the effect of the noise.
 
         Parameters
         ----------
@@ -149,8 +149,8 @@ class SGDProblem(FrozenValue):
     guarantee : Guarantee
         Guarantee of the whole run.
     constant : float, default=0.0
-        Value of the constant feature; 0 if there is none, or if the number of steps need not
-        suffice for it.
+        Value of the constant feature; 0 if there is none, or if the number of steps does not have
+        to be sufficient for it.
     baseline_std : float, default=inf
         Standard deviation of the score at which the constant feature's weights start.
     rounding_factor : float, default=1.0
@@ -294,7 +294,7 @@ def automatic_settings(problem, requested):
 
 
 def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
-    """Return the requested penalty of the intercept, or the penalty that balances start and noise.
+    """Return the requested penalty of the intercept, or the one that balances start and noise.
 
     For a start with variance s² of the score, and gradients with variance t², the best penalty is
     t² over s² and the curvature.
@@ -347,7 +347,7 @@ def _balance(problem, clip, requested):
 
 
 def _max_steps(problem, requested):
-    """Return the number of steps that are affordable if smaller batches do not compensate."""
+    """Return the number of affordable steps if smaller batches cannot compensate."""
     if problem.delta > 0.0 or not requested.has_automatic_batches:
         return MAX_STEPS
     values = problem.n_rows * problem.n_columns * problem.loss_spec.n_outputs

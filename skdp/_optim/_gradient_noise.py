@@ -1,6 +1,6 @@
 """Noise for many releases of one shape: sampled in blocks, as integers on a grid.
 
-A sum is rounded to the grid before noise is added, so no digit of the sum below the grid is
+A sum is rounded to the grid before noise is added, so digits of the sum below the grid are never
 released. Scales are increased to cover that rounding, and because discrete noise is accounted as
 continuous noise, as in `skdp.mechanisms` (``docs/theory/mechanisms.md``, sections 2 to 4).
 """

@@ -1,4 +1,4 @@
-r"""Shrinkage of a linear model's weights, with an estimate of what they explain by chance.
+r"""Shrinkage of a linear model's weights, with an estimate of the part explained by chance.
 
 Weights that were fitted to the same rows have a smaller loss there, even if the features are not
 related to the target. The expected decrease is the variance of residuals times the effective
@@ -11,13 +11,13 @@ to at most :math:`R^2`. Real rows are shorter and lie in few directions. The cur
 released weights is computed from the released decreases themselves: between the start and weights
 at a displacement w, residuals change by the loss's curvature times the changes s of the scores, and
 the mean of s² is :math:`w^\top H w`. Divided by :math:`R^2 \|w\|^2 / p`, its value for rows of norm
-R that are equally distributed over all directions, it is the *relative curvature* a. The model is
-that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` each, so their
-sum is at most :math:`R^2`. It is small for short rows and large for rows in few directions.
+R that are equally distributed over all directions, it is the *relative curvature* a. It is assumed
+that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` each, so their sum
+is at most :math:`R^2`. It is small for short rows and large for rows in few directions.
 
 Noise in the released numbers leaves an interval for a. So does the curvature of a logistic loss,
-which is only known to lie between a typical value and a bound. The value in the interval that is
-nearest to 1 is used, so a is 1 if nothing is known.
+which is only known to lie between a typical value and a bound. Of the values in the interval, the
+one nearest to 1 is used, so a is 1 if nothing is known.
 
 All of this is post-processing of released numbers. The derivation is in ``docs/theory/dp_sgd.md``.
 """
@@ -80,9 +80,10 @@ class LinearShrinkageRule(ShrinkageRule):
     alpha : float
         L2 regularization strength of the mean loss that weights were fitted with.
     curvature_from : {"residuals", "curvature", None}
-        Source of the relative curvature. "residuals": residuals are roughly normal numbers, many
-        of which are clipped, and change by as much as the scores. "curvature": residuals change by
-        the loss's curvature and few are clipped. None: the relative curvature is 1.
+        Source of the relative curvature. "residuals": residuals are roughly normally distributed,
+        many of them are clipped, and they change by as much as the scores. "curvature": the changes
+        of residuals are determined by the loss's curvature, and few are clipped. None: the relative
+        curvature is 1.
     max_curvature : float
         Upper bound on the loss's curvature.
     noise_std : float, default=0.0
@@ -152,7 +153,7 @@ class LinearShrinkageRule(ShrinkageRule):
 
 
 def _relative_curvature(product):
-    """Return the variance of changes in scores, relative to the typical one.
+    """Return the variance of changes in scores, relative to the typical variance.
 
     `product` is the mean of a score's change times the clipped change.
     """

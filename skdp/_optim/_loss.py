@@ -18,17 +18,17 @@ def _required(self):
     """Declare an attribute that each subclass must define."""
 
 
-# A class that does not define all of its required attributes cannot be instantiated.
+# A class that does not define all required attributes cannot be instantiated.
 REQUIRED = property(abstractmethod(_required))
 
 
 @dataclass(frozen=True)
 class ClippableLoss(FrozenValue, ABC):
-    """A loss for clipped gradients (DP-SGD), whose guarantee needs no Lipschitz constant.
+    """A loss for clipped gradients (DP-SGD), for which no Lipschitz constant is needed.
 
     A subclass is a frozen dataclass of public parameters, floats or integers. `scores` have the
-    shape (n_rows, *weights_shape) and y has the shape (n_rows,). The values that are returned for
-    a row depend on that row alone. Residuals of finite scores are finite, even for scores of 1e300.
+    shape (n_rows, *weights_shape) and y has the shape (n_rows,). The values that are returned for a
+    row depend only on that row. Residuals of finite scores are finite, even for scores of 1e300.
     Residuals of infinite scores may be NaN, which clipping turns into a number.
 
     Attributes
@@ -41,7 +41,7 @@ class ClippableLoss(FrozenValue, ABC):
         A loss with a Lipschitz constant for such targets can be a `BoundedLoss`.
     curvature_bound : float
         Upper bound on the eigenvalues of a row's second derivative with respect to its scores.
-        Clipped gradients need it for step sizes only, so some rows may exceed that of
+        Clipped gradients need it only for step sizes, so some rows may exceed the bound of
         `PoissonLoss`.
     curvature_rank : int
         Upper bound on the rank of that matrix.
@@ -102,11 +102,11 @@ class BoundedLoss(ClippableLoss):
         rounding errors of the residual, and of the scores times the curvature.
     n_vertices : int
         Number of vectors of length `loss_lipschitz`, dependent on the row's target alone, such that
-        the row's residual is in the convex hull of 0 and these vectors. Needed by objective
-        perturbation only.
+        the row's residual is in the convex hull of 0 and these vectors. Needed only by objective
+        perturbation.
     curvature_vanishes_at_vertices : bool
         True if there is one vertex and the trace at the fraction t of the way from 0 to it is at
-        most 4 t (1 - t) `trace_bound`. Needed by objective perturbation only.
+        most 4 t (1 - t) `trace_bound`. Needed only by objective perturbation.
     """
 
     loss_lipschitz = REQUIRED

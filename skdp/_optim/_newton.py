@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 # Largest number of features for which the Hessian is factorized.
 CHOLESKY_LIMIT = 1500
 # If the Hessian can be factorized, L-BFGS first runs for about as many steps as a factorization
-# costs. After this number of steps it is stopped if the remaining steps will not suffice.
+# costs. After this number of steps, it is stopped if the remaining steps will not be sufficient.
 TRIAL_STEPS = 5
 # Then up to this number of factorizations follow, with this number of steps each.
 MAX_FACTORS = 50
@@ -29,7 +29,7 @@ def minimize(objective, tolerance, radius=math.inf):
     The method is L-BFGS. If it converges slowly and there are few features and one output, a
     Cholesky factor of the Hessian is the initial curvature. If L-BFGS stalls, accelerated gradient
     descent follows. On a strongly convex, L-smooth objective it reaches the tolerance within a
-    number of steps that depends on L and the gradient alone (Nesterov 2004, section 2.2).
+    number of steps that depends only on L and the gradient (Nesterov 2004, section 2.2).
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def minimize(objective, tolerance, radius=math.inf):
 
 
 def _is_slow(start, excess, step, max_steps):
-    """Return True if the remaining steps will not suffice at the rate of convergence so far."""
+    """Return True if the remaining steps are too few at the rate of convergence so far."""
     if step < TRIAL_STEPS:
         return False
     return step * math.log(excess) > (max_steps - step) * math.log(start / excess)
@@ -88,7 +88,7 @@ def _is_slow(start, excess, step, max_steps):
 def lbfgs(objective, point, is_done, max_steps, solve=None):
     """Return the point that L-BFGS reaches (Nocedal 1980, Liu and Nocedal 1989).
 
-    It stops if `is_done` is true, if rounding errors prevent a step, or after `max_steps`.
+    It stops if `is_done` returns True, if rounding errors prevent a step, or after `max_steps`.
 
     Parameters
     ----------
@@ -164,8 +164,9 @@ def _backtrack(objective, point, step):
         new_derivative = np.vdot(candidate.gradient, step)
         if new_derivative <= -0.2 * derivative:
             return candidate
-        # The zero of the derivative in a quadratic model, at least a tenth of the length. The model
-        # only halves the length if the derivative jumps, as with a nearly piecewise linear loss.
+        # The length at which the derivative of a quadratic model is zero, but at least a tenth of
+        # the current length. With a jump in the derivative, as for a nearly piecewise linear loss,
+        # the model only halves the length.
         factor = 0.1
         if attempt < MODEL_BACKTRACKS:
             factor = max(0.1, derivative / (derivative - new_derivative))

@@ -25,9 +25,9 @@ ADAM_EPSILON = 1e-8
 
 # Clip of the change in a score in the shrinkage rule, relative to the typical change.
 DISPLACEMENT_CLIP = 0.5
-# Smallest clip of the change of a score; avoids a division by zero.
+# Smallest clip of the change of a score, to avoid a division by zero.
 MIN_DISPLACEMENT = 1e-200
-# Weights are not shrunk if their optimal length is at least this fraction of their length.
+# Weights are not shrunk if their optimal norm is at least this fraction of their norm.
 NO_SHRINKAGE_FRACTION = 0.8
 
 
@@ -87,7 +87,7 @@ class ShrinkageRule(FrozenValue):
     def shrinkage_factor(self, decreases, displacement, noise_std=0.0):
         """Return the factor of the displacement that is justified beyond chance and noise.
 
-        1 leaves the weights unchanged, 0 returns them to the start.
+        With 1, the weights are unchanged; with 0, they are those at the start.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class ShrinkageRule(FrozenValue):
         return max(self.min_shrinkage_factor, net_decrease / scale)
 
 
-# No step tests the weights, and they stay unchanged.
+# No step tests the weights, so they stay unchanged.
 NO_SHRINKAGE = ShrinkageRule(0, 1.0, 1.0, 0.0)
 
 

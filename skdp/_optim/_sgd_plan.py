@@ -45,8 +45,8 @@ class SGDRun(FrozenValue):
         Event of one step.
     sensitivity : float
         Sensitivity of a sum, in the norm of the clip, to which the event's noise multiplier is
-        relative: of all rows that of a change between neighboring tables, of sampled batches that
-        of adding or removing one record.
+        relative. For all rows, it is the sensitivity to a change between neighboring tables; for
+        sampled batches, to adding or removing one record.
     """
 
     problem: SGDProblem
@@ -282,8 +282,8 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
     batch_epsilon = (batch_epsilon + (step_epsilon - bounded)) / SLACK
     sensitivity = sum_sensitivity(problem, clip, 2, batches.max_size)
     noise = LaplaceNoise(sensitivity / batch_epsilon * SLACK, problem.size, sensitivity)
-    # The event's Laplace mechanism is relative to one added or removed record, as is the stated
-    # sensitivity: half of that of a replaced record.
+    # The event's Laplace mechanism, and the stated sensitivity, are relative to one added or
+    # removed record: half the sensitivity to a replaced record.
     inner = accounting.Laplace(0.5 * batch_epsilon)
     return SGDRun(
         problem=problem,
@@ -297,7 +297,7 @@ def _plan_fixed_size(problem, clip, batch_size, n_steps):
 
 
 def _calibrated_multiplier(event, guarantee):
-    """Return a noise multiplier within a few thousandths of the smallest one that does.
+    """Return a noise multiplier within a few thousandths of the smallest sufficient one.
 
     The search uses upper bounds on a coarse grid, which take a fraction of the time. The result is
     then checked in the same way as the accountant checks a cost: by delta at epsilon, on its own

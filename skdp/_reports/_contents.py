@@ -132,7 +132,7 @@ class ReportContents:
             is_same = other.dataset == report.dataset and other.identity == report.identity
             if not (other_key == key or (is_same and report.identity)):
                 continue
-            # Totals are counted with all charges: a selection never replaces them.
+            # Totals are computed from all charges, so a selection never replaces them.
             if (other.n_charges, not other.shown) > (report.n_charges, not report.shown):
                 return
             config = config or self.configs.get(other_key)
@@ -255,7 +255,7 @@ class ReportContents:
         """Add the charges of a scorer or an unfitted estimator that a wrapper has used.
 
         Those in a ledger are all charges with the label of its class, up to the last one of the
-        published model in a search: the ledger does not say which fit made a charge. Without a
+        published model in a search: the ledger does not record which fit made a charge. Without a
         ledger, `number` charges are added, or `missing` if the number is None.
         """
         accountant = source.accountant
@@ -333,7 +333,7 @@ def _unrecorded_charge(label, epsilon, delta):
 def _with_inner_wrappers(wrapper, nested_estimators):
     """Return the description of a wrapper, preceded by those of the wrappers inside it.
 
-    The number of fits is unknown if one of these makes fits that it does not store.
+    The number of fits is unknown if one of these runs fits that it does not store.
     """
     for _, estimator in nested_estimators:
         if hasattr(estimator, "privacy_"):

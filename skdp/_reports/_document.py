@@ -86,7 +86,7 @@ class Total(FrozenValue):
 
 @dataclass(frozen=True)
 class Summary(FrozenValue):
-    """The first page of a report: its conclusion, and the facts that it rests on.
+    """The first page of a report: its conclusion, and the facts on which it is based.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Summary(FrozenValue):
 class PrivacyReport(FrozenValue):
     """Document on the privacy of one or several releases.
 
-    `privacy_report` creates it. Printing gives text, a notebook shows HTML.
+    `privacy_report` creates it. It is printed as text and shown as HTML in a notebook.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ class PrivacyReport(FrozenValue):
         Names of the steps and models that no guarantee covers: they learn from rows without a
         charge, or may do so. Steps that learn nothing are omitted.
     totals : tuple of Total, default=()
-        The total cost of the fits, the figure to quote. Several ledgers add up, unless their
-        relations or privacy units differ: then there is one total per ledger.
+        The total cost of the fits, the figure to quote. The totals of several ledgers add up,
+        unless their relations or privacy units differ. Then there is one total per ledger.
     uncovered : tuple of str, default=()
-        A sentence on each name in `without_statement`, with a remedy.
+        A sentence about each name in `without_statement`, with a remedy.
     missing : tuple of str, default=()
         Private releases of the reported models that are in no total: neither a statement nor a
         ledger of the report contains their charges. These are fits and scores of searches and
@@ -158,7 +158,7 @@ class PrivacyReport(FrozenValue):
 
     @property
     def summary(self):
-        """The first page: the conclusion and the facts that it rests on, as a `Summary`."""
+        """The first page: the conclusion and the facts on which it is based, as a `Summary`."""
         return Summary(tuple(conclusion_of(self)), tuple(facts_of(self)))
 
     def to_dict(self):

@@ -1,4 +1,4 @@
-"""One line on the privacy of a fitted pipeline or search, for its representations."""
+"""One line about the privacy of a fitted pipeline or search, for its representations."""
 
 import math
 
@@ -10,11 +10,11 @@ from skdp.utils._documents import escape_control, html_fragment, html_text
 
 
 def privacy_line(model):
-    """Return one line on the privacy of a fitted pipeline or search; "" if nothing is fitted.
+    """Return one line about the privacy of a fitted pipeline or search; "" if nothing is fitted.
 
-    No ledger is read, so the line holds what was charged for this model. Several charges are added
-    up, which bounds their cost under every rule. Charges under different relations or for different
-    units do not add up: the line shows a sum for each.
+    No ledger is read, so the line contains only the charges for this model. Several charges are
+    added up, which bounds their cost under every rule. Charges under different relations or for
+    different units do not add up: the line shows a sum for each.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def privacy_line(model):
         for charge in statement.charges:
             if charge.hash and charge.hash not in records:
                 records[charge.hash] = charge
-                # The charge of a plan costs what the plan does, not what a step would alone.
+                # The cost of a plan's charge is that of the plan, not that of a step alone.
                 cost = contents.plan_costs.get(charge.hash, (charge.epsilon, charge.delta))
                 costs[statement.relation, statement.unit].append(cost)
     for key, key_costs in costs.items():

@@ -10,9 +10,9 @@ BEST_ESTIMATOR = "best_estimator_"
 WRAPPED_ESTIMATORS = ("estimators_", "estimator_", "regressor_", "final_estimator_", BEST_ESTIMATOR)
 # Values of these packages, and of skdp itself, contain no fitted models.
 PACKAGES_WITHOUT_MODELS = {"builtins", "numpy", "scipy", "pandas", "polars", "pyarrow", "skdp"}
-# Larger containers hold a vocabulary or labels, and no models.
+# Larger containers contain a vocabulary or labels, but no models.
 MAX_ENTRIES = 10_000
-# Depth to which containers and objects are searched for models.
+# Maximum depth to which containers and objects are searched for models.
 MAX_DEPTH = 6
 
 

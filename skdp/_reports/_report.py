@@ -21,8 +21,8 @@ def privacy_report(
     """Return one document on the privacy of models and on the budgets of data sets.
 
     The document contains the privacy statements of the fits and the ledgers' records, which are
-    public, and the audits. Results of attacks on private rows are computed without privacy, and the
-    document says so: leave them out when you publish it, or decide to disclose them.
+    public, and the audits. Results of attacks on private rows are computed without privacy, which
+    the document states. Leave them out when you publish it, unless you decided to disclose them.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def _unit_word(unit):
 
 
 def _plain_words(total, unit, result):
-    """Return a description of a guarantee without symbols; `result` names what it is about."""
+    """Return a description of a guarantee without symbols; `result` names its subject."""
     if not total.epsilon <= MAX_WORDS_EPSILON:
         return (
             f"That is weak: what is released may say nearly everything about a {unit}, and the "
@@ -193,7 +193,7 @@ def cost_in_words(epsilon, delta):
 
 
 def _charges_of(report):
-    """Return the charges that the models of a report paid for, with user and purpose.
+    """Return the charges for the models of a report, with user and purpose.
 
     A report without models includes all charges of its budgets.
     """

@@ -33,11 +33,11 @@ class PlainWrapper(FrozenValue):
     has_other_labels : bool
         True if candidates may be estimators of classes other than that of the published model.
     publishes_last : bool
-        True if no fit follows that of the published model, as in a search; stacking makes others
+        True if no fit follows that of the published model, as in a search; stacking runs other fits
         later.
     makes_other_fits : bool
-        True if it is known to make fits that it does not store. Other wrappers, such as classes of
-        the user, may make some.
+        True if it is known to run fits that it does not store. Other wrappers, such as classes of
+        the user, may run such fits.
     """
 
     name: str
@@ -204,7 +204,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class Missing(FrozenValue):
-    """Releases whose cost a report does not know.
+    """Releases with a cost that is unknown to a report.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class Missing(FrozenValue):
 
 
 def describe_combination(names):
-    """Return a description of several models as one subject, which a guarantee is about."""
+    """Return a description of several models as one subject of a guarantee."""
     names = list(names)
     if len(names) == 1:
         return names[0]
@@ -390,7 +390,7 @@ def _split_by_ledger(releases, budgets):
         `is_in_ledger` is True for charges in a ledger that is not in the report.
     """
     records = {}
-    # A longer report of the same ledger has all charges of a shorter one.
+    # A longer report of the same ledger contains all charges of a shorter report.
     for key, budget in sorted(budgets.items(), key=lambda item: len(item[1].charges)):
         for charge in budget.charges:
             records[charge.hash] = key, charge
@@ -443,8 +443,8 @@ def _recorded_part(key, entries, budget, config):
         part.add(release.statement)
         charges |= {charge.hash: charge for charge in release_charges}
         if release.wrapper is not None:
-            # The ledger does not say which fit made a charge. So all charges of the same label are
-            # counted, up to the published model's if it is the last. They include all fits.
+            # The ledger does not record which fit made a charge. So all charges of the same label
+            # are counted, up to the published model's if it is the last. They include all fits.
             labels = {charge.label for charge in release_charges}
             last = math.inf
             if release.wrapper.publishes_last:
@@ -503,7 +503,7 @@ def _unrecorded_part(unit_key, entries):
                 text = f"other fits that {wrapper.name} may have made"
             part.missing.append(Missing(text, wrapper.makes_other_fits))
         elif wrapper is not None:
-            # Other fits may cost up to the parameters epsilon and delta.
+            # Other fits may cost up to the values of the parameters epsilon and delta.
             group_costs = [_cost_of_fit(group, group_costs)] * wrapper.n_fits
             n_group_charges *= wrapper.n_fits
         costs += group_costs

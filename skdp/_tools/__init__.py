@@ -1,11 +1,11 @@
 """Tools of other libraries around private estimators: one registry, and the rules of its entries.
 
 A tool appears in two places. As a *step* of a pipeline, or a wrapper in one, it is an object: what
-does it learn from its rows? As a *caller* it is a call around a private fit: what does it compute
-from the same rows, or do with them? Both answers are in one entry per tool.
+does it learn from its rows? As a *caller*, it is a call around a private fit: what does it compute
+from the same rows, and how does it use them? One entry per tool contains both answers.
 
 - `_entries.py`: the classes of the entries, `Tool`, `KnownStep` and `KnownCaller`.
-- `_sklearn_steps.py`: the entries of classes of scikit-learn that are known as steps alone;
+- `_sklearn_steps.py`: the entries of classes of scikit-learn that are known only as steps;
   `_sklearn_tools.py`: of its tools; `_library_tools.py`: of other libraries; `_entry_kinds.py`:
   entries that several tools share.
 - `_registry.py`: the entry of a class, or of a function of a module.

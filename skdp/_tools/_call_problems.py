@@ -95,7 +95,7 @@ def refused_unless_frozen(wrong, seeds=""):
     wrong : str
         Problem of the rows.
     seeds : str, default=""
-        What the tool does with the seeds of the estimators that have one.
+        Description of how the tool uses the seeds of estimators that have one.
     """
 
     def refusal(variables):
@@ -117,7 +117,7 @@ def if_frozen(wrong):
 
 
 def bagging_problem(variables):
-    """Return the problem of a bagging of a frozen estimator, which it does not fit, or ""."""
+    """Return the problem of bagging with a frozen estimator, which it does not fit, or ""."""
     if getattr(_owner(variables), "oob_score", False):
         return "publishes exact scores and answers for raw rows (oob_score=True)"
     return ""

@@ -1,4 +1,4 @@
-"""Classes of libraries, which are recognized by their module and name alone.
+"""Classes of libraries, which are recognized only by their module and name.
 
 A user may write a class of any name, including one that is derived from a known class and overrides
 its methods.
@@ -60,7 +60,7 @@ def behaves_as(value, names):
 def _class_behaves_as(kind, names):
     for i, cls in enumerate(kind.__mro__):
         if f"{public_path(cls.__module__)}.{cls.__name__}" in names:
-            # A class behind it in the order of base classes may override its base classes.
+            # A class that follows it in the method resolution order may override its base classes.
             return kind.__mro__[i:] == cls.__mro__
         if any(_is_behavior(name, item) for name, item in vars(cls).items()):
             return False

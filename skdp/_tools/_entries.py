@@ -190,9 +190,9 @@ class KnownCaller:
         Functions of the modules that learn from rows; None for all functions. If `modules` of
         the tool names a function, the entry is about that function.
     name : str, default=""
-        Name of the tool for users; "" takes the name of the class or function.
+        Name of the tool for users; "" means the name of the class or function.
     wrong_scores : str, default=""
-        Problem of private scores that the tool computes, with an advice; "" if there is none.
+        Problem of private scores that the tool computes, with advice; "" if there is none.
     """
 
     wrong: str

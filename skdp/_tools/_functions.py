@@ -6,8 +6,8 @@ import numpy as np
 import scipy.special
 
 # Functions that are not accepted, because one cell can determine the dtype of a column and so the
-# values of other rows. The first three return other values for 0. np.square of a sparse matrix (not
-# array) is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the same
+# values of other rows. The first three return different values for 0. np.square of a sparse matrix
+# (not array) is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the same
 # problem; np.digitize of objects starts its search at the bin of the previous row.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
 # Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
@@ -97,8 +97,8 @@ def rounds_elements_alone(function):
 def has_non_finite_values(function, largest=1e4):
     """Return True if a function turns some finite numbers to NaN or infinity.
 
-    A step with such a function raises on some tables: `np.log` for numbers that are not positive,
-    `np.exp` for large ones. Only ufuncs of NumPy are tried; False for other functions.
+    A step with such a function raises an error for some tables: `np.log` for numbers that are not
+    positive, `np.exp` for large ones. Only ufuncs of NumPy are tried; False for other functions.
 
     Parameters
     ----------

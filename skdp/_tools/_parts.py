@@ -14,7 +14,7 @@ VAR_KEYWORD = Parameter.VAR_KEYWORD
 FROZEN = frozenset({"sklearn.frozen.FrozenEstimator"})
 # Maximum number of values of a list among which steps are looked for. Lists of rows are longer.
 MAX_PARTS = 1000
-# Methods of the objects that can be steps of a pipeline. Some classes have no `get_params`.
+# Methods of objects that can be steps of a pipeline. Some classes have no `get_params`.
 STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
 
 
@@ -121,7 +121,7 @@ def _constructor_params(value):
 
 @cache
 def _constructor_names(kind):
-    """Return the names of a constructor's parameters; None if it takes arbitrary ones."""
+    """Return the names of a constructor's parameters; None if it accepts arbitrary parameters."""
     try:
         parameters = list(signature(kind).parameters.values())
     except (TypeError, ValueError):
@@ -173,5 +173,5 @@ def learns_raw(part):
     """Return True for a model or step that learns when fitted and contains no private one."""
     if is_frozen(part) or not hasattr(part, "fit") or holds_private(part):
         return False
-    # A class can declare that its fits are charged, or learn nothing.
+    # A class can declare that its fits are charged or that they learn nothing.
     return vars(type(part)).get("__skdp_kind__") not in ("private", "stateless", "declared")

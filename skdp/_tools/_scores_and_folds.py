@@ -1,4 +1,4 @@
-"""Scores and folds of a tool: private scores, and folds whose rows depend on those of others.
+"""Scores and folds of a tool: private scores, and folds that depend on the rows of others.
 
 Everything is read from parameters. The rows of folds count as public only where a list declares
 them.
@@ -25,7 +25,7 @@ UNKNOWN_FOLDS = (
     "splits the rows by folds from an iterator, of which nothing is known (give it a list of "
     "folds, or a splitter)"
 )
-# Splitters whose folds depend on row numbers alone, or on a keyed hash of a person's id.
+# Splitters whose folds depend only on row numbers, or on a keyed hash of a person's id.
 PERSON_FOLDS = frozenset({"skdp.model_selection.PersonKFold"})
 INDEX_SPLITTERS = PERSON_FOLDS | {
     f"sklearn.model_selection.{name}"
@@ -37,7 +37,7 @@ INDEX_SPLITTERS = PERSON_FOLDS | {
 LISTED_FOLDS = frozenset({"sklearn.model_selection._CVIterableWrapper"})
 # Splitters that draw the rows of a fold with replacement.
 BOOTSTRAP_SPLITTERS = ("mlxtend.BootstrapOutOfBag",)
-# Iterators of Python that name what they iterate over, without reading it.
+# Iterators of Python that reveal the object over which they iterate, without reading it.
 LAZY_ITERATORS = (map, filter, zip, enumerate)
 
 
@@ -177,7 +177,7 @@ def splitter_of(cv):
 
 
 def generators_in(iterator):
-    """Yield a generator and the ones that it, or an iterator of Python, reads from."""
+    """Yield a generator and the generators from which it, or an iterator of Python, reads."""
     if isinstance(iterator, GeneratorType):
         yield iterator
         if iterator.gi_frame is not None:

@@ -1,4 +1,4 @@
-"""The classes of scikit-learn that are known as steps alone, and the containers of skdp."""
+"""The classes of scikit-learn that are known only as steps, and the containers of skdp."""
 
 from sklearn.linear_model import LinearRegression
 

@@ -120,7 +120,7 @@ TOOLS: tuple[Tool, ...] = (
                 "sklearn.CalibrationDisplay", wrong="fits its calibrators to raw rows"
             ),
             refusal=repeated_rows_problem,
-            # Workers, which call this function, do not see the tool.
+            # Workers that call this function cannot detect the tool.
             functions=FITS | {"_fit_classifier_calibrator_pair"},
             name="CalibratedClassifierCV",
         ),
@@ -281,7 +281,7 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
     ),
-    # The rows of its model's fit are unknown: its scores are checked, but no fit.
+    # The rows of its model's fit are unknown, so its scores are checked, but no fit.
     Tool(
         modules=("sklearn.inspection._permutation_importance",),
         call=KnownCaller(

@@ -324,7 +324,7 @@ class _SampledRelease:
 
     @property
     def record_sigma(self):
-        """Gaussian noise divided by one record's contribution; a replacement changes two."""
+        """Gaussian noise divided by one contribution; a replacement changes two of them."""
         return 2.0 * self.inner.noise_multiplier
 
     @cached_property

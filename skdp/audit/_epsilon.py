@@ -592,7 +592,7 @@ class _Attack:
         return delta
 
     def judge(self, confidence):
-        """Return the `TestResult` of a test, judged by the fits that did not choose it."""
+        """Return the `TestResult` of a test on the fits that were not used to choose it."""
         choosing, judging, names = self._numbers = self._private_numbers()
         test = self._test = self._choose_test(choosing, names)
         has_statement = any("privacy_." in name for name in self._choosing[0][0])

@@ -24,7 +24,7 @@ MIN_STD = 1e-3
 
 
 def lira(target, shadows, fitted, *, offline=False, variance="row"):
-    """Return the likelihood ratio of two Gaussians, or (offline) the tail of the non-members' one.
+    """Return the likelihood ratio of two Gaussians, or (offline) the tail of that of non-members.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ MAX_SCORE = 30.0
 # precision that keeps them finite without noise. Chosen by docs/benchmarks/rare_classes.py.
 PRIOR_STDS = np.array([0.5, 1.0])
 MIN_PRECISION = 1e-2
-# Standard deviations of the noise by which a changed sigmoid must fit better.
+# Number of standard deviations of the noise by which a changed sigmoid must fit better.
 NOISE_STDS = 1.0
 # Newton steps of the two parameters, and the largest step.
 N_STEPS = 50
@@ -77,8 +77,8 @@ class ScoreCalibrator(FrozenValue):
 def fit_sigmoid(bins):
     r"""Return the sigmoid with the largest likelihood of released counts (Platt 1999).
 
-    The likelihood is linear in the counts, so the noise does not bias its gradient. A prior of
-    the slope 1 and the intercept 0, with which a model keeps its probabilities, grows with the
+    The likelihood is linear in the counts, so the noise does not bias its gradient. The weight of a
+    prior with slope 1 and intercept 0, with which a model keeps its probabilities, grows with the
     noise: if the gradient has noise of variance V, the curvature is H and the parameter is expected
     to differ by s from its prior, the precision :math:`V / (H s^2)` shrinks the estimate by
     :math:`s^2 / (s^2 + V / H^2)`, which has the least expected squared error.
@@ -114,7 +114,7 @@ def fit_sigmoid(bins):
 
 
 def _significant_fraction(bins, design, prior, weights):
-    """Return the fraction of a change of weights that is more than noise.
+    """Return the fraction of a change of weights that exceeds the noise.
 
     It maximizes the gain in likelihood minus `NOISE_STDS` standard deviations of its noise. With
     few rows, where the fitted weights follow the noise, it is 0.
@@ -132,7 +132,7 @@ def _significant_fraction(bins, design, prior, weights):
 def fit_isotonic(bins):
     """Return the increasing function that best fits the fractions of positives in released counts.
 
-    The fractions are those of bins that are distinguished from their noise. If there are fewer
+    The fractions are those of bins that can be distinguished from their noise. If there are fewer
     than `MIN_BINS` of them, the sigmoid is returned.
 
     Parameters
@@ -146,7 +146,8 @@ def fit_isotonic(bins):
     if bins.n_bins < MIN_BINS:
         return fit_sigmoid(bins)
     totals, fractions = bins.positive_fractions()
-    # A label is never impossible: half a row of all that were counted is always left.
+    # No label is impossible: each probability corresponds to at least half of one of the counted
+    # rows.
     smallest = 0.5 / max(totals.sum(), 1.0)
     return ScoreCalibrator(
         method="isotonic",
@@ -156,13 +157,13 @@ def fit_isotonic(bins):
 
 
 class DPCalibratedClassifierCV(BaseCountedScores):
-    """Classifier whose probabilities are calibrated privately, on rows that it was not fitted to.
+    """Classifier with privately calibrated probabilities, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. A
     sigmoid or an increasing function is fitted to them, from the score to the probability. The fit
     of the classifier and the counts together cost one (`epsilon`, `delta`), which is charged before
     the fit. By default a quarter of the rows is held out for the counts. Then no row is in both, so
-    that each has the whole budget.
+    the fit and the counts each have the whole budget.
 
     Parameters
     ----------
@@ -176,8 +177,8 @@ class DPCalibratedClassifierCV(BaseCountedScores):
         Budget of the fits and the counts together, in [0, 1).
     method : {"sigmoid", "isotonic"}, default="sigmoid"
         "sigmoid" is Platt's method on the scale of the logit of the probability, or of the decision
-        value; with few rows it changes little. "isotonic" is an increasing function, and
-        the sigmoid where there are too few rows for one.
+        value; with few rows, it changes little. "isotonic" is an increasing function, or the
+        sigmoid if there are too few rows for one.
     cv : float, int, splitter, iterable or "prefit", default=0.25
         Rows whose scores are counted. A float is the fraction of rows that are held out by a public
         seed. An int is that number of folds; it and the splitters are as in `DPGridSearchCV`, and
@@ -205,8 +206,8 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     calibrator_ : ScoreCalibrator
         The map from scores to probabilities.
     score_counts_ : ndarray of shape (2, n_cells)
-        Noisy counts of the first and the second class by cell of the score, from which all else
-        follows.
+        Noisy counts of the first and the second class by cell of the score, from which everything
+        else is computed.
     score_edges_ : ndarray of shape (n_cells - 1,)
         Inner edges of the cells, as probabilities; a decision value corresponds to that of its
         logistic function.
@@ -219,7 +220,7 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        The guarantee and its assumptions. With a fitted estimator, it covers the counts only.
+        The guarantee and its assumptions. With a fitted estimator, it covers only the counts.
 
     Raises
     ------
@@ -237,9 +238,8 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     Of the parameters of scikit-learn's `CalibratedClassifierCV`, `estimator`, `method`, `cv` and
     `n_jobs` exist. `ensemble` does not: it would publish the models of all folds, so there is one
     model, as with ``ensemble=False``. Only two classes are supported, as the counts of k classes
-    against the others would have k times the sensitivity. The counts of a row are in one cell, so
-    that the noise is that of one count. The guarantee is proved in
-    ``docs/theory/model_selection.md``.
+    against the others would have k times the sensitivity. Each counted row is in one cell, so the
+    noise is that of one count. The guarantee is proved in ``docs/theory/model_selection.md``.
 
     References
     ----------

@@ -48,7 +48,7 @@ MIN_MEAN_COUNT = 2.0
 MIN_POINTS = 4 << MAX_BITS
 POINTS_PER_CLUSTER = 16
 # Radius to which a row's offset from its center is clipped: relative to the root mean square
-# distance in the sample, and at least relative to the standard deviation of all rows.
+# distance in the sample, and its minimum relative to the standard deviation of all rows.
 RADIUS = 1.2
 MIN_RADIUS = 0.1
 # Maximum number of steps. Another step is added if the expected error that noise causes in a
@@ -91,7 +91,7 @@ def plan_clusters(shape, guarantee, *, n_clusters):
 
 
 def _run_within(descent, X, source, low, high, persons=None):
-    """Run the descent within bounds, which may be released ones."""
+    """Run the descent within bounds, which may be released bounds."""
     return replace(descent, low=low, high=high).run(X, source, persons)
 
 
@@ -162,8 +162,8 @@ class NoisyLloyd(FrozenValue):
         """Sensitivity of a step's blocks: sum of the blocks' norms, or L2 norm with delta > 0.
 
         A row adds (weight, offset) to one block. A row that replaces it adds to another block, or
-        to the same one; then the count is unchanged and the sum of offsets changes by at most 2.
-        The last term bounds the rounding errors of the sums.
+        to the same block; in the latter case, the count is unchanged and the sum of offsets changes
+        by at most 2. The last term bounds the rounding errors of the sums.
         """
         norm = math.hypot(1.0, self.weight)
         sensitivity = norm
@@ -341,8 +341,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With a positive delta the steps use Gaussian noise, which allows
-        more of them.
+        Delta of a fit, in [0, 1). With a positive delta, the steps use Gaussian noise, which allows
+        more steps.
     n_clusters : int, default=8
         Number of centers, at most 4096.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
@@ -383,10 +383,11 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public. `labels_` and `inertia_` do not exist, because
-    they would be computed from the raw rows; for the same reason scikit-learn's ``ClusterMixin``,
-    whose checks need labels, is not inherited. `fit_predict` returns one label per raw row, which
-    is for those who may see the rows. Euclidean distances depend on the features' units: scale the
-    features first. The proof is in ``docs/theory/clustering.md``.
+    they would be computed from the raw rows; for the same reason, the class does not inherit from
+    scikit-learn's ``ClusterMixin``: checks of such classes require labels. `fit_predict` returns
+    one label per raw row; show the labels only to people who may see the rows. Euclidean distances
+    depend on the features' units: scale the features first. The proof is in
+    ``docs/theory/clustering.md``.
 
     References
     ----------
@@ -528,8 +529,8 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows. The returned labels reveal the cluster of each row, so they are for those who may
-            see the rows.
+            Rows. The returned labels reveal the cluster of each row, so show them only to people
+            who may see the rows.
         y : None
             Ignored; present for compatibility with pipelines.
         groups : array-like of shape (n_samples,), default=None

@@ -66,7 +66,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Epsilon of a fit, positive.
     delta : float, default=1e-6
         Delta of a fit, in [0, 1). A positive delta adds Gaussian noise. 0 uses the Gamma-norm
-        mechanism, whose noise is larger by about the number of features.
+        mechanism, and the noise is then larger by a factor of about the number of features.
     n_components : int, default=None
         Number of components. None is the smaller of the numbers of features and rows.
     data_norm : float or "auto", default=1.0

@@ -19,9 +19,9 @@ N_PANEL_COLUMNS = 4
 N_COLORS = 10
 MAX_BARS = 12
 MAX_LISTED = 10
-# A term gets a panel if its importance is at least this fraction of the largest one.
+# A term has a panel if its importance is at least this fraction of the largest importance.
 MIN_PANEL_IMPORTANCE = 0.05
-# Number of tables that a term of three columns is drawn as.
+# Number of tables with which a term of three columns is drawn.
 MAX_SLICES = 3
 # Size of a panel, of the space between panels and of the margins, in inches: margins are left,
 # right, top and bottom. They are fixed, because matplotlib's constrained layout draws all text
@@ -52,14 +52,14 @@ class AdditiveDisplay(Display):
 
     Create it with `from_estimator`. It shows only released values, so it costs no budget. All
     panels have the same scale, in log-odds or in units of the target (with the Poisson loss, of
-    its logarithm). Bands and error bars are what
-    the noise of the fit may have changed: 2.25 standard errors to both sides. They say nothing
-    about the sample. The gray shapes at the bottom are the noisy counts of rows: where they are
-    low, a curve rests on few rows. Dots are single values with many rows. Bars are the categories
-    with the most rows, in the order in which they were declared or found. Missing values are drawn
-    next to a curve if they are at least 2 % of the rows. Three columns are drawn as tables of two
-    of them, for the three cells of the third with the most rows. For several columns and several
-    classes, the table of the first class is drawn. Terms of little importance share the last panel.
+    its logarithm). Bands and error bars show how much the noise of the fit may have changed the
+    values: 2.25 standard errors to either side. They do not include the sampling error. The gray
+    shapes at the bottom are the noisy counts of rows: where they are low, a curve is based on few
+    rows. Dots are single values with many rows. Bars are the categories with the most rows, in the
+    order in which they were declared or found. Missing values are drawn next to a curve if they
+    account for at least 2 % of the rows. Three columns are drawn as tables of two of them, for the
+    three cells of the third with the most rows. For several columns and several classes, the table
+    of the first class is drawn. Terms of little importance share the last panel.
 
     Parameters
     ----------
@@ -128,13 +128,13 @@ class AdditiveDisplay(Display):
         model : DPAdditiveClassifier or DPAdditiveRegressor
             Fitted.
         terms : list of str or int, default=None
-            Names of terms, or their indices in `shape_functions_`: all of them get a panel. With
-            None, terms with at least 5 % of the largest importance do, and a last panel lists the
-            others.
+            Names of terms, or their indices in `shape_functions_`: all of them have a panel. With
+            None, terms with at least 5 % of the largest importance have a panel, and a last panel
+            lists the others.
         max_terms : int, default=11
-            Maximum number of terms with a panel; the most important ones get one.
+            Maximum number of terms with a panel; the most important terms are chosen.
         classes : array-like, default=None
-            The classes to draw; None takes the first ten.
+            The classes to draw; None draws the first ten.
         ax : matplotlib Axes, default=None
             Axes that are divided into panels; None makes a new figure.
 
@@ -309,7 +309,8 @@ class AdditiveDisplay(Display):
         if any(shape.standard_errors is not None for shape in self.shapes):
             title += "; bands: noise of the fit"
         has_legend = len(self.outputs) > 1
-        # Points between the title and the panels, whose own titles, and the legend, lie there.
+        # Points between the title and the panels; the legend and the titles of the panels are in
+        # this space.
         ax.set_title(title, fontsize="medium", pad=44 if has_legend else 26)
         if has_legend:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
@@ -420,7 +421,8 @@ def _draw_counts(ax, shape, edges):
     total_width = edges[-1] - edges[0]
     density = shape.counts[:-1] / widths
     median_density = max(np.median(density), 1e-300)
-    # Clipped, as a single value with many rows would leave no height for the other bins.
+    # Densities are clipped, because a single value with many rows would leave no height for the
+    # other bins.
     heights = COUNT_HEIGHT * np.minimum(density / (2.0 * median_density), 1.0)
     # Vertical positions are fractions of the panel's height.
     transform = ax.get_xaxis_transform()

@@ -23,7 +23,7 @@ LINES = {
 
 
 class BudgetDisplay(Display):
-    """Display of a budget: the epsilon spent by each label, the epsilon spent in total, the rest.
+    """Display of a budget: the epsilon spent by each label and in total, and the remaining epsilon.
 
     Create it with `from_accountant`. It shows values of the ledger, which are public.
 
@@ -37,7 +37,7 @@ class BudgetDisplay(Display):
     limit : tuple of (float, float)
         The budget, (epsilon, delta).
     dataset : str
-        Name of the data set that the budget is for.
+        Name of the data set to which the budget belongs.
     composition : str
         Name of the accountant's composition.
 
@@ -191,7 +191,7 @@ class CompositionDisplay(Display):
             The delta of all epsilons.
         methods : list of str, default=None
             Methods of `skdp.accounting.get_epsilon`, and "rdp_order" for RDP at one order fixed
-            beforehand, which is a valid filter. None takes all that apply.
+            beforehand, which is a valid filter. None uses all that apply.
         rdp_order : float, default=16.0
             The order of "rdp_order".
         relation : {"add_remove", "replace_one"}, default="add_remove"

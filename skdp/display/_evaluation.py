@@ -8,7 +8,7 @@ from skdp.utils._display import Display, text_color
 class EvaluationDisplay(Display):
     """Display of a report of `skdp.dp_evaluate` or `skdp.dp_cross_validate`.
 
-    Bands are 95 % intervals: the dark one of the noise, the light one of noise and sampling.
+    Bands are 95 % intervals: the dark band is for the noise, the light band for noise and sampling.
 
     Parameters
     ----------
@@ -18,8 +18,8 @@ class EvaluationDisplay(Display):
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        One for each picture: those of the ROC curve, the calibration curve and the confusion matrix
-        that the report has, or one of the metrics of a regressor.
+        One for each picture: the ROC curve, the calibration curve and the confusion matrix, if the
+        report has them, or the metrics of a regressor.
     figure_ : matplotlib Figure
         Figure that holds them.
 
@@ -138,7 +138,8 @@ class EvaluationDisplay(Display):
             for name, score in self.report.scores_.items()
             if name != "mean_squared_error" and np.isfinite(score.interval).all()
         }
-        # Errors have the unit of the target: each metric is drawn relative to its guess or itself.
+        # Errors have the unit of the target, so each metric is drawn relative to its baseline, or
+        # to itself.
         for place, (name, score) in enumerate(scores.items()):
             unit = 1.0
             if name != "r2":

@@ -84,7 +84,7 @@ class MembershipInferenceDisplay(Display):
         y : array-like of shape (n_samples,)
             Labels.
         name : str, default=None
-            Name in the legend; None takes the estimator's class.
+            Name in the legend; None uses the name of the estimator's class.
         **options
             Parameters of `skdp.audit.membership_inference`.
 
@@ -132,7 +132,7 @@ class MembershipInferenceDisplay(Display):
         self.lines_ = []
         for name, result in self.results.items():
             label = f"{name} (AUC {result.auc.value:.2f})"
-            # A logarithmic axis has no 0: it is drawn at the axis's lower end.
+            # A logarithmic axis has no 0, so 0 is drawn at the lower end of the axis.
             curve = np.maximum(result.fpr, min_rate), np.maximum(result.tpr, min_rate)
             self.lines_ += ax.step(*curve, where="post", label=label)
         ax.loglog(rates, rates, ":", color=text_color(ax), label="guessing")

@@ -11,8 +11,9 @@ class PrivacyUtilityDisplay(Display):
     """Display of an estimator's score against epsilon.
 
     Create it with `from_estimator`. Each point is the mean of several fits to the same rows. On
-    private data the curve costs the epsilons of all fits, whose sum is in the title, and the scores
-    are not private. Use public data, or data whose budget may be spent on this curve.
+    private data, the curve costs the sum of the epsilons of all fits, which is shown in the title,
+    and the scores are not private. Use public data, or data whose budget may be spent on this
+    curve.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ class PrivacyUtilityDisplay(Display):
         test_size : float or int, default=0.25
             Fraction, or number, of the rows that are held out for scoring.
         scoring : callable, default=None
-            A scorer ``f(estimator, X, y)``; None takes the estimator's `score`.
+            A scorer ``f(estimator, X, y)``; None uses the estimator's `score`.
         reference : estimator, default=None
             A model without privacy, fitted to the same rows.
         random_state : int, default=0

@@ -1,4 +1,4 @@
-"""Random forests, all of whose leaves are fitted together."""
+"""Random forests with all leaves fitted together."""
 
 from skdp.ensemble._forest import DPRandomForestClassifier, DPRandomForestRegressor
 

@@ -30,7 +30,7 @@ MIN_TREES = 5
 # Largest n_estimators.
 MAX_TREES = 4000
 # Range of the fraction of rows below the cut of a numeric column with delta = 0, by noisy counts.
-# With few trees, a leaf must not have too few rows.
+# With few trees, it is important that no leaf has too few rows.
 PURE_CUTS = (0.25, 0.75)
 
 
@@ -115,14 +115,14 @@ class PrivateForest(PrivateTrees):
 
 
 class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
-    """Random forest classifier whose leaves are fitted together.
+    """Random forest classifier with all leaves fitted together.
 
     A column is divided into bins by private counts, or has categories. The tests of a tree are
     random columns and random cuts from a public seed, so its structure is data-independent. A row
     is in one leaf of each tree, and its score is the sum of their values, which are fitted together
     by noisy gradients. Effects that trees share are learned once, and products of columns are found
-    even if no column has an effect alone. Tables need no preprocessing: numbers, strings, dates and
-    missing values are accepted.
+    even if no single column has an effect. Tables need no preprocessing: numbers, strings, dates
+    and missing values are accepted.
 
     Parameters
     ----------
@@ -211,8 +211,8 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     `feature_importances_` and out-of-bag estimates do not exist; the latter would be computed from
-    raw rows. With delta = 0, use a forest for products of columns only: if columns have an effect
-    alone, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/theory/forests.md``.
+    raw rows. With delta = 0, use a forest only for products of columns: if single columns have an
+    effect, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/theory/forests.md``.
 
     References
     ----------
@@ -308,7 +308,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
 
 class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
-    """Random forest regressor whose leaves are fitted together.
+    """Random forest regressor with all leaves fitted together.
 
     A column is divided into bins by private counts, or has categories. The tests of a tree are
     random columns and random cuts from a public seed, so its structure is data-independent. A row
@@ -395,8 +395,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Residuals are clipped to an eighth of the width of `target_bounds`. If errors are larger,
-    predictions are between the mean and the median. With delta = 0, use a forest for products of
-    columns only: elsewhere `DPAdditiveRegressor` is as good or better. The proof is in
+    predictions are between the mean and the median. With delta = 0, use a forest only for products
+    of columns: otherwise, `DPAdditiveRegressor` is as good or better. The proof is in
     ``docs/theory/forests.md``.
 
     References

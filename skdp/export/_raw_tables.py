@@ -1,4 +1,4 @@
-"""Models of raw tables as scikit-learn steps: layers of linear maps that are clipped to [0, 1].
+"""Models of raw tables as scikit-learn steps: layers of linear maps clipped to [0, 1].
 
 Missing values are represented by a large single-precision number, and strings by codes. The first
 layer returns, for each value and each threshold of its column, 1 if the value has reached the
@@ -219,7 +219,7 @@ def scores_of(model):
     values = np.vstack([shape.values.reshape(shape.counts.size, -1) for shape in shapes])
     cells = cells_of(model, kinds, edges)
     # With many cells, the values are applied to the thresholds directly. With few cells, each
-    # indicator is computed, as sums over many thresholds lose digits in single precision.
+    # indicator is computed, because sums over many thresholds lose digits in single precision.
     if not trees and len(shapes) == len(curves) and len(values) > MAX_INDICATORS:
         return cells.compose(values.T, np.ravel(model.intercept_))
     # Weights of column cells whose sum is 1 if all tests are passed, and at most 0 otherwise.

@@ -38,7 +38,7 @@ NO_HISTOGRAM = (
 )
 NO_OTHER = "the encoders of scikit-learn have no column for undeclared values, as other= has"
 ONE_TYPE = "the encoders of scikit-learn need categories of one type, with numbers in order"
-# The encoding of KBinsDiscretizer for each encoding of DPHistogramTransformer that it has.
+# For each encoding of DPHistogramTransformer that KBinsDiscretizer supports: its name there.
 BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
@@ -46,8 +46,8 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     """Return a scikit-learn estimator with the same predictions as a fitted private estimator.
 
     It is computed from the released values, so it costs no budget and has the guarantee of
-    the fitted model. Loading it and predicting need scikit-learn only, and converters such as
-    skl2onnx can read it.
+    the fitted model. Loading it and predicting with it require only scikit-learn, and converters
+    such as skl2onnx can read it.
 
     Parameters
     ----------
@@ -153,7 +153,8 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     attributes = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    # Exported transformers may return dense output although private ones were sparse.
+    # Exported transformers may return dense output although the output of the private ones was
+    # sparse.
     attributes["sparse_output_"] = False
     # The other attributes that contain a private estimator are tuples (name, remainder, columns).
     for name, value in vars(model).items():
@@ -171,7 +172,7 @@ def _copied(model, **attributes):
     """Return a copy with other attributes, which returns arrays: column names would differ."""
     exported = copy.copy(model)
     if type(model) in UNCHECKED:
-        # The subclass that checks parameters belongs to skdp, which need not be installed.
+        # The subclass that checks parameters belongs to skdp, which may not be installed.
         exported = UNCHECKED[type(model)].__new__(UNCHECKED[type(model)])
         vars(exported).update(vars(model))
     exported = with_attributes(exported, **attributes)
@@ -231,7 +232,7 @@ def _regressor(model):
 def _poisson(model):
     """Return a pipeline of the scores, clipped to the log bounds, and the exponential link."""
     low, high = np.log(np.maximum(model.target_bounds_, np.nextafter(0.0, 1.0)))
-    # Its fit, to rows that do not matter, sets the exponential link.
+    # A fit to arbitrary rows sets the exponential link.
     link = linear_model.PoissonRegressor(alpha=0.0).fit(np.zeros((2, 1)), np.ones(2))
     return _clipped_scores(model, low, high, link)
 
@@ -326,7 +327,7 @@ def _pca(model):
 def _imputer(model):
     strategy = model.strategy
     if strategy == "constant":
-        # The fit below cannot know the constant, but finds it as the only value.
+        # The constant is not known before the fit below, which finds it as the only value.
         strategy = "most_frequent"
     # A fit to one row of the statistics, and a missing one if indicators are added.
     rows = np.tile(model.statistics_, (1 + model.add_indicator, 1))

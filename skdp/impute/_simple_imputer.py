@@ -56,13 +56,13 @@ class DPSimpleImputer(PlannedTransformer):
         For "most_frequent": declared categories, which must not be read off the data: a list with
         one list per column, a dict from a column's name or position to its list, or one flat list
         for every column. None or "auto" finds the numbers and strings that many rows contain.
-        "auto" instead of a column's list finds those of this column. Finding categories needs a
-        positive delta. Ignored by the other strategies.
+        "auto" instead of a column's list finds the categories of this column. Finding categories
+        needs a positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
         is 0. Numbers must be finite. Whether a cell is missing is private, so a pipeline is refused
-        if a later step does not accept this value: for a column of strings write a string.
-        Ignored by the other strategies.
+        if a later step does not accept this value. For a column of strings, use a string. Ignored
+        by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -99,8 +99,8 @@ class DPSimpleImputer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The number of rows is public, the number of missing values is not. The proof
-    is in ``docs/theory/encoders.md``.
+    row as the unit. The number of rows is public, but the number of missing values is not. The
+    proof is in ``docs/theory/encoders.md``.
 
     References
     ----------
@@ -221,8 +221,8 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
-        # Checked even where the strategy does not read them, so a search over strategies costs
-        # nothing if one of them is wrong.
+        # The parameters are checked even if the strategy does not use them, so a search over
+        # strategies costs nothing if one of them is wrong.
         category_lists(self.categories, shape)
         declared_bounds(self.bounds, shape)
 
@@ -270,7 +270,7 @@ class DPSimpleImputer(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, 2 n_features)
-            Array of float64 if X and the replacements are numbers, else of objects.
+            Array of float64 if X and the replacements are numbers, otherwise of objects.
         """
         table = self._read_samples(X)
         if not isinstance(table, ColumnTable):
@@ -299,9 +299,10 @@ class DPSimpleImputer(PlannedTransformer):
         return keeps_kinds and not self.add_indicator and not asks_for_frame(self)
 
     def _cells_passed_on(self, X):
-        """Return X as a fitted imputer would, with any present cell for the missing ones.
+        """Return X as a fitted imputer would, with any present cell in place of the missing ones.
 
-        Later steps of a pipeline read it before the first charge, for the errors that they raise.
+        Later steps of a pipeline read it before the first charge, so their errors are raised in
+        time.
         """
         imputer = clone(self)
         table = imputer._read(X)
@@ -357,14 +358,14 @@ class DPSimpleImputer(PlannedTransformer):
             if labels is None and kind == "number":
                 examples[j] = [0.5, self._fill]
             elif labels is None:
-                # Other values may be unknown by the type of the column.
+                # The type of the column may not determine other values.
                 examples[j] = [*form.examples.get(j, []), self._fill]
         return examples
 
     def _fills_numbers(self, form):
         """Return True if `transform` returns numbers, False if objects, None if unknown.
 
-        It is also False if only the fitted statistics decide.
+        It is also False if this depends only on the fitted statistics.
         """
         if self.strategy in ("mean", "median"):
             return True

@@ -16,7 +16,7 @@ from scipy.special import expit, logit, ndtri, softmax
 
 # Minimum and maximum number of bins of the evidence, and the average count of a bin in standard
 # deviations of the noise. With 6 to 16 bins, the mean log loss on the training rows of ten tables
-# (docs/benchmarks/many_tables.py) was the same within .004.
+# (docs/benchmarks/many_tables.py) differed by at most .004.
 MIN_BINS = 8
 MAX_BINS = 64
 BIN_COUNT_STDS = 30.0
@@ -24,7 +24,7 @@ BIN_COUNT_STDS = 30.0
 # of the value for independent columns. Columns are seldom independent, and tails matter most. On
 # the same rows, 1.5 and 2 differed by at most .003.
 STD_FACTOR = 2.0
-# Candidate slopes. The smallest is close to the best one for 85 strongly correlated columns
+# Candidate slopes. The smallest slope is close to the best slope for 85 strongly correlated columns
 # (Caravan: .05).
 SLOPES = 2.0 ** np.arange(-6.0, 0.5, 0.5)
 # Bound on the magnitude of the shift, in log-odds, and number of bisections to find it.

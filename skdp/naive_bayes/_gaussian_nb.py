@@ -92,7 +92,8 @@ def _release_class_moments(
     counts = np.maximum(noisy[:, -1:], noise_std)
     moments = (noisy[:, :d], noisy[:, d:-1])
     means, variances = moments_of_sums(moments, counts, noise_std, low, high)
-    # Bounds that no value fills are those of the column, so all rows are taken together.
+    # Whether values fill the bounds is a property of the column, so the sums over all classes are
+    # used.
     totals = noisy[:, :-1].sum(axis=0).reshape(2, d)
     report_unfilled_moments(totals, n_rows, math.sqrt(n_classes) * noise_std, low, high)
     if prior is None:
@@ -137,7 +138,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         apart. It must not be computed from the data. "auto" spends a fifth of epsilon, and at most
         a fifth of delta, on `skdp.stats.estimate_bounds`, in the same charge.
     priors : array-like of shape (n_classes,), default=None
-        Public probabilities of the classes, of sum 1. None uses the noisy counts.
+        Public probabilities of the classes, with sum 1. None uses the noisy counts.
     classes : array-like of shape (n_classes,), default=None
         Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
@@ -180,8 +181,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
     See Also
     --------
-    DPHistogramNB : For columns of any kind and shape; at epsilon 1 it is more accurate on every
-        table that was measured.
+    DPHistogramNB : For columns of any kind and shape; at epsilon = 1, it is more accurate on every
+    table that was measured.
 
     Notes
     -----
@@ -189,8 +190,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``.
     With little noise, the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares
     its weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1.
-    On a table of amounts, most of them zero, its accuracy without any noise is .41, where guessing
-    has .78; `DPHistogramNB` has .80 there at epsilon 1.
+    On a table of amounts, most of them zero, its accuracy without any noise is .41, whereas
+    guessing reaches .78; `DPHistogramNB` reaches .80 on this table at epsilon = 1.
 
     References
     ----------

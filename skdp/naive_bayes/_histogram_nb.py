@@ -33,7 +33,7 @@ TEMPERATURE_FRACTION = 0.05
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
 # Minimum pseudo-count of the parent of a cell, in standard deviations of the noise of a count.
 PARENT_COUNT_STDS = 10.0
-# Number of its standard deviations that is subtracted from the statistic of the differences between
+# Number of standard deviations that is subtracted from the statistic of the differences between
 # cells, and the minimum that remains, in the same unit.
 NULL_STDS = 2.0
 MIN_DIFFERENCE_STDS = 0.1
@@ -422,8 +422,8 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
 def _parent_counts(counts, n_parents, variance):
     """Return the pseudo-count with which the class frequencies of a cell's parent are weighted.
 
-    It is large if cells differ from their siblings no more than by chance, and for a cell that has
-    most of its parent's rows, which adds little information. Otherwise it is the method of moments
+    It is large if cells differ from their siblings no more than by chance, and for a cell with most
+    of its parent's rows, because it adds little information. Otherwise it is the method of moments
     estimate for class frequencies that are drawn from a Dirichlet distribution around the
     frequencies of the parent. Chance is the sampling of rows and the noise of the counts.
 
@@ -507,13 +507,13 @@ def _shrink(counts, parents, parent_counts):
 class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsModel):
     """Naive Bayes classifier from private histograms of raw tables.
 
-    Each numeric column is cut into dyadic bins, and each categorical column has its categories. One
-    release counts the rows of each class in all bins of all levels (with delta = 0, where noise
-    grows with their number, in the finest ones only). The evidence of a bin is the log-ratio of
-    each class's frequency in the bin to its frequency in the table; the score of a row is the sum
-    of the evidence of its bins. A bin whose count is hidden by noise or chance uses the evidence of
-    its parent bin. Tables need no preprocessing: numbers, strings, dates and missing values are
-    accepted.
+    Each numeric column is divided into dyadic bins; each category of a categorical column is a bin.
+    One release counts the rows of each class in all bins of all levels (with delta = 0, only in the
+    finest bins, because the noise grows with the number of levels). The evidence of a bin is the
+    log-ratio of each class's frequency in the bin to its frequency in the table; the score of a row
+    is the sum of the evidence of its bins. If noise or chance hides the count of a bin, the
+    evidence of its parent bin is used. Tables need no preprocessing: numbers, strings, dates and
+    missing values are accepted.
 
     Parameters
     ----------
@@ -579,11 +579,11 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
-    is rescaled. With two classes and delta > 0, the classes are counted first, and a rare class
-    limits how fine the bins are. With two classes, a tenth of the budget is spent on a histogram of
-    the evidence, which determines the scale and a shift with which the mean probability equals the
-    released class frequency. With more classes, a twentieth is spent on a temperature. The proof is
-    in ``docs/theory/naive_bayes.md``.
+    is rescaled. With two classes and delta > 0, the classes are counted first, and if one of them
+    is rare, the bins are less fine. With two classes, a tenth of the budget is spent on a histogram
+    of the evidence, which determines the scale and a shift with which the mean probability equals
+    the released class frequency. With more classes, a twentieth is spent on a temperature. The
+    proof is in ``docs/theory/naive_bayes.md``.
 
     References
     ----------
@@ -661,7 +661,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             leveled, *released = fit.run(plan, table)
-            # The noise is that of the levels that were counted, the event that of the plan.
+            # The noise is that of the levels that were counted, and the event is that of the plan.
             plan = replace(
                 plan,
                 scale=leveled.scale,

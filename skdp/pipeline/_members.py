@@ -39,7 +39,7 @@ PASS_TABLE_ON = frozenset(
     "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor SelectFromModel "
     "TransformedTargetRegressor".split()
 )
-# Members of these tools that receive another table.
+# Members of these tools that receive a different table.
 RECEIVE_OTHER_TABLES = frozenset({"final_estimator", "transformer"})
 
 
@@ -116,7 +116,8 @@ def check_members(tool, table=ANY_TABLE, name=""):
         has_target = table.has_target or table.y is not None
         check_parameters(tool, replace(table, has_target=has_target), prefix=name)
         return
-    # The model of a prefit tool was fitted before, and a checked container checks its own steps.
+    # The model of a prefit tool was fitted earlier, and a checked container checks its steps
+    # itself.
     is_prefit = getattr(tool, "prefit", None) is True or _is_text(tool, "cv", "prefit")
     if is_prefit or isinstance(tool, FrozenEstimator):
         return
@@ -150,7 +151,8 @@ def _check_candidates(search, table, name):
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")
-    # The fit of a search begins with this error. In a pipeline, other steps are charged before.
+    # The fit of a search begins with this error. In a pipeline, other steps may have been charged
+    # before it.
     for candidate in listed_candidates(search, name):
         try:
             check_members(candidate, table, join_names(name, "estimator"))
@@ -168,7 +170,8 @@ def _check_candidates(search, table, name):
 def _check_steps(container, table, name):
     """Raise `ValueError` if a step of a container refuses a parameter or its columns.
 
-    Each step is checked with what the steps before it state about the table that reaches it.
+    Each step is checked with the facts that the previous steps state about the table that reaches
+    it.
     """
     walk = walk_through(container, name, form=table.form_with_labels(container))
     for step, error in walk.refusals:
@@ -198,7 +201,7 @@ def _check_of_sklearn(estimator, name):
 
 
 def _check_target(tool, table, name):
-    """Raise `ValueError` if a tool of scikit-learn behind other steps has no valid target."""
+    """Raise `ValueError` if a tool of scikit-learn after other steps has no valid target."""
     kind = sklearn_name(tool)
     if not kind or isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer):
         return

@@ -193,7 +193,7 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
 
 
 def _fails_by_fill_values(step, table):
-    """Return True if a step that fails would not fail without the values that imputers fill in."""
+    """Return True if a failing step would succeed without the values that imputers fill in."""
     if "mixed" not in (step.form.kinds or ()):
         return False
     form = replace(step.form, kinds=_container_kinds(step.form), examples={})
@@ -439,7 +439,7 @@ def _check_plan(step, table):
                 n_rows = len(np.asarray(y))
             classes, _ = estimator._read_target(y, n_rows)
     elif table.has_target and table.y is not None and hasattr(estimator, "_check_target"):
-        # A step that needs no target, but reads one that is there.
+        # A step that does not need a target, but uses one that is passed.
         estimator._check_target(table.y)
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(

@@ -112,8 +112,8 @@ def planned_charge(
             if not unknown:
                 raise
         if shape.kinds is None and not holds_numbers:
-            # The columns may hold words whose categories are to be found. A fit that cannot find
-            # them refuses such a table.
+            # The columns may contain strings with categories that have to be found. A fit that
+            # cannot find them refuses such a table.
             with suppress(ValueError):
                 of_words = replace(shape, kinds=["object"] * d)
                 plans.append(estimator.plan_fit(of_words, guarantee))
@@ -305,7 +305,7 @@ def plan_pipeline(
     public_steps: Sequence[str] = (),
     columns: dict | None = None,
 ) -> PipelinePlan:
-    """Return the plan of a pipeline, all of whose steps are private or learn nothing.
+    """Return the plan of a pipeline in which all steps are private or learn nothing.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def _reason(step):
     """Return the reason why a step is not accepted, and a remedy."""
     reason = f"step {step.title!r} {REASONS[step.kind]}"
     if not is_estimator(step.estimator):
-        # This "step" is a parameter by which a container learns.
+        # This "step" is a parameter through which a container learns.
         return f"{reason}: {step.advice}"
     if step.kind == "wrapper":
         return f"{reason}: use its inner estimators directly"

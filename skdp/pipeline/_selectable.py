@@ -15,8 +15,8 @@ PASSED_ON = (None, "passthrough")
 def check_selectable(pipe, X):
     """Raise `ValueError` for a table whose columns scikit-learn cannot select, with a remedy.
 
-    scikit-learn selects columns of tables in memory only, and raises errors that do not say so,
-    nor that a table with one dimension has no columns.
+    scikit-learn selects columns only from tables in memory. Its errors do not explain this, nor
+    that a table with one dimension has no columns.
 
     Parameters
     ----------

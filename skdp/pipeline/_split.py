@@ -75,7 +75,7 @@ def split_budget(
     classes : array-like, default=None
         Labels of y. Needed if steps do not declare them and their number is not two.
     public_steps : sequence of str, default=()
-        Names of steps that learn from the data, declared not to need protection.
+        Names of steps that learn from data and are declared public.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The steps of a pipeline, however they are nested."""
+"""The steps of a pipeline, no matter how they are nested."""
 
 import re
 import sys
@@ -150,7 +150,7 @@ class Walk:
     steps : list of Step
         In the order in which they are fitted.
     refusals : list of (Step, Exception)
-        Containers whose fit would raise for their parameters, with the error.
+        Containers with parameters for which their fit would raise an error, with the error.
     """
 
     def __init__(self):
@@ -215,7 +215,7 @@ def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False)
 
 
 def _with_private_number_of_rows(steps):
-    """Return the steps; those that would reveal the number of rows get the kind "not_row_wise".
+    """Return the steps; those that would reveal the number of rows have the kind "not_row_wise".
 
     If one person's number of rows changes the rounding of other rows, a later bin, threshold or
     clip can turn this difference into a change of all these rows.
@@ -331,7 +331,7 @@ def _walk_skrub_container(container, place, walk):
 
 
 def with_dense_columns(pipe, public_steps=()):
-    """Return a clone whose column transformers return dense tables if density would decide.
+    """Return a clone with column transformers that return dense tables if density would decide.
 
     At scikit-learn's default `sparse_threshold` a `ColumnTransformer` with a part that may be
     sparse publishes whether an exact count of stored entries is above a limit. With 0 its output is
@@ -400,7 +400,7 @@ def unaccepted(steps, public_steps=()):
 
 
 def fails_by_values(step):
-    """Return a description of the values on which a step's fit raises an error, with a remedy."""
+    """Return a description of values for which a step's fit raises an error, with a remedy."""
     part = step.estimator
     if step.kind == "frozen":
         part = step.estimator.estimator
@@ -408,7 +408,7 @@ def fails_by_values(step):
 
 
 def warn_of_values(steps):
-    """Warn about steps behind private ones whose fit raises an error on some values.
+    """Warn about steps after private steps with fits that raise an error for some values.
 
     The warning depends only on the steps. Columns that no private step changed are tried before the
     charge.
@@ -447,7 +447,7 @@ def _of_columns(transformer, place):
     """Yield each part of a ColumnTransformer and its place, the remainder last.
 
     A part without columns is not fitted. With a selector, or an unknown number of columns, it is
-    unknown whether a part receives any.
+    unknown whether a part receives any columns.
     """
     selected = set()
     width = place.n_features
@@ -474,7 +474,7 @@ def _of_columns(transformer, place):
         is_series = isinstance(columns, str | Integral)
         changes = {"columns": words, "fits": fits, "form": form, "is_series": is_series}
         yield inner, place.inside(part, **changes)
-    # A name and a position may mean the same column.
+    # A name and a position may refer to the same column.
     if selected is None or len({isinstance(chosen, str) for chosen in selected}) > 1:
         width = None
     n_remaining = None

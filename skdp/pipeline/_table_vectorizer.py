@@ -46,7 +46,7 @@ NUMBERS = ("bins", "scaled")
 
 
 def _check_for_some_kinds(possible_kinds, bounds, categories, names):
-    """Raise `ValueError` if declarations are valid for none of the possible kinds of columns."""
+    """Raise `ValueError` if declarations are not valid for any possible kinds of columns."""
     refusal = None
     for kinds in possible_kinds:
         try:
@@ -161,14 +161,14 @@ class DPTableVectorizer(PlannedTransformer):
         Categories of the categorical columns, which must not be read off the data. "auto", for the
         table or instead of a list, finds them privately; this is also the default for columns of
         strings, categories and objects. A data frame's column of objects is categorical unless
-        `bounds` names it. Values of other categories share a feature.
+        `bounds` names it. Values of all other categories share a feature.
     numeric : {"bins", "scaled"}, default="bins"
         "bins": private bins of about equal counts, at several resolutions, as in the additive
         models. "scaled": the range is scaled to [-1, 1]. This suits models that release one number
         for each pair of features. If bounds and categories are declared, nothing is learned from
         the data and nothing is charged.
     n_bins : int or "auto", default="auto"
-        Approximate number of bins of a numeric column; small tables get fewer bins because of
+        Approximate number of bins of a numeric column; small tables have fewer bins because of
         noise. "auto" is 32.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -203,8 +203,8 @@ class DPTableVectorizer(PlannedTransformer):
 
     See Also
     --------
-    tabular_pipeline : Puts it before a model, in one budget.
-    DPAdditiveClassifier : Needs no front.
+    tabular_pipeline : Puts this transformer before a model, in one budget.
+    DPAdditiveClassifier : Accepts raw tables directly.
 
     Notes
     -----

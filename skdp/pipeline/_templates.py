@@ -18,7 +18,8 @@ from skdp._tools._functions import is_elementwise
 from skdp.mechanisms._unknown_shape import SHAPES, sizes_in
 from skdp.pipeline._known import accepted_entry
 
-# Errors that a step's check of its parameters may raise; values of a wrong type fail in many ways.
+# Errors that a step may raise when it checks its parameters. Values of a wrong type cause many
+# kinds of errors.
 REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
 N_ROWS = 2
 # Maximum number of cells of a synthetic table, or of a random matrix that a step draws.
@@ -79,7 +80,7 @@ def check_on_templates(step, form):
 
 
 def check_on_synthetic_rows(step, form, n_rows):
-    """Raise the error of a step of scikit-learn that learns from public rows, by synthetic ones.
+    """Raise the error of a step of scikit-learn that learns from public rows, using synthetic rows.
 
     Some parameters, such as a number of components, are checked by a fit against the table's
     shape.
@@ -194,7 +195,7 @@ def _numbers_for(step, width):
 
 
 def _words_for(step, width):
-    """Return a row of strings; they are declared ones, because an encoder may refuse others."""
+    """Return a row of declared strings, because an encoder may refuse others."""
     if isinstance(step, OneHotEncoder | OrdinalEncoder) and len(step.categories) == width:
         return [labels[0] if len(labels) else "a" for labels in step.categories]
     return ["a"] * width

@@ -1,4 +1,4 @@
-"""Dry runs of a pipeline's fit: each step reads its rows as it does before its charge.
+"""Dry runs of a pipeline's fit: each step reads its rows as it would before its charge.
 
 Nothing is released, charged or stored. A dry run raises the errors that steps would raise for
 their cells, before the first step of the fit is charged.
@@ -114,7 +114,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
 
     def _read(self, X, y, **params):
         self.made = np.empty((X.shape[0], 0))
-        # A one-dimensional table is passed on: the step itself raises for it.
+        # A one-dimensional table is passed on; the step itself raises the error.
         if len(X.shape) == 2 and not X.shape[1]:
             return self
         if not self.is_private:
@@ -138,7 +138,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         try:
             plan = estimator.plan_fit(table.shape, guarantee_of(self.estimator))
         except ValueError:
-            # It needs the missing columns, for example for its number of components.
+            # The estimator needs the missing columns, for example for its number of components.
             return
         estimator._check_rows(table.rows, plan)
 
@@ -195,7 +195,7 @@ class UnreadColumns(NotCopied, TransformerMixin, BaseEstimator):
 
 
 def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
-    """Return a pipeline whose fit does what its private steps do before their charges.
+    """Return a pipeline that does in its fit what its private steps do before their charges.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def read_raw_cells(container, X, y, params):
         return
     steps = find_steps(container)
     private = {step.name for step in steps if step.kind == "private"}
-    # A step that learns nothing may also raise for a cell, so every estimator counts.
+    # A step that learns nothing may also raise an error for a cell, so every estimator counts.
     if not private or sum(is_estimator(step.estimator) for step in steps) < 2:
         return
     model = strip_callbacks(clone(container))

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from skdp.stats import expected_error
 from skdp.utils._validation import check_integer, check_positive
 
-# The expected error at a smaller number, of rows or epsilon, is at most JUMP times the one at a
+# The expected error at a smaller number (of rows, or epsilon) is at most JUMP times the error at a
 # larger number, times the ratio of the two numbers to this power. The error jumps because numbers
 # of steps are integers.
 POWER = 4.0
@@ -35,10 +35,10 @@ def required_samples(
     max_samples: int = 10**6,
     **public: object,
 ) -> int:
-    """Return the number of rows that an expected loss or error requires to meet a target.
+    """Return the number of rows with which an expected loss or error meets a target.
 
-    Nothing is charged and no data are read. The result suffices, as does every larger number up
-    to `max_samples`. (An expected loss may rise with the number of rows where a fit changes its
+    Nothing is charged and no data are read. The result is sufficient, and so is every larger number
+    up to `max_samples`. (An expected loss may rise with the number of rows where a fit changes its
     mechanism or saves time.)
 
     Parameters
@@ -60,7 +60,7 @@ def required_samples(
     Returns
     -------
     int
-        The smallest number of rows such that this number and all larger ones meet the target.
+        The smallest number of rows for which it and all larger numbers meet the target.
 
     Raises
     ------
@@ -99,10 +99,10 @@ def required_epsilon(
     max_epsilon: float = 10.0,
     **public: object,
 ) -> float:
-    """Return the epsilon that an expected loss or error requires to meet a target.
+    """Return the epsilon with which an expected loss or error meets a target.
 
-    Nothing is charged and no data are read. The result suffices, as does every larger epsilon
-    up to `max_epsilon`. Delta is unchanged.
+    Nothing is charged and no data are read. The result is sufficient, and so is every larger
+    epsilon up to `max_epsilon`. Delta is unchanged.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def required_epsilon(
 
 
 def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
-    """Return the smallest number such that it and all larger ones have a ratio of at most 1.
+    """Return the smallest number for which it and all larger numbers have a ratio of at most 1.
 
     The maximum is tried first. Then the largest smaller number that the bound from `POWER` and
     `JUMP` does not prove sufficient is tried, and so on, until one is not sufficient. The interval

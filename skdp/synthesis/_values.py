@@ -34,7 +34,7 @@ def cell_values(grid, cells, rng):
 
 
 def placeholder(categories):
-    """Return the label of values outside the categories: "other", or None if these are numbers."""
+    """Return the label of values outside the categories: "other"; None for numeric categories."""
     listed = categories.tolist()
     if any(isinstance(label, bytes) for label in listed):
         return OTHER_TEXT.encode()

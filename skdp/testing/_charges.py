@@ -1,4 +1,4 @@
-"""Checks of releases: they are charged first and once, have fresh noise, and store nothing else."""
+"""Checks of releases: charged first and once, with fresh noise, and nothing else is stored."""
 
 import copy
 import io
@@ -45,7 +45,7 @@ def check_refused_charge(case):
 
 
 def check_charge_before_touch(case):
-    """Check that a release uses the data as they are after the charge, and reads none before it.
+    """Check that a release uses the data that are present after the charge, and reads none earlier.
 
     The table is overwritten during the charge. The result must be that of a release from the new
     table with the same noise.
@@ -118,7 +118,7 @@ def _fits_in_workers(case):
 
 
 def check_cost_of_mechanisms(case):
-    """The claimed cost covers the charged event, which covers the mechanisms that ran.
+    """The claimed cost covers the charged event, and the event covers the mechanisms that ran.
 
     The event must cost no more than the claim. The mechanisms of `skdp.mechanisms` that released
     something must together cost no more than the event, unless the statement's `sampler` says that
@@ -263,8 +263,9 @@ def check_no_raw_statistic(case):
 
     With epsilon = 0.001, by group privacy, releases from two tables of 60 rows have nearly the same
     distribution. A number that has one value in sixteen fits to one table, and another value in
-    sixteen fits to the other, is then not private: for a private one, whose probabilities of the
-    two values are p and at most :math:`e^{0.12} (1 - p)`, this happens with probability below 2e-9.
+    sixteen fits to the other, is then not private: for a private number, the probabilities of the
+    two values are p and at most :math:`e^{0.12} (1 - p)`, so this happens with probability below
+    2e-9.
     """
     # The same two labels with other numbers of rows.
     labels = np.where(np.arange(len(case.y)) < 50, 1, 0)

@@ -30,7 +30,7 @@ def dp_checks(*, n_fits: int = 100, reference: BaseEstimator | None = None) -> l
     ----------
     n_fits : int, default=100
         Number of fits of `check_neighbors` to each of two tables, at least 60. A hundred fits
-        detect missing noise, thousands detect a noise scale that is half of the correct one.
+        detect missing noise; thousands detect a noise scale that is half of the correct scale.
     reference : estimator, default=None
         Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes of the
         same name and shape must agree with the reference to 1e-3.
@@ -79,7 +79,7 @@ def check_dp_estimator(
     n_fits: int = 100,
     callback: Callable | None = None,
 ) -> list[dict]:
-    """Check that an estimator keeps the contract of private estimators.
+    """Check that an estimator fulfills the contract of private estimators.
 
     This is the counterpart of `sklearn.utils.estimator_checks.check_estimator` for differential
     privacy, with the same options.
@@ -92,10 +92,10 @@ def check_dp_estimator(
     reference : estimator, default=None
         Estimator without privacy, with which it should agree as epsilon grows; see `dp_checks`.
     on_fail : {"raise", "warn", None}, default="raise"
-        "raise" raises the first failure. "warn" runs all checks and warns of failures. None only
+        "raise" raises the first failure. "warn" runs all checks and warns about failures. None only
         reports them.
     on_skip : {"warn", None}, default="warn"
-        Whether to warn of checks that are skipped.
+        Whether to warn about checks that are skipped.
     expected_failed_checks : dict of str to str, default=None
         Names of checks that may fail, each with a reason; their status is "xfail".
     n_fits : int, default=100

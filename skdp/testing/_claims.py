@@ -23,7 +23,7 @@ from skdp.testing._case import (
 
 # False-alarm rate of the statistical checks.
 FALSE_ALARM = 1e-6
-# Smallest number of fits: fewer prove almost nothing at this false-alarm rate.
+# Smallest number of fits: with fewer fits, almost nothing can be proved at this false-alarm rate.
 MIN_FITS = 60
 # A small and a large epsilon, and one at which the noise is negligible.
 EPSILONS = (0.01, 1e5)
@@ -83,11 +83,11 @@ def check_relation(case):
     much as a removed one, and two counts of a histogram instead of one, but a sum of values in
     [0, 1] by 1 in both cases, and the rank of the quantile q by 1 instead of max(q, 1 - q), which
     may be nearly the same. Equal sensitivities pass if the release without noise changes for a
-    replaced row in one direction only, and no more than for a row that becomes zeros. Randomized
-    reports of single rows have the same sensitivity under both relations. Fits are run at a large
-    epsilon, since estimators that regularize more at high noise have a smaller sensitivity there.
-    The sensitivity of sampled batches is that of adding or removing one record, and the noise is
-    larger instead.
+    replaced row in one direction only, and no more than for a row that becomes all zeros.
+    Randomized reports of single rows have the same sensitivity under both relations. Fits are run
+    at a large epsilon, since estimators that regularize more at high noise have a smaller
+    sensitivity there. The sensitivity of sampled batches is that of adding or removing one record,
+    and the noise is larger instead.
     """
     scales = {}
     for relation in ("add_remove", "replace_one"):
@@ -114,7 +114,7 @@ def check_relation(case):
 
 
 def _changes_like_removed(case):
-    """Return True if a replaced row changes a release no more than a row that becomes zeros."""
+    """Return True if a replaced row changes a release no more than a row set to zeros."""
     (X, y), *_ = extreme_tables(case)
     row = X[-1]
     # The opposite row: at the other end of the bounds, or in the opposite direction.
@@ -156,7 +156,7 @@ def check_accuracy_rises(case):
 
 
 def check_limit(case, reference=None):
-    """As epsilon grows the noise vanishes, and the release depends on the data alone.
+    """As epsilon grows, the noise vanishes, and the release depends only on the data.
 
     At epsilon = 1e10 two fits agree to 1e-3. If they do not, because batches or quantiles between
     two rows are drawn at random, ten pairs of fits to one table must all agree better than ten
@@ -243,8 +243,8 @@ def check_neighbors(case, n_fits=100):
     ----------
     case : Case
     n_fits : int, default=100
-        Number of fits to each of two neighboring tables. A hundred fits detect missing noise,
-        thousands detect noise that is half of the correct one.
+        Number of fits to each of two neighboring tables. A hundred fits detect missing noise;
+        thousands detect noise that is half of the correct noise.
     """
     comparisons = [extreme_tables(case), *spread_tables(case)]
     for tables in comparisons:
@@ -252,7 +252,7 @@ def check_neighbors(case, n_fits=100):
 
 
 def check_persons(case, n_fits=100):
-    """If persons are protected, a fit needs their ids, and protects persons of many rows.
+    """If persons are protected, a fit needs their ids, and protects persons with many rows.
 
     No simple test distinguishes extreme neighbors in which a person of a thousand rows changes. The
     check is skipped if the estimator refuses persons, which must not be charged.
@@ -335,11 +335,11 @@ def extreme_tables(case):
     """Return a table (X, y) and neighboring tables, which differ in the last row.
 
     All rows but the last are at one end of the declared bounds. The last row is far beyond the
-    other end, or like the others, or the point of the bounds that is closest to 0: a statistic of
-    magnitudes is the same for both ends of bounds such as (-10, 10). If row norms are bounded, all
-    rows but the last are short, so they hardly affect the curvature of a loss or its optimum,
-    and the last row is longer than allowed. If there is a target, the last row may have the other
-    label.
+    other end, or like the others, or the point within the bounds that is closest to 0, because a
+    statistic of magnitudes is the same for both ends of bounds such as (-10, 10). If row norms are
+    bounded, all rows but the last are short, so they hardly affect the curvature of a loss or its
+    optimum, and the last row is longer than allowed. If there is a target, the last row may have
+    the other label.
     """
     norm = case.params.get("data_norm")
     common = np.zeros((N_ROWS, N_FEATURES))
@@ -379,8 +379,8 @@ def extreme_tables(case):
 def spread_tables(case):
     """Return lists of neighboring tables whose other rows are spread over the bounds.
 
-    Between rows at one end of the bounds and a row at the other end a quantile is any number, so
-    noise in its rank is not seen in `extreme_tables`. Here the last row is far beyond the upper
+    Between rows at one end of the bounds and a row at the other end, a quantile can be any number,
+    so `extreme_tables` does not show noise in its rank. Here the last row is far beyond the upper
     end, or is at the lower end, or is the point of the bounds that is closest to 0. So it changes
     the rank of every quantile of values, or of magnitudes.
 
@@ -394,8 +394,8 @@ def spread_tables(case):
     if has_target or "data_norm" in case.params or needs_categories(case.estimator):
         return []
     low, high, is_declared = _limits(case)
-    # Gaps that shrink toward the ends, because two intervals around an extreme rank are equally
-    # likely per length. With 1/4 no two magnitudes are equal, so the ranks of all change.
+    # The gaps shrink toward the ends, because two intervals around an extreme rank are equally
+    # likely per length. With 1/4, no two magnitudes are equal, so all ranks change.
     angles = np.pi * (np.arange(N_ROWS) + 0.25) / N_ROWS
     values = low + 0.5 * (high - low) * (1.0 - np.cos(angles))
     common = np.repeat(values[:, np.newaxis], N_FEATURES, axis=1)
@@ -430,7 +430,8 @@ def check_declared_bounds(case):
     """Values beyond the declared bounds are clipped to them, and no other values are.
 
     With a seed, a fit does not change if such values are clipped beforehand, and changes if the
-    bounds are wide enough for them. A fit whose bounds come from the data, or are fixed, is not.
+    bounds are wide enough for them. A fit with bounds that come from the data, or are fixed, is
+    not.
     """
     low, high, is_declared = _limits(case)
     if not is_declared:

@@ -29,7 +29,7 @@ RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), "wide")
 FRACTION = (-0.5, 1.5, "half")
 SEED = (-1, 1.5, "secret")
 
-#: Mapping from a type of parameters to their names and the values that they must refuse.
+#: Mapping from a type of parameter to the parameters' names and the values that they must refuse.
 WRONG_VALUES = {
     "epsilon": (["epsilon"], (0.0, *POSITIVE)),
     "delta": (["delta"], (-0.1, 1.0, math.nan, "small")),

@@ -1,4 +1,4 @@
-"""One decision tree, grown on released curves."""
+"""A decision tree that is grown from released curves."""
 
 from skdp.tree._decision_tree import DPDecisionTreeClassifier, Tree
 

@@ -148,7 +148,7 @@ def make_tree(terms, columns, sides):
     columns : sequence of int
         Tested column of each test.
     sides : list of ndarray
-        For each test the branch of each cell of its column.
+        For each test, the branch of each cell of its column.
     """
     max_counts = np.array([np.inf])
     while len(max_counts) <= len(columns):
@@ -286,9 +286,9 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     """Decision tree classifier that is grown from private shape functions.
 
     A shape function is fitted to each column by noisy gradients, as in `DPAdditiveClassifier`. The
-    tree splits where rows differ most by these functions, which is post-processing. Then the values
-    of all leaves are fitted together by noisy gradients. Tables need no preprocessing: numbers,
-    strings, dates and missing values are accepted.
+    tree is split where rows differ most according to these functions, which is post-processing.
+    Then the values of all leaves are fitted together by noisy gradients. Tables need no
+    preprocessing: numbers, strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -334,12 +334,12 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
     Attributes
     ----------
     trees_ : list of Tree
-        The fitted tree, in a list of one.
+        The fitted tree, as the only item of a list.
     intercept_ : float or ndarray of shape (n_classes,)
         Constant that is added to the value of a leaf.
     shape_functions_ : list of ShapeFunction
-        Bins or categories of each column. Their values are 0, because scores come from the tree
-        only.
+        Bins or categories of each column. Their values are 0, because scores come only from the
+        tree.
     noise_multiplier_ : float or None
         Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
         much as all steps together. The sensitivity is that for one row or one person. None with

@@ -7,7 +7,7 @@ from fractions import Fraction
 # Factors that exceed the relative rounding errors of the operations of a formula.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
-# Above this no intermediate result has lost digits to underflow.
+# Above this number, no intermediate result has lost digits to underflow.
 _MIN_PRECISE = 1e-300
 _SMALLEST_DOUBLE = 2.0**-1074
 

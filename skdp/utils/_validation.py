@@ -15,8 +15,8 @@ SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 MAX_EPSILON = 1e15
 # Larger integers are not all doubles.
 MAX_INTEGER = 2**53
-# Smallest distance between two bounds, in steps of double precision. Between closer bounds
-# quantiles, bins and scaled values would be rounding errors.
+# Smallest distance between two bounds, in steps of double precision. If bounds were closer, the
+# differences between quantiles, bins or scaled values would be rounding errors.
 MIN_STEPS = 64
 
 
@@ -82,7 +82,7 @@ def check_positive(value: object, name: str) -> float:
 
 
 def check_magnitude(value: object, name: str) -> float:
-    """Return a float between 1e-50 and 1e50, so that small multiples of its square are finite."""
+    """Return a float between 1e-50 and 1e50, so small multiples of its square are finite."""
     return check_within(value, name, 1e-50, 1e50)
 
 
@@ -231,7 +231,7 @@ def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
 
 
 def check_increasing(value, name, low, high, min_difference=0.0):
-    """Return a pair of floats from `low` to `high`, the second of which is larger.
+    """Return a pair of increasing floats from `low` to `high`.
 
     Raises
     ------
@@ -285,7 +285,8 @@ def has_auto(value: object) -> bool:
 def public_inputs(estimator, *names):
     """Return the public inputs of a fit as text: sizes, and the names of declared parameters.
 
-    A parameter that is None or "auto" is not declared, nor is a dict with only such entries.
+    A parameter that is None or "auto" is not declared, and neither is a dict with only such
+    entries.
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, value in values.items() if not _declares_nothing(value))
