@@ -77,7 +77,7 @@ def _same_width(step, d):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownStep(FrozenValue):
-    """The classes of a tool as steps of a pipeline: the information that they learn from rows.
+    """The information that the classes of a tool, as steps of a pipeline, learn from rows.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ STUDY = KnownCaller(
     problem=no_problem,
     functions=None,
 )
-# The tests call inner functions, which need no separate judgment.
+# The tests call inner functions, which do not have to be judged separately.
 PAIRED_TEST = KnownCaller(
     wrong=RAW_SCORES,
     instead="give it scoring=make_dp_scorer(...)",

@@ -381,7 +381,7 @@ TOOLS: tuple[Tool, ...] = (
             name="mlflow.sklearn.autolog",
         ),
     ),
-    # The tests call inner functions, which need no separate judgment.
+    # The tests call inner functions, which do not have to be judged separately.
     Tool(modules=("mlxtend.evaluate.f_test", "mlxtend.evaluate.ttest"), call=PAIRED_TEST),
     Tool(
         modules=("mlxtend.evaluate.bias_variance_decomp", "mlxtend.evaluate.bootstrap_point632"),

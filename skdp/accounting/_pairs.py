@@ -232,7 +232,7 @@ def _quantile(tail, mass):
 
 
 def loss_range(pair: LossPair, mass: float) -> tuple[float, float]:
-    """Return (low, high) outside of which P has at most `mass` on each side, including atoms."""
+    """Return (low, high) outside which P has at most `mass` on each side, including atoms."""
     low = math.inf
     high = -math.inf
     if len(pair.losses):

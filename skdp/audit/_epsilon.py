@@ -255,7 +255,7 @@ def audit_epsilon(
     of rows is public. Published numbers that depend only on it are left out. A mean, however,
     changes as much with its divisor as with the row. So if fits have a `privacy_` statement and the
     bound is above the claim, the audit is repeated with tables of equal size, which contain the
-    most central row instead of the canary. These tables are a removal and an addition apart, and
+    most central row instead of the canary. These tables differ by a removal and an addition, and
     the bound for one of the two is returned.
 
     References

@@ -332,7 +332,7 @@ def worst_case_tables(estimator, n_samples, relation):
 
     Many short rows determine the sign of the first weight and hardly affect the curvature of the
     objective. In one pair, the canary has the other label and the largest allowed norm. In the
-    other pairs it has ten times that norm, or a target far outside of the declared range, so
+    other pairs it has ten times that norm, or a target far outside the declared range, so
     the effect on an estimator without clipping is ten times as large. The second feature has no
     effect on the canary. Under "replace_one" the other table contains the canary with the usual
     label, or its negative if the estimator has no target.
@@ -407,7 +407,7 @@ def with_as_many_rows(tables):
     Returns
     -------
     NeighboringTables
-        The two tables are a removal and an addition apart.
+        The two tables differ by a removal and an addition.
     """
     X, y = tables.X_out, tables.y_out
     rows = np.append(np.arange(len(y)), central_row(X))

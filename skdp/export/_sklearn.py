@@ -306,7 +306,7 @@ def _gaussian(model):
 def _quantiles(model):
     exported = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
     # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
-    # output, values within 1e-7 of them). So quantiles are added outside of them.
+    # output, values within 1e-7 of them). So quantiles are added outside them.
     ends = model.quantiles_[[0, -1]]
     margin = 0.0
     if model.output_distribution == "normal":

@@ -44,7 +44,7 @@ def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
     factor : float, default=0.9
         Factor of the number of cells.
     """
-    # Under replace-one, the noise is that of half the epsilon.
+    # Under replace-one, the noise is as large as with half the epsilon.
     signal = n_units * guarantee.epsilon / guarantee.neighbors.sensitivity_factor
     size = factor * min(signal, 1e12) ** CELLS_EXPONENT
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)

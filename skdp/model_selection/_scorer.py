@@ -237,7 +237,7 @@ def make_dp_scorer(
     -------
     DPScorer
         ``scorer(estimator, X, y)``; larger is better. Because of the noise, the value can be
-        outside of the range of the score.
+        outside the range of the score.
 
     Raises
     ------

@@ -158,7 +158,7 @@ def expected_shortfall(strategy, task):
     float
     """
     n, d = task.shape
-    # Rows of one value, such as texts, have no number of columns.
+    # Rows with a single value, such as texts, have no number of columns.
     if d is None:
         d = 1
     m = len(task.candidates)

@@ -164,7 +164,7 @@ def geometric(scale: float, size: int, stream: Stream) -> np.ndarray:
 
 
 def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
-    """Return an array of a size, filled by the results of `draw(n)`, which can be shorter than n.
+    """Return an array of a size, filled with the results of `draw(n)`, which can be shorter than n.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def price_steps(priced, n_samples):
         terms_of_fit = terms
         if hasattr(accountant, "planned"):
             terms_of_fit = terms.per_row
-        # Only steps outside of wrappers are fitted to all rows; others are fitted to some of them.
+        # Only steps outside wrappers are fitted to all rows; others are fitted to some of them.
         n_rows = None
         if step.fits == 1:
             n_rows = n_samples

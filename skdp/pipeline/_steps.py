@@ -408,7 +408,7 @@ def fails_by_values(step):
 
 
 def warn_of_values(steps):
-    """Warn about steps after private steps with fits that raise an error for some values.
+    """Warn about steps after private steps if their fits raise errors for some values.
 
     The warning depends only on the steps. Columns that no private step changed are tried before the
     charge.

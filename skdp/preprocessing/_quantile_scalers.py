@@ -707,7 +707,7 @@ def tail_of_noise(plan, shape):
 def flat_ranges(ranges, low, high):
     """Return the ranges; ranges that are too small are replaced by the bounds' range.
 
-    So, after the division, values within the bounds are at most ``1 / LEAST_RANGE`` apart, whatever
-    their unit.
+    So, after the division, values within the bounds are at most ``1 / LEAST_RANGE`` apart,
+    regardless of the unit.
     """
     return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

@@ -364,7 +364,7 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
         count = math.prod
         described = "a joint histogram"
     size = count(n_bins)
-    # Each column has two more bins, for values outside of its range.
+    # Each column has two more bins, for values outside its range.
     sizes = [n + 2 for n in n_bins]
     if count(sizes) > MAX_CELLS:
         raise ValueError(

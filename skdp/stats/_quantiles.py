@@ -398,7 +398,7 @@ class _Part(FrozenValue):
     def near(self):
         """The range of cumulative weights within which runs of points are distinguished.
 
-        Points outside of the range have negligible probability, and the range contains some point.
+        Points outside the range have negligible probability, and the range contains some point.
         """
         target = self.start + self.share * self.total // _UNIT
         distance = int(min(_FAR / self.rate, self.total // self.whole))

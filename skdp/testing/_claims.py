@@ -254,8 +254,8 @@ def check_neighbors(case, n_fits=100):
 def check_persons(case, n_fits=100):
     """If persons are protected, a fit needs their ids, and protects persons with many rows.
 
-    No simple test distinguishes extreme neighbors in which a person of a thousand rows changes. The
-    check is skipped if the estimator refuses persons, which must not be charged.
+    No simple test distinguishes extreme neighbors in which a person with a thousand rows changes.
+    The check is skipped if the estimator refuses persons, which must not be charged.
 
     Parameters
     ----------
