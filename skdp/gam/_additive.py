@@ -167,7 +167,7 @@ class TermsModel(RawTableModel):
     """
 
     def _centered_shapes(self, fit, fitted):
-        """Return the shape functions, each of mean 0 over the released counts, and the intercept.
+        """Return the shape functions, each with mean 0 over the released counts, and the intercept.
 
         Parameters
         ----------

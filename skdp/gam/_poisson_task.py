@@ -2,7 +2,7 @@ r"""The Poisson loss of amounts and counts: residuals in units of the released m
 
 The mean of a row's target is :math:`m e^s`, with the released mean m of all targets and the score
 s. In units of m, half the deviance is :math:`e^s - t s` up to a constant, where t is the target
-divided by m. Its residual is :math:`e^s - t`, of mean 0 at the optimum, and its curvature
+divided by m. Its residual is :math:`e^s - t`, with mean 0 at the optimum, and its curvature
 :math:`e^s` has mean 1. So noise, penalties and steps are those of the squared loss, which has
 curvature 1.
 """
@@ -59,7 +59,7 @@ class PoissonTask(NumberTask):
     def max_mean_loss(self):
         """Bound on the mean decrease of the loss from scores of 0, if the mean is exact.
 
-        The decrease is at most the mean of t ln(t) for targets t of mean 1.
+        The decrease is at most the mean of t ln(t) for targets t with mean 1.
         """
         return 1.0 + math.log(max(self.max_target, 1.0))
 

@@ -55,7 +55,7 @@ class IterateDrift:
 
 
 def noise_gain(curvatures, schedules, *, of_iterates=None, of_lookaheads=None):
-    """Return the standard deviation of a linear function of the iterates for noise of variance 1.
+    """Return the standard deviation of a linear function of the iterates for noise with variance 1.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ def quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std):
     r"""Return the expected excess loss, summed over rows, in the quadratic model.
 
     The comparison is with weights of norm W. A regularizer of strength :math:`\lambda` increases
-    the loss by at most :math:`\lambda W^2 / 2`. Noise of variance 1 on the summed gradient
+    the loss by at most :math:`\lambda W^2 / 2`. Noise with variance 1 on the summed gradient
     increases it by :math:`\tfrac12 \sum_j h_j / (h_j + \lambda)^2` over the D eigenvalues of the
     Hessian, whose sum is at most the sum of the traces of the rows' curvatures. The sum is largest
     when all eigenvalues are equal or, if there is enough curvature, equal to :math:`\lambda`.
