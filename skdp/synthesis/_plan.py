@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from skdp._data._errors import column_name
 from skdp._data._pair_scores import (
     chance_scores,
     independent_tables,
@@ -130,6 +131,8 @@ class SynthesisFit(ColumnsFit):
         Positions of the columns that are modeled; others are copies of them.
     steps : tuple of float
         For each column, the step of the grid of its values; 0 for any real number.
+    value_ranges : tuple of (float, float)
+        For each column, the least and the largest value of its type.
     can_be_missing, can_be_other : tuple of bool
         For each column, True if its type can hold a missing value, or a placeholder for values
         outside the categories.
@@ -141,6 +144,7 @@ class SynthesisFit(ColumnsFit):
 
     modeled: tuple
     steps: tuple
+    value_ranges: tuple
     can_be_missing: tuple
     can_be_other: tuple
     targets: tuple = ()
@@ -154,6 +158,18 @@ class SynthesisFit(ColumnsFit):
             # Fractions are divided by their sum, which is less than 2.
             fraction = 0.5 * MIN_TABLE_FRACTION * self.budget_fractions["tables"]
             self._table_mechanism(fraction).check_size(self._max_table_cells)
+
+    def check_bounds(self, names):
+        """Raise `ValueError` if declared bounds contain no value that their column can hold."""
+        for j in self.modeled:
+            column = self.columns[j]
+            if column.is_categorical or column.domain is None:
+                continue
+            if values_within(column.domain, self.steps[j], self.value_ranges[j]) is None:
+                raise ValueError(
+                    f"bounds: {column_name(j, names)} can hold no value between {column.domain[0]} "
+                    f"and {column.domain[1]}, by its type and `decimals`"
+                )
 
     @property
     def signal_to_noise(self):
@@ -316,10 +332,11 @@ class SynthesisFit(ColumnsFit):
                     can_be_missing=self.can_be_missing[j],
                 )
             else:
+                limits = (column.domain, self.steps[j], self.value_ranges[j])
                 grid = NumericCells(
                     index=j,
                     kind=column.kind,
-                    bounds=bounds_on_grid(column.domain, self.steps[j]),
+                    bounds=values_within(*limits) or nearest_values(*limits),
                     step=self.steps[j],
                     max_levels=self.max_levels,
                     counts_all_levels=not self.budget.is_pure,
@@ -476,12 +493,44 @@ def count_fractions(grids, exponent):
     return [cost / total * (1.0 - 2.0**-44) for cost in costs]
 
 
-def bounds_on_grid(bounds, step):
-    """Return bounds whose ends are values of a grid of whole multiples of the step."""
-    low, high = bounds
+def values_within(bounds, step, value_range):
+    """Return the least and the largest value within some bounds that a column can hold, or None.
+
+    Parameters
+    ----------
+    bounds : tuple of (float, float)
+    step : float
+        Step of the grid of the column's values; 0 for any real number.
+    value_range : tuple of (float, float)
+        Least and largest value of the column's type.
+
+    Returns
+    -------
+    tuple of (float, float) or None
+        None if the bounds contain no such value. On a grid they may be equal.
+    """
+    low, high = (max(bounds[0], value_range[0]), min(bounds[1], value_range[1]))
     # Beyond this limit the bounds are no less precise than the grid.
-    if step == 0.0 or max(-low, high) > MAX_RESOLVED_STEPS * step:
+    is_on_grid = step > 0.0 and max(-low, high) <= MAX_RESOLVED_STEPS * step
+    if is_on_grid:
+        # A bound that is a decimal value may differ from the multiple of the step by rounding.
+        low = math.ceil(low / step - 1e-9) * step
+        high = math.floor(high / step + 1e-9) * step
+    if low < high or (is_on_grid and low == high):
         return low, high
-    low = math.floor(low / step + 1e-9) * step
-    high = math.ceil(high / step - 1e-9) * step
-    return low, high if high > low else low + step
+    return None
+
+
+def nearest_values(bounds, step, value_range):
+    """Return a range of values that a column can hold, close to bounds that contain none.
+
+    Found bounds may be so. The parameters are those of `values_within`.
+    """
+    low = min(max(bounds[0], value_range[0]), value_range[1])
+    width = max(bounds[1] - bounds[0], step)
+    if step > 0.0 and abs(low) <= MAX_RESOLVED_STEPS * step:
+        low = math.floor(low / step) * step
+        width = math.ceil(width / step) * step
+    if low + width <= value_range[1]:
+        return low, low + width
+    return low - width, low

@@ -4,12 +4,21 @@ Only public facts are stored: names and types. A categorical dtype of pandas or 
 which may come from the rows; its labels are replaced by the declared or released categories.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
 from skdp._data._chunked import meta_of
-from skdp._data._frames import is_frame, label_kind_of, names_of, number_type_of, objects, types_of
+from skdp._data._frames import (
+    is_frame,
+    label_kind_of,
+    names_of,
+    number_type_of,
+    objects,
+    time_type_of,
+    types_of,
+)
 from skdp._data._kinds import container_kinds
 from skdp._data._tables import TableShape
 from skdp.utils._values import FrozenValue
@@ -22,6 +31,7 @@ MICROSECONDS_PER_DAY = 86_400e6
 MAX_MICROSECONDS = 2**63 - 2**40
 MAX_MICROSECONDS_OF_NANOSECONDS = MAX_MICROSECONDS // 1000
 INTEGER_KINDS = "iu"
+CALENDAR_DATE = np.dtype("M8[D]")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -101,16 +111,65 @@ class TableForm(FrozenValue):
             return True
         return label_kind_of(dtype) != "numbers"
 
-    def integer_step(self, j):
-        """Return 1.0 for a column of integers, whose values lie on a grid, otherwise 0.0."""
+    def step(self, j):
+        """Return the step of the grid of all values of a column's type, or 0.0 without a grid.
+
+        It is 1.0 for integers and for dates without a time of day, and a power of ten for
+        decimals.
+        """
         dtype = self.types[j]
-        if dtype is None or isinstance(dtype, ListedType) or self.kinds[j] != "number":
+        if dtype is None or isinstance(dtype, ListedType):
             return 0.0
-        number_type = number_type_of(dtype)
-        is_integer = number_type is not None and number_type.kind in INTEGER_KINDS
-        if is_integer or str(dtype).lower().startswith(("int", "uint")):
-            return 1.0
-        return 0.0
+        if self.kinds[j] == "date":
+            is_date = str(dtype).startswith("date64")
+            if isinstance(dtype, np.dtype):
+                is_date = dtype == CALENDAR_DATE
+            elif not is_date:
+                is_date = time_type_of(dtype) == CALENDAR_DATE
+            return float(is_date)
+        if self.kinds[j] != "number":
+            return 0.0
+        number_type = _number_type(dtype)
+        if number_type is not None:
+            return float(number_type.kind in INTEGER_KINDS)
+        decimals = getattr(getattr(dtype, "pyarrow_dtype", dtype), "scale", None)
+        if decimals is None:
+            return 0.0
+        return float(f"1e{-decimals}")
+
+    def value_range(self, j):
+        """Return the least and the largest value of a column's type, in days for times."""
+        dtype = self.types[j]
+        if dtype is None or isinstance(dtype, ListedType):
+            return -np.inf, np.inf
+        if self.kinds[j] in ("date", "duration"):
+            limit = MAX_MICROSECONDS
+            if re.search(r"\bns\b", str(dtype)) is not None:
+                limit = MAX_MICROSECONDS_OF_NANOSECONDS
+            # A day less: a time zone moves dates by up to half a day.
+            limit = limit // MICROSECONDS_PER_DAY - 1.0
+            return -limit, limit
+        if self.kinds[j] != "number":
+            return -np.inf, np.inf
+        number_type = _number_type(dtype)
+        if number_type is not None:
+            if number_type.kind == "f":
+                return float(np.finfo(number_type).min), float(np.finfo(number_type).max)
+            limits = np.iinfo(number_type)
+            # The largest integers of 64 bits are not doubles: stay below them.
+            high = float(limits.max)
+            if number_type.itemsize == 8:
+                high = float(np.nextafter(high, 0.0))
+            return float(limits.min), high
+        decimal_type = getattr(dtype, "pyarrow_dtype", dtype)
+        if getattr(decimal_type, "scale", None) is None:
+            return -np.inf, np.inf
+        # Without a precision, polars' decimals have 38 digits.
+        digits = (decimal_type.precision or 38) - decimal_type.scale
+        high = 10.0**digits - self.step(j)
+        if high == 10.0**digits:
+            high = float(np.nextafter(high, 0.0))
+        return -high, high
 
     def build(self, columns):
         """Return a table of this form.
@@ -186,6 +245,16 @@ class FormedShape(TableShape):
     form: TableForm | None = None
 
 
+def _number_type(dtype):
+    """Return NumPy's type of a column of numbers, or None for decimals."""
+    number_type = number_type_of(dtype)
+    name = str(dtype).lower()
+    if number_type is None and name.startswith(("int", "uint")):
+        # Wider integers, such as polars' of 128 bits.
+        return np.dtype(np.int64 if name.startswith("int") else np.uint64)
+    return number_type
+
+
 def _without_labels(dtype):
     """Return a type without the labels that it lists."""
     name = type(dtype).__name__
@@ -210,7 +279,8 @@ def _pandas_series(values, dtype):
     if zone is not None and values.dtype.kind == "M":
         return pd.Series(values).dt.tz_localize("UTC").astype(dtype)
     if values.dtype.kind == "f" and "int" in str(dtype).lower():
-        values = pd.array(_without_nan(values, is_integer=True), dtype="Int64")
+        integer_type = "UInt64" if "uint" in str(dtype).lower() else "Int64"
+        values = pd.array(_without_nan(values, is_integer=True), dtype=integer_type)
     return pd.Series(pd.array(values) if values.dtype.kind == "O" else values).astype(dtype)
 
 
@@ -221,7 +291,10 @@ def _without_nan(values, *, is_integer):
     if values.dtype.kind != "f":
         return values
     if is_integer and not np.isnan(values).any():
-        return np.rint(values).astype(np.int64)
+        integer_type = np.int64
+        if (values >= 2.0**63).any():
+            integer_type = np.uint64
+        return np.rint(values).astype(integer_type)
     cells = values.tolist()
     if is_integer:
         return [None if value != value else round(value) for value in cells]

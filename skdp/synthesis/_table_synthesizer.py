@@ -286,7 +286,10 @@ class DPTableSynthesizer(TableEstimator):
                     f"{parameter} names a column of same_as: name the column that it is a copy of"
                 )
         form = getattr(shape, "form", None)
-        steps = [0.0 if form is None else form.integer_step(j) for j in range(n_columns)]
+        steps = [0.0 if form is None else form.step(j) for j in range(n_columns)]
+        value_ranges = [
+            (-np.inf, np.inf) if form is None else form.value_range(j) for j in range(n_columns)
+        ]
         for j, step in constraints.steps.items():
             steps[j] = max(step, steps[j])
         fit = SynthesisFit(
@@ -296,11 +299,13 @@ class DPTableSynthesizer(TableEstimator):
             guarantee=guarantee,
             modeled=tuple(j for j in range(n_columns) if j not in constraints.copies),
             steps=tuple(steps),
+            value_ranges=tuple(value_ranges),
             can_be_missing=tuple(form is None or form.can_be_missing(j) for j in range(n_columns)),
             can_be_other=tuple(form is None or form.can_be_other(j) for j in range(n_columns)),
             targets=targets,
             workload=workload,
         )
+        fit.check_bounds(names)
         return replace(plan_columns(fit), noise_multiplier=fit.noise_multiplier)
 
     def sample(self, n_samples=None, random_state=None, *, where=None):

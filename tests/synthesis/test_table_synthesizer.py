@@ -384,9 +384,16 @@ EXTREMES = {
 def test_extreme_bounds(case, decimals):
     values, bounds = EXTREMES[case]
     frame = pd.DataFrame({"x": values, "y": [True, False] * 50})
-    synth = DPTableSynthesizer(1.0, bounds={"x": bounds}, decimals=decimals).fit(frame)
-    rows = synth.sample(50)
-    assert rows.dtypes.equals(frame.dtypes) and not rows["x"].isna().any()
+    if case == "close bounds" and decimals == {"x": -3}:
+        accountant = PrivacyAccountant(2.0, 1e-5)
+        synth = DPTableSynthesizer(bounds={"x": bounds}, decimals=decimals, accountant=accountant)
+        with pytest.raises(ValueError, match="column 'x' can hold no value between"):
+            synth.fit(frame)
+        assert accountant.epsilon_spent == 0.0
+    else:
+        synth = DPTableSynthesizer(1.0, bounds={"x": bounds}, decimals=decimals).fit(frame)
+        rows = synth.sample(50)
+        assert rows.dtypes.equals(frame.dtypes) and not rows["x"].isna().any()
     found = DPTableSynthesizer(1.0, decimals=decimals, delta=1e-3).fit(frame)
     assert found.sample(50).dtypes.equals(frame.dtypes)
 
@@ -395,3 +402,79 @@ def test_arrays_of_strings_do_not_tell_the_longest_value():
     X = np.array([["a", "b"], ["b", "c"]] * 200 + [["a", "x" * 50]])
     synth = DPTableSynthesizer(5.0, categories=[["a", "b"], ["b", "c"]]).fit(X)
     assert synth.sample(500).dtype.itemsize < 4 * 50
+
+
+BOUNDS_BEYOND_TYPES = {
+    "int8": (np.array([1, 2] * 50), (-1e9, 1e9)),
+    "uint64": (np.array([1, 2] * 50), (0, 2.0**64)),
+    "int64": (np.array([1, 2] * 50), (-(2.0**70), 2.0**70)),
+    "float16": (np.array([1, 2] * 50), (-1e9, 1e9)),
+    "date": (np.array(["2020-01-01"] * 100, dtype="M8[D]"), ("1700-01-01", "9999-12-31T12:00")),
+    "timestamp": (np.array(["2020-01-01"] * 100, dtype="M8[ns]"), ("1600-01-01", "9999-12-31")),
+    "decimal": (np.array([1, 2] * 50), (-1e9, 1e9)),
+}
+
+
+@pytest.mark.parametrize("library", ["pandas", "arrow in pandas", "polars", "arrow"])
+@pytest.mark.parametrize("case", BOUNDS_BEYOND_TYPES)
+def test_values_fit_into_the_type_of_their_column(case, library):
+    """Bounds beyond the range of a type add no gaps, no wrapped numbers and no late errors."""
+    values, bounds = BOUNDS_BEYOND_TYPES[case]
+    pa = pytest.importorskip("pyarrow")
+    array = pa.array(values)
+    if case == "decimal":
+        array = array.cast(pa.decimal128(22, 0)).cast(pa.decimal128(5, 2), safe=False)
+    elif values.dtype.kind != "M":
+        array = pa.array(values.astype(case))
+    table = pa.table({"x": array, "y": [True, False] * 50})
+    if library == "polars":
+        pl = pytest.importorskip("polars")
+        if case == "float16":
+            pytest.skip("polars reads half precision as single precision")
+        table = pl.from_arrow(table)
+    elif library == "arrow in pandas":
+        table = table.to_pandas(types_mapper=pd.ArrowDtype)
+    elif library == "pandas":
+        if case in ("date", "decimal"):
+            pytest.skip("no type of pandas")
+        nullable = {"int8": "Int8", "uint64": "UInt64", "int64": "Int64"}.get(case)
+        table = table.to_pandas()
+        if nullable:
+            table["x"] = table["x"].astype(nullable)
+    synth = DPTableSynthesizer(0.1, bounds={"x": bounds}, random_state=0).fit(table)
+    rows = synth.sample(300, random_state=0)
+    column = rows["x"]
+    if library == "arrow":
+        assert rows.schema == table.schema and column.null_count == 0
+        column = column.to_pandas()
+    elif library == "polars":
+        assert rows.schema == table.schema and column.null_count() == 0
+    else:
+        assert rows.dtypes.equals(table.dtypes) and not column.isna().any()
+    if case in ("int8", "int64", "float16", "decimal"):
+        # Wrapped numbers would be far from uniform draws.
+        assert min(column) < 0 < max(column) and len(set(column)) > 20
+    elif case == "uint64":
+        assert max(column) > 2**63
+
+
+@pytest.mark.parametrize(
+    ("bounds", "decimals", "values"),
+    [((0.5, 10.2), None, range(1, 11)), ((0.5, 1.5), None, [1]), ((0, 1500), {"x": -3}, [0, 1000])],
+)
+def test_values_on_a_grid_are_within_the_bounds(bounds, decimals, values):
+    frame = pd.DataFrame({"x": np.arange(100) * 20, "y": [True, False] * 50})
+    synth = DPTableSynthesizer(1.0, bounds={"x": bounds}, decimals=decimals).fit(frame)
+    assert set(synth.sample(500)["x"]) <= set(values)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bounds"), [("int64", (0.2, 0.8)), ("int8", (500, 600)), ("float16", (1e6, 2e6))]
+)
+def test_bounds_without_a_value_of_the_type_are_refused(dtype, bounds):
+    accountant = PrivacyAccountant(2.0, 1e-5)
+    frame = pd.DataFrame({"x": np.ones(100, dtype=dtype)})
+    synth = DPTableSynthesizer(bounds={"x": bounds}, accountant=accountant)
+    with pytest.raises(ValueError, match="can hold no value between"):
+        synth.fit(frame)
+    assert accountant.epsilon_spent == 0.0
