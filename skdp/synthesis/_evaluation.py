@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import accuracy_score, r2_score, roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from skdp._data._columns import names_for_keys, read_columns
+from skdp._data._frames import in_memory, is_frame, names_of
 from skdp.ledger import PrivacyAccountant
 from skdp.metrics import dp_accuracy_score, dp_r2_score, dp_roc_auc_score
+from skdp.stats._column_cells import Column, cell_reader
 from skdp.synthesis._constraints import check_columns
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._types import TableLike
@@ -123,8 +123,8 @@ def evaluate_synthetic(
     target : str or int, default=None
         Column that a model is trained to predict; None is the synthesizer's target.
     estimator : estimator, default=None
-        Classifier or regressor that is trained on synthetic rows. None is scikit-learn's
-        histogram-based gradient boosting.
+        Classifier or regressor that is trained on synthetic rows, with categories as integers.
+        None is scikit-learn's histogram-based gradient boosting.
     n_samples : int, default=None
         Number of synthetic rows; None is that of the fit.
     epsilon : float, default=None
@@ -160,7 +160,6 @@ def evaluate_synthetic(
     distances = {}
     score = None
     metric = ""
-    names = synthesizer.model_.form.names
     if target is None:
         target = synthesizer.target
     if isinstance(target, list | tuple):
@@ -171,18 +170,25 @@ def evaluate_synthetic(
     if epsilon is not None and (X_test is None or target is None):
         raise ValueError("epsilon is for private test rows: pass X_test and target as well")
     if X_test is not None:
-        synthetic = _as_pandas(synthesizer.sample(n_samples, random_state), names)
-        test = _as_pandas(X_test, names)
-        if list(test.columns) != list(synthetic.columns):
-            raise ValueError(
-                f"X_test must have the columns of the fit, {list(synthetic.columns)}, got "
-                f"{list(test.columns)}"
-            )
+        _check_names(synthesizer, X_test)
+        model = synthesizer.model_.model
+        grids = [column.grid for column in model.columns]
+        test = _read_rows(synthesizer, X_test, grids)
+        synthetic = _read_rows(synthesizer, synthesizer.sample(n_samples, random_state), grids)
         if epsilon is None:
-            distances = {size: _mean_distance(synthetic, test, size) for size in (1, 2)}
+            distances = {
+                size: _mean_distance(grids, synthetic, test, size)
+                for size in (1, 2)
+                if size <= len(grids)
+            }
         if target is not None:
-            (position,) = check_columns(target, names, synthetic.shape[1], "target")
-            trained = _train(synthetic, position, estimator, random_state)
+            (position,) = check_columns(
+                target, names_for_keys(synthesizer), synthesizer.n_features_in_, "target"
+            )
+            modeled = [grid.index for grid in grids]
+            if position not in modeled:
+                raise ValueError("target names a column of same_as: name the one it is a copy of")
+            trained = _train(grids, modeled.index(position), synthetic, estimator, random_state)
             metric, score = trained.score(test, epsilon, accountant, random_state)
     return SyntheticEvaluation(
         released_distance=float(np.mean(tables)) if tables else 0.0,
@@ -194,15 +200,40 @@ def evaluate_synthetic(
     )
 
 
-def _as_pandas(table, names):
-    """Return a table as a pandas frame."""
-    import pandas as pd
+def _check_names(synthesizer, X):
+    """Raise `ValueError` if a frame does not have the columns of the fit."""
+    X = in_memory(X)
+    names = synthesizer.model_.form.names
+    if names is not None and is_frame(X) and names_of(X) != list(names):
+        raise ValueError(
+            f"X_test must have the columns of the fit, {list(names)}, got {names_of(X)}"
+        )
 
-    if hasattr(table, "to_pandas"):
-        return table.to_pandas()
-    if isinstance(table, pd.DataFrame):
-        return table
-    return pd.DataFrame(table, columns=names)
+
+def _read_rows(synthesizer, X, grids):
+    """Return the values of the modeled columns of some rows, each read independently of others.
+
+    Returns
+    -------
+    list of ndarray of shape (n_rows,)
+        Numbers, with NaN for missing values and days for dates and durations; or the cells of
+        categories, of other values and of missing ones.
+    """
+    table = read_columns(synthesizer, X, reset=False, allow_nan=True)
+    read_labels = cell_reader([grid.term for grid in grids if grid.is_categorical], checks=True)
+    rows = slice(0, table.shape[0])
+    labels = iter(read_labels(table, rows))
+    columns = []
+    for grid in grids:
+        if grid.is_categorical:
+            columns.append(next(labels))
+            continue
+        column = Column(kind=grid.kind)
+        values = column.check(
+            table.whole_column(grid.index), table.name(grid.index), after_fit=True
+        )
+        columns.append(column.numbers(values))
+    return columns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -212,106 +243,85 @@ class _TrainedModel(FrozenValue):
     Parameters
     ----------
     model : estimator
-    target : hashable
-        Name of the target.
+    target : int
+        Position of the target among the modeled columns.
     bounds : tuple of (float, float)
         Range of the target in the synthetic rows, for regression.
     """
 
     model: Any
-    target: Any
+    target: int
     bounds: tuple
 
     def score(self, test, epsilon, accountant, random_state):
         """Return the name and the value of the score on test rows."""
-        features = _features(test.drop(columns=[self.target]))
+        y = test[self.target]
+        features = _features(test, self.target)
         if not is_classifier(self.model):
-            y = test[self.target].to_numpy(dtype=float)
             predicted = self.model.predict(features)
             if epsilon is None:
                 return "r2", float(r2_score(y, predicted))
             options = _private_options(epsilon, accountant, random_state)
             return "r2", float(dp_r2_score(y, predicted, target_bounds=self.bounds, **options))
-        y = test[self.target].astype(str).to_numpy()
         classes = self.model.classes_
         options = _private_options(epsilon, accountant, random_state)
         if len(classes) == 2:
             probabilities = self.model.predict_proba(features)[:, 1]
-            if epsilon is None:
-                return "roc_auc", float(roc_auc_score(y == classes[1], probabilities))
             is_positive = (y == classes[1]).astype(int)
-            return "roc_auc", float(dp_roc_auc_score(is_positive, probabilities, **options))
+            if epsilon is None:
+                return "roc_auc", float(roc_auc_score(is_positive, probabilities))
+            return "roc_auc", float(
+                dp_roc_auc_score(is_positive, probabilities, classes=[0, 1], **options)
+            )
         predicted = self.model.predict(features)
         if epsilon is None:
             return "accuracy", float(accuracy_score(y, predicted))
         is_right = (y == predicted).astype(int)
-        return "accuracy", float(dp_accuracy_score(is_right, np.ones(len(y), dtype=int), **options))
+        ones = np.ones(len(y), dtype=int)
+        # Public classes: a model that is always right must not be told by an error.
+        return "accuracy", float(dp_accuracy_score(is_right, ones, classes=[0, 1], **options))
 
 
 def _private_options(epsilon, accountant, random_state):
     return {"epsilon": epsilon, "accountant": accountant, "random_state": random_state}
 
 
-def _train(synthetic, position, estimator, random_state):
+def _train(grids, target, synthetic, estimator, random_state):
     """Return a `_TrainedModel` that predicts one column of synthetic rows from the others."""
-    import pandas as pd
-
-    target = synthetic.columns[position]
+    grid = grids[target]
     y = synthetic[target]
-    is_regression = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
-    is_regression = is_regression and (estimator is None or not is_classifier(estimator))
-    is_regression = is_regression and y.nunique() > 2
-    features = _features(synthetic.drop(columns=[target]))
-    labels = [j for j, dtype in enumerate(features.dtypes) if dtype.kind == "O"]
+    if grid.is_categorical:
+        is_present = y < grid.n_cells - 1
+        is_regression = False
+        if estimator is not None and not is_classifier(estimator):
+            raise ValueError("estimator must be a classifier, because the target is categorical")
+    else:
+        is_present = ~np.isnan(y)
+        is_regression = len(np.unique(y[is_present])) > 2
+        is_regression &= estimator is None or not is_classifier(estimator)
     if estimator is None:
         kind = HistGradientBoostingClassifier
         if is_regression:
             kind = HistGradientBoostingRegressor
         estimator = kind(random_state=random_state)
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=np.nan)
-    columns = make_column_transformer((encoder, labels), remainder="passthrough")
-    model = make_pipeline(columns, clone(estimator))
-    is_present = y.notna().to_numpy()
-    if is_regression:
-        y = y[is_present].astype(float)
-    else:
-        y = y[is_present].astype(str)
-    model.fit(features[is_present], y.to_numpy())
+    y = y[is_present]
+    model = clone(estimator).fit(_features(synthetic, target)[is_present], y)
     bounds = (0.0, 1.0)
     if is_regression:
         bounds = (float(y.min()), float(y.max()))
     return _TrainedModel(model=model, target=target, bounds=bounds)
 
 
-def _features(frame):
-    """Return numbers as doubles, dates and durations in days, and labels as objects."""
-    import pandas as pd
-
-    columns = {}
-    for position, name in enumerate(frame.columns):
-        values = frame[name]
-        if pd.api.types.is_datetime64_any_dtype(values):
-            columns[position] = values.astype("datetime64[us]").astype("int64") / 86_400e6
-        elif pd.api.types.is_timedelta64_dtype(values):
-            columns[position] = values.dt.total_seconds() / 86_400.0
-        elif pd.api.types.is_numeric_dtype(values):
-            columns[position] = values.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
-        else:
-            labels = [_label(value) for value in values]
-            columns[position] = pd.Series(labels, index=frame.index, dtype=object)
-    return pd.DataFrame(columns, index=frame.index)
+def _features(columns, target):
+    """Return all columns but the target as a matrix of doubles; labels are cells."""
+    features = [values for j, values in enumerate(columns) if j != target]
+    n_rows = len(columns[target])
+    return np.column_stack([np.empty((n_rows, 0)), *features]).astype(np.float64)
 
 
-def _label(value):
-    """Return the text of a label; missing values are one label."""
-    if value is None or value != value:
-        return "missing"
-    return str(value)
-
-
-def _mean_distance(synthetic, test, n_columns):
+def _mean_distance(grids, synthetic, test, n_columns):
     """Return the mean total variation distance of all tables of this number of columns."""
-    codes = [_codes(synthetic[name], test[name]) for name in synthetic.columns]
+    codes = [_codes(*columns) for columns in zip(grids, synthetic, test, strict=True)]
     distances = []
     for subset in combinations(codes, n_columns):
         sizes = tuple(int(max(a.max(), b.max())) + 1 for a, b in subset)
@@ -323,15 +333,13 @@ def _mean_distance(synthetic, test, n_columns):
     return float(np.mean(distances))
 
 
-def _codes(synthetic, test):
-    """Return the bins or labels of a column of both tables, as integers."""
-    columns = [_features(values.to_frame())[0].to_numpy() for values in (synthetic, test)]
-    if columns[0].dtype == object:
-        labels = {label: i for i, label in enumerate(sorted({*columns[0], *columns[1]}))}
-        return [np.array([labels[label] for label in values]) for values in columns]
-    edges = _bin_edges(columns[1])
+def _codes(grid, synthetic, test):
+    """Return the bins or cells of a column of both tables, as integers."""
+    if grid.is_categorical:
+        return synthetic, test
+    edges = _bin_edges(test)
     codes = []
-    for values in columns:
+    for values in (synthetic, test):
         bins = np.searchsorted(edges, values, side="right") + 1
         codes.append(np.where(np.isnan(values), 0, bins))
     return codes

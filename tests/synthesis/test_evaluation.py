@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LinearRegression
 
 from skdp import PrivacyAccountant
 from skdp.synthesis import DPTableSynthesizer, evaluate_synthetic
@@ -127,3 +128,32 @@ def test_cells_that_a_type_excludes_add_no_noise(fitted):
     """A Boolean column has two cells, though counts of other and missing values are released."""
     errors = fitted.marginal("is_ill").standard_error
     assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("value", [None, 1.0, "x"])
+def test_a_private_test_row_does_not_change_how_others_are_read(value):
+    """Rows in a list have no types: those of a frame would follow from all of its values."""
+    rng = np.random.default_rng(0)
+
+    def rows(n_rows):
+        a = rng.integers(1, 4, n_rows)
+        return [[int(i), float(i), "u" if i < 3 else "v"] for i in a]
+
+    synth = DPTableSynthesizer(
+        20.0, categories={0: [1, 2, 3], 2: ["u", "v"]}, bounds={1: (0, 4)}, target=0, random_state=0
+    ).fit(rows(2000))
+    test = rows(400)
+    options = {"epsilon": 5.0, "random_state": 0}
+    before = evaluate_synthetic(synth, test, **options).score
+    test[0][0] = value
+    assert before > 0.9 and abs(evaluate_synthetic(synth, test, **options).score - before) < 0.01
+
+
+def test_labels_are_compared_as_values(fitted):
+    """The type of test rows with a gap is another one than that of the synthetic rows."""
+    frame = pd.DataFrame({"a": [0, 1] * 500, "b": [0.0, 1.0] * 500})
+    synth = DPTableSynthesizer(20.0, bounds=(0, 1), target="a", random_state=0).fit(frame)
+    test = frame.iloc[:100].astype(float)
+    assert evaluate_synthetic(synth, test, random_state=0).score > 0.99
+    with pytest.raises(ValueError, match="classifier"):
+        evaluate_synthetic(fitted, TEST, estimator=LinearRegression())
