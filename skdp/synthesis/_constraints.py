@@ -1,12 +1,16 @@
 """Constraints on simulated rows: forbidden pairs of values, grids of values, and copied columns."""
 
+import datetime
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from skdp._data._columns import column_entries
+from skdp._data._errors import column_name
 from skdp._data._frames import objects
+from skdp.synthesis._values import placeholder
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
@@ -197,6 +201,55 @@ def check_forbidden(forbidden, names, n_columns, copies):
             )
         checked.append(ForbiddenPairs(columns=positions, values=[tuple(pair) for pair in values]))
     return checked
+
+
+def check_constraint_kinds(constraints, columns, names):
+    """Raise `ValueError` for constraints that do not suit the kinds of their columns.
+
+    Parameters
+    ----------
+    constraints : DeclaredConstraints
+    columns : list of Column
+    names : ndarray of str or None
+    """
+    for j in constraints.steps:
+        if columns[j].is_categorical:
+            raise ValueError(
+                f"decimals: {column_name(j, names)} is not a column of numbers or dates"
+            )
+    for pairs in constraints.forbidden:
+        for pair in pairs.values:
+            for j, value in zip(pairs.columns, pair, strict=True):
+                if not _is_value_of(columns[j], value):
+                    raise ValueError(
+                        f"forbidden: {value!r} is not a value of {column_name(j, names)}: write "
+                        "one of its categories, or a number or date or a range (low, high) of them"
+                    )
+
+
+def _is_value_of(column, value):
+    """Return True if a value, range or tuple of categories suits a column."""
+    options = value if isinstance(value, tuple) else (value,)
+    if column.is_categorical:
+        if column.domain is None:
+            return True
+        listed = [*column.domain.tolist(), placeholder(column.domain), None]
+        return all(option in listed for option in options)
+    if isinstance(value, tuple) and len(value) != 2:
+        return False
+    if column.kind == "number":
+        return all(isinstance(option, numbers.Real) and option == option for option in options)
+    types = (np.timedelta64, datetime.timedelta)
+    convert = np.timedelta64
+    if column.kind == "date":
+        types = (np.datetime64, datetime.date, str)
+        convert = np.datetime64
+    try:
+        return all(
+            isinstance(option, types) and not np.isnat(convert(option, "us")) for option in options
+        )
+    except ValueError:
+        return False
 
 
 def matches(values, value):

@@ -194,6 +194,26 @@ class TableForm(FrozenValue):
             return table
         return np.column_stack([_as_numpy(values, dtype) for values in columns])
 
+    def can_hold(self, j, values):
+        """Return True if a column's type can hold values, an array as in `build`."""
+        if self.library == "list":
+            return True
+        # Libraries read numbers as times since 1970, and times as numbers.
+        is_time = values.dtype.kind in "mM"
+        if is_time and self.kinds[j] in ("number", "boolean"):
+            return False
+        if values.dtype.kind == "f" and self.kinds[j] in ("date", "duration"):
+            return False
+        names = None if self.names is None else [self.names[j]]
+        form = TableForm(
+            library=self.library, names=names, types=[self.types[j]], kinds=[self.kinds[j]]
+        )
+        try:
+            form.build([values])
+        except Exception:  # Each library has exceptions of its own.
+            return False
+        return True
+
     def _build_pandas(self, columns):
         import pandas as pd
 

@@ -9,6 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import names_for_keys, read_columns
+from skdp._data._errors import column_name
+from skdp._data._frames import objects
 from skdp._data._kinds import read_kinds
 from skdp._data._lengths import opened_table
 from skdp.base import (
@@ -25,6 +27,7 @@ from skdp.stats._column_plan import plan_columns
 from skdp.synthesis._constraints import (
     DeclaredConstraints,
     check_columns,
+    check_constraint_kinds,
     check_copies,
     check_decimals,
     check_forbidden,
@@ -35,7 +38,7 @@ from skdp.synthesis._plan import SynthesisFit
 from skdp.synthesis._released_table import public_column, public_table
 from skdp.synthesis._report import SynthesisReport
 from skdp.synthesis._sampling import RowDrawer
-from skdp.synthesis._table_form import FormedShape, TableForm
+from skdp.synthesis._table_form import FormedShape, TableForm, days_as_times
 from skdp.utils._validation import check_integer, check_verbose
 
 
@@ -275,9 +278,13 @@ class DPTableSynthesizer(TableEstimator):
         kinds = shape.kinds or [None] * n_columns
         constraints = self._constraints(shape)
         columns = declared_columns(kinds, self.bounds, self.categories, names)
+        form = getattr(shape, "form", None)
+        if form is not None:
+            check_copied_types(form, columns, constraints.copies, names)
         for j in constraints.copies:
             # Nothing is computed from a copied column.
             columns[j] = Column(kind="label", domain=np.empty(0, dtype=object))
+        check_constraint_kinds(constraints, columns, names)
         targets = check_columns(self.target, names, n_columns, "target")
         workload = check_workload(self.workload, names, n_columns)
         for parameter, positions in (("target", targets), ("workload", sum(workload, ()))):
@@ -285,7 +292,6 @@ class DPTableSynthesizer(TableEstimator):
                 raise ValueError(
                     f"{parameter} names a column of same_as: name the column that it is a copy of"
                 )
-        form = getattr(shape, "form", None)
         steps = [0.0 if form is None else form.step(j) for j in range(n_columns)]
         value_ranges = [
             (-np.inf, np.inf) if form is None else form.value_range(j) for j in range(n_columns)
@@ -552,3 +558,37 @@ class DPTableSynthesizer(TableEstimator):
         return RowDrawer(
             model=model, form=form, copies=constraints.copies, forbidden=constraints.forbidden
         )
+
+
+def check_copied_types(form, columns, copies, names):
+    """Raise `ValueError` for a copied column whose type cannot hold its values.
+
+    Parameters
+    ----------
+    form : TableForm
+    columns : list of Column
+        All columns of the table.
+    copies : dict of int to CopiedColumn
+    names : ndarray of str or None
+    """
+    for j, copied in copies.items():
+        source = columns[copied.source]
+        if source.is_categorical:
+            values = objects([] if source.domain is None else source.domain.tolist())
+            if copied.mapping is not None and source.domain is None:
+                values = objects(list(copied.mapping))
+        elif source.kind == "number":
+            values = np.array(source.domain or (0.0, 1.0))
+        else:
+            values = days_as_times(
+                np.array(source.domain or (0.0, 1.0)), "M8" if source.kind == "date" else "m8"
+            )
+        if copied.mapping is not None and not source.is_categorical:
+            values = objects(list(copied.mapping))
+        values = copied.values(values)
+        is_gap = values.dtype.kind == "f" and np.isnan(values).any()
+        if (is_gap and not form.can_be_missing(j)) or not form.can_hold(j, values):
+            raise ValueError(
+                f"same_as: the type of {column_name(j, names)} cannot hold the values of "
+                f"{column_name(copied.source, names)}, or those that the dict declares for them"
+            )

@@ -25,12 +25,14 @@ def make_frame(n_rows=2000):
             "income": np.where(age < 16, 0.0, rng.exponential(20.0, n_rows)),
             "years": [YEARS[value] for value in status],
             "age_again": age,
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(age, unit="D"),
         }
     )
 
 
 FRAME = make_frame()
 BOUNDS = {"age": (0, 90), "income": (0, 100), "years": (0, 20), "age_again": (0, 90)}
+BOUNDS["day"] = ("2020-01-01", "2020-06-30")
 
 
 def synthesizer(epsilon=0.5, **params):
@@ -41,7 +43,8 @@ def synthesizer(epsilon=0.5, **params):
 def test_forbidden_pairs_occur_in_no_row():
     forbidden = {
         ("age", "status"): [((0, 15), "married"), ((0, 15), "single"), ((16, 90), "child")],
-        ("income", "status"): [((0.001, 100), "child")],
+        ("income", "status"): [((5e-324, 100), "child")],
+        ("day", "status"): [("2020-01-01", "child"), (("2020-01-20", "2020-06-30"), "child")],
     }
     rows = synthesizer(forbidden=forbidden).fit(FRAME).sample(20_000, random_state=1)
     is_child = rows["status"] == "child"
@@ -74,7 +77,7 @@ def test_copied_columns():
     assert list(rows.columns) == list(FRAME.columns) and rows.dtypes.equals(FRAME.dtypes)
     assert (rows["age_again"] == rows["age"]).all()
     assert (rows["years"] == rows["status"].map(YEARS)).all()
-    assert len(synth.counts_) == 3
+    assert len(synth.counts_) == 4
     with pytest.raises(ValueError, match="same_as"):
         synth.marginal("years")
 
@@ -114,6 +117,18 @@ def test_tables_that_were_not_measured_are_refused():
         {"forbidden": {("age", "status"): [1]}},
         {"forbidden": {("age",): [(1, 2)]}},
         {"target": "age", "same_as": {"age": "years"}},
+        {"decimals": {"status": 2}},
+        {"forbidden": {("age", "status"): [("x", "child")]}},
+        {"forbidden": {("age", "status"): [((0, "x"), "child")]}},
+        {"forbidden": {("age", "status"): [((0, 1, 2), "child")]}},
+        {"forbidden": {("age", "status"): [(None, "child")]}},
+        {"forbidden": {("age", "status"): [(3, "maried")]}},
+        {"forbidden": {("day", "status"): [("x", "child")]}},
+        {"forbidden": {("day", "status"): [(3, "child")]}},
+        {"same_as": {"years": "status"}},
+        {"same_as": {"years": "day"}},
+        {"same_as": {"years": ("status", {"child": "four"})}},
+        {"same_as": {"years": ("status", {"child": 4})}},
     ],
     ids=str,
 )
