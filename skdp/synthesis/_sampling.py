@@ -11,6 +11,9 @@ from skdp.utils._values import FrozenValue
 
 # Minimum fraction of the drawn rows that constraints may accept.
 MIN_ACCEPTED_FRACTION = 1e-3
+# Number of drawn rows from which on that fraction is judged: a few rows may all be refused by
+# chance.
+MIN_DRAWN_ROWS = 10_000
 # Number of further rows that are drawn if few are missing.
 MIN_EXTRA_ROWS = 64
 
@@ -57,13 +60,16 @@ class RowDrawer(FrozenValue):
             n_drawn += n_next
             n_accepted += int(is_accepted.sum())
             accepted.append([values[is_accepted] for values in columns])
-            if n_accepted < MIN_ACCEPTED_FRACTION * n_drawn:
+            is_known = n_drawn >= MIN_DRAWN_ROWS
+            if is_known and n_accepted < MIN_ACCEPTED_FRACTION * n_drawn:
                 raise ValueError(
                     f"`forbidden` and `where` accept only {n_accepted} of {n_drawn} drawn rows: "
                     "the condition may contradict the released tables"
                 )
             fraction = max(n_accepted / n_drawn, MIN_ACCEPTED_FRACTION)
             n_next = int((n_rows - n_accepted) / fraction) + MIN_EXTRA_ROWS
+            # One batch must not need much more memory than the rows that were asked for.
+            n_next = min(n_next, max(2 * n_rows, MIN_DRAWN_ROWS))
         columns = [np.concatenate(pieces)[:n_rows] for pieces in zip(*accepted, strict=True)]
         return self.form.build(columns), 1.0 - n_accepted / n_drawn
 

@@ -529,6 +529,14 @@ MUTATIONS = [
         "which tables are measured reveals the rows",
     ),
     Mutation(
+        "unchosen-tables-kept",
+        "synthesis._plan",
+        "SynthesisFit._release_tables",
+        rules.inserted("vars(columns[0].grid)['tables'] = tables", "table_fractions"),
+        (SYNTHESIS_RELEASES,),
+        "the exact tables of all pairs are in every pickle",
+    ),
+    Mutation(
         "exact-tables-published",
         "synthesis._plan",
         "SynthesisFit._release_tables",

@@ -70,6 +70,14 @@ def test_a_condition_refuses_rows():
         synth.sample(10, where=lambda rows: rows["age"] > 1000)
 
 
+def test_a_few_rows_are_drawn_until_the_condition_holds():
+    """A condition that one row in a hundred meets refuses the first few rows, most likely."""
+    synth = synthesizer().fit(FRAME)
+    for seed in range(5):
+        rows = synth.sample(1, random_state=seed, where=lambda rows: rows["age"] == 40)
+        assert rows["age"].tolist() == [40]
+
+
 def test_copied_columns():
     same_as = {"age_again": "age", "years": ("status", YEARS)}
     synth = synthesizer(same_as=same_as).fit(FRAME)

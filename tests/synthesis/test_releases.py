@@ -1,5 +1,7 @@
 """A synthesizer is a function of its releases."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -45,3 +47,8 @@ def test_a_model_follows_from_its_releases(delta, target):
         assert np.array_equal(first, second)
     assert np.array_equal(one.scores_, other.scores_)
     pd.testing.assert_frame_equal(one.sample(200, 0), other.sample(200, 0))
+    # Nothing else of the rows is in the model, such as the tables of pairs that were not chosen.
+    assert vars(one).keys() == vars(other).keys()
+    for name in vars(one):
+        assert pickle.dumps(vars(one)[name]) == pickle.dumps(vars(other)[name]), name
+    assert one.report()._repr_html_() == other.report()._repr_html_()
