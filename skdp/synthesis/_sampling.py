@@ -1,12 +1,14 @@
 """Simulated rows in the container of the fit, with constraints (post-processing)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from skdp._data._frames import objects
 from skdp.synthesis._model import TableModel
 from skdp.synthesis._table_form import TableForm
-from skdp.synthesis._values import cell_values
+from skdp.synthesis._values import cell_values, placeholder
 from skdp.utils._values import FrozenValue
 
 # Minimum fraction of the drawn rows that constraints may accept.
@@ -71,7 +73,24 @@ class RowDrawer(FrozenValue):
             # One batch must not need much more memory than the rows that were asked for.
             n_next = min(n_next, max(2 * n_rows, MIN_DRAWN_ROWS))
         columns = [np.concatenate(pieces)[:n_rows] for pieces in zip(*accepted, strict=True)]
-        return self.form.build(columns), 1.0 - n_accepted / n_drawn
+        return self.form.build(columns, self._labels), 1.0 - n_accepted / n_drawn
+
+    @cached_property
+    def _labels(self):
+        """Labels of the categorical columns, in the order of their categories, by position."""
+        labels = {}
+        for column in self.model.columns:
+            grid = column.grid
+            if grid.is_categorical:
+                labels[grid.index] = grid.categories.tolist()
+                other = placeholder(grid.categories)
+                if column.is_possible[-2] and other is not None:
+                    labels[grid.index].append(other)
+        for j, copied in self.copies.items():
+            if copied.source in labels:
+                values = copied.values(objects(labels[copied.source])).tolist()
+                labels[j] = list(dict.fromkeys(v for v in values if v is not None and v == v))
+        return labels
 
     def _draw_columns(self, n_rows, rng):
         """Return the values of all columns of simulated rows."""
@@ -90,5 +109,5 @@ class RowDrawer(FrozenValue):
             first, second = pairs.columns
             is_accepted &= ~pairs.is_violated(columns[first], columns[second])
         if where is not None:
-            is_accepted &= np.asarray(where(self.form.build(columns)), dtype=bool)
+            is_accepted &= np.asarray(where(self.form.build(columns, self._labels)), dtype=bool)
         return is_accepted

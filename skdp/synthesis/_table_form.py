@@ -171,7 +171,7 @@ class TableForm(FrozenValue):
             high = float(np.nextafter(high, 0.0))
         return -high, high
 
-    def build(self, columns):
+    def build(self, columns, labels=()):
         """Return a table of this form.
 
         Parameters
@@ -179,13 +179,17 @@ class TableForm(FrozenValue):
         columns : list of ndarray
             Values of each column: floats with NaN for missing values, dates or durations of NumPy,
             or objects with None for missing values.
+        labels : dict of int to list, default=()
+            Labels that the categorical type of a column lists, by position; other categorical types
+            list the labels of the values.
         """
+        labels = dict(labels)
         if self.library == "polars":
-            return self._build_polars(columns)
+            return self._build_polars(columns, labels)
         if self.library == "pyarrow":
             return self._build_arrow(columns)
         if self.library == "pandas":
-            return self._build_pandas(columns)
+            return self._build_pandas(columns, labels)
         dtype = self.types[0]
         if dtype is None or dtype.kind == "O":
             table = np.column_stack([_as_objects(values) for values in columns])
@@ -214,24 +218,28 @@ class TableForm(FrozenValue):
             return False
         return True
 
-    def _build_pandas(self, columns):
+    def _build_pandas(self, columns, labels):
         import pandas as pd
 
         series = [
-            _pandas_series(values, dtype) for values, dtype in zip(columns, self.types, strict=True)
+            _pandas_series(values, dtype, labels.get(j))
+            for j, (values, dtype) in enumerate(zip(columns, self.types, strict=True))
         ]
         frame = pd.concat(series, axis=1)
         frame.columns = self.names
         return frame
 
-    def _build_polars(self, columns):
+    def _build_polars(self, columns, labels):
         import polars as pl
 
         series = []
-        for name, values, dtype in zip(self.names, columns, self.types, strict=True):
+        triples = zip(self.names, columns, self.types, strict=True)
+        for j, (name, values, dtype) in enumerate(triples):
             if isinstance(dtype, ListedType):
-                labels = dict.fromkeys(value for value in values.tolist() if value is not None)
-                dtype = pl.Enum([str(label) for label in labels])
+                listed = labels.get(j)
+                if listed is None:
+                    listed = dict.fromkeys(value for value in values.tolist() if value is not None)
+                dtype = pl.Enum([str(label) for label in listed])
             values = _without_nan(values, is_integer=dtype.is_integer())
             column = pl.Series(name, values, strict=False)
             series.append(column.cast(dtype, strict=False))
@@ -288,11 +296,11 @@ def _without_labels(dtype):
     return dtype
 
 
-def _pandas_series(values, dtype):
+def _pandas_series(values, dtype, labels):
     import pandas as pd
 
     if isinstance(dtype, ListedType):
-        return pd.Series(pd.Categorical(values, ordered=dtype.is_ordered))
+        return pd.Series(pd.Categorical(values, labels, ordered=dtype.is_ordered))
     if isinstance(dtype, np.dtype):
         return pd.Series(_as_numpy(values, dtype), dtype=dtype)
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)

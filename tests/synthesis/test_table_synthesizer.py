@@ -77,6 +77,36 @@ def test_columns_and_types_are_those_of_the_table(rows):
     assert set(rows["group"].cat.categories) <= set(CATEGORIES["group"])
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_categorical_types_list_the_categories_of_the_fit(library):
+    """Not those of the drawn rows, so the types of all samples are equal, and ordered ones too."""
+    levels = ["low", "middle", "high"]
+    frame = pd.DataFrame(
+        {
+            "level": pd.Categorical(levels * 100, categories=levels, ordered=True),
+            "copy": pd.Categorical(levels * 100),
+            "other": pd.Categorical(["a", "b", "c"] * 100),
+        }
+    )
+    categories = {"level": levels, "other": ["a"]}
+    if library == "polars":
+        pl = pytest.importorskip("polars")
+        enums = {"level": pl.Enum(levels), "copy": pl.Enum(levels), "other": pl.Enum(list("abc"))}
+        frame = pl.from_pandas(frame.astype(str)).cast(enums)
+    synth = DPTableSynthesizer(
+        50.0, categories=categories, same_as={"copy": "level"}, random_state=0
+    ).fit(frame)
+    for n_rows in (1, 200):
+        for name in ("level", "copy"):
+            column = synth.sample(n_rows, random_state=0)[name]
+            if library == "polars":
+                assert column.dtype == pl.Enum(levels)
+            else:
+                assert column.cat.categories.tolist() == levels
+                assert column.cat.ordered == (name == "level")
+    assert set(synth.sample(200)["other"]) == {"a", "other"}
+
+
 def test_values_are_in_bounds_or_lists(rows):
     assert rows["age"].between(0, 100).all() and rows["income"].between(0.0, 10.0).all()
     assert rows["visits"].dropna().between(0, 9).all()
