@@ -68,6 +68,10 @@ BINS_FACTOR = 0.8
 TYPICAL_TABLES_PER_COLUMN = 2.0
 # Number of cells of all pairs, of 8 bytes each, above which their tables stay on workers.
 MAX_SENT_CELLS = 1_000_000
+# Maximum number of cells of a declared table, and of the tables of all pairs together. A fit needs
+# several arrays of 8 bytes per cell.
+MAX_TABLE_CELLS = 1 << 22
+MAX_PAIR_CELLS = 1 << 24
 # Margin for rounding when fractions are added.
 FRACTION_MARGIN = 2.0**-40
 # Public bound on the number of groups of a numeric column: bins of single cells, bins of the runs
@@ -206,7 +210,8 @@ class SynthesisFit(ColumnsFit):
         sizes = {j: self.columns[j].max_cells(MAX_GROUPS) for j in self.modeled}
         two_largest = sorted(sizes.values())[-2:]
         workload = [math.prod(sizes[j] for j in subset) for subset in self.workload]
-        return max(math.prod(two_largest), *workload, 1)
+        workload = [min(n_cells, MAX_TABLE_CELLS) for n_cells in workload]
+        return max(min(math.prod(two_largest), MAX_PAIR_CELLS), *workload, 1)
 
     def _local(self, positions):
         """Return the positions of columns among the modeled ones."""
@@ -404,7 +409,29 @@ class SynthesisFit(ColumnsFit):
         typical_tables = TYPICAL_TABLES_PER_COLUMN * len(columns)
         table_std = self._table_mechanism(1.0 / typical_tables).deviation(size=1)
         n_bins = int(np.clip(round(BINS_FACTOR * self.signal_to_noise ** (1.0 / 3.0)), *BINS))
-        return [group_cells(c, n_bins, max(c.noise_std, table_std)) for c in columns]
+        min_counts = [max(column.noise_std, table_std) for column in columns]
+        return self._group_columns(columns, n_bins, min_counts)
+
+    def _group_columns(self, columns, n_bins, min_counts):
+        """Return the columns with groups of cells, so few that all tables fit into memory.
+
+        The number of groups follows from released counts, so it is not known before the charge. As
+        long as a table of the workload, or the tables of all pairs together, have too many cells,
+        the column with the most groups gets groups of twice the count.
+        """
+        grouped = [group_cells(c, n_bins, m) for c, m in zip(columns, min_counts, strict=True)]
+        while True:
+            sizes = [column.n_groups for column in grouped]
+            is_too_large = sum(sizes[j] * sizes[k] for j, k in self.pairs) > MAX_PAIR_CELLS
+            members = range(len(sizes)) if is_too_large else ()
+            for subset in self.required:
+                if math.prod(sizes[j] for j in subset) > MAX_TABLE_CELLS:
+                    members = subset
+            if not members:
+                return grouped
+            largest = max(members, key=lambda j: sizes[j])
+            min_counts[largest] *= 2.0
+            grouped[largest] = group_cells(columns[largest], n_bins, min_counts[largest])
 
     def _report_unmatched(self, columns):
         """Warn about categorical columns with nearly all values outside the categories."""

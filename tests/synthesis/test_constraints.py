@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from skdp import PrivacyAccountant
-from skdp.synthesis import DPTableSynthesizer
+from skdp.synthesis import DPTableSynthesizer, _plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
 
@@ -100,6 +100,19 @@ def test_a_workload_is_measured():
     assert synth.marginal("status", "age").to_pandas().index.names == ["status", "age"]
     rows = synth.sample(5000, random_state=0)
     assert ((rows["status"] == "child") & (rows["income"] > 1)).mean() < 0.03
+
+
+def test_a_large_table_has_fewer_groups(monkeypatch):
+    """A table with all cells may need more memory than there is, after the charge."""
+    monkeypatch.setattr(_plan, "MAX_TABLE_CELLS", 20_000)
+    labels = [str(i) for i in range(40)]
+    frame = pd.DataFrame(dict.fromkeys("abcd", labels * 10))
+    synth = DPTableSynthesizer(
+        1e4, categories=dict.fromkeys(frame, labels), workload=[tuple(frame)], random_state=0
+    ).fit(frame)
+    n_groups = synth.marginal(*frame).counts.shape
+    assert np.prod(n_groups) <= 20_000 and max(n_groups) > 10
+    assert len(synth.sample(100)) == 100
 
 
 def test_tables_that_were_not_measured_are_refused():
