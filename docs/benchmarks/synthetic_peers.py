@@ -7,14 +7,16 @@ PYTHON is the interpreter of an environment with the peers, which do not import 
     python3.11 -m venv peers && peers/bin/pip install dpmm==0.1.9
 
 OUTPUT is a folder for the files: the training rows as CSV, the declared schema as JSON, and the
-rows that each tool draws. Tools: skdp, dpmm-mst, dpmm-aim, by default all of them, one after the
-other, at epsilon = EPSILON (1) and delta = 1e-5 on TABLE (adult); SEED (0) is the first seed. Each
-fit is a process of its own with one thread, stopped after LIMIT (60) minutes; the capital words
-are environment variables. Processor seconds are those of fit and drawing, without imports and
-reading the file, with all child processes.
+rows that each tool draws. Tools: skdp, dpmm-mst, dpmm-aim, by default these, one after the other,
+and smartnoise-mst and smartnoise-aim in an environment with ``smartnoise-synth==1.0.8``, at
+epsilon = EPSILON (1) and delta = 1e-5 on TABLE (adult); SEED (0) is the first seed. Each fit is a
+process of its own with one thread, stopped after LIMIT (60) minutes; the capital words are
+environment variables. Processor seconds are those of fit and drawing, without imports and reading
+the file, with all child processes.
 
 Tools of dpmm get the declared domain. Their bins of numbers cost an epsilon of their own, for which
-the default, a tenth of the budget, is taken from epsilon.
+the default, a tenth of the budget, is taken from epsilon. Those of smartnoise-synth get bins of
+equal width between the declared bounds, and read the categories off the rows.
 """
 
 import json
@@ -27,6 +29,8 @@ from pathlib import Path
 
 DELTA = 1e-5
 BINS_FRACTION = 0.1
+# Number of bins of equal width of smartnoise-synth.
+N_BINS = 32
 
 
 def processor_seconds():
@@ -51,10 +55,14 @@ def fit(tool, name, epsilon, seed, folder):
     schema = json.loads((folder / f"{name}.json").read_text())
     types = dict.fromkeys(schema["categories"], str)
     train = pd.read_csv(folder / f"{name}.csv", dtype=types, keep_default_na=False)
-    draw = draw_skdp if tool == "skdp" else draw_dpmm
+    library = tool.partition("-")[0]
+    draw, module = {
+        "skdp": (draw_skdp, "skdp.synthesis"),
+        "dpmm": (draw_dpmm, "dpmm.pipelines"),
+        "smartnoise": (draw_smartnoise, "snsynth"),
+    }[library]
     # What a tool imports is loaded before the clock starts.
-    load = {"skdp": "skdp.synthesis", "dpmm-mst": "dpmm.pipelines", "dpmm-aim": "dpmm.pipelines"}
-    __import__(load[tool])
+    __import__(module)
     start = processor_seconds()
     rows = draw(tool, train, schema, epsilon, seed)
     seconds = processor_seconds() - start
@@ -90,6 +98,30 @@ def draw_dpmm(tool, train, schema, epsilon, seed):
     domain |= {c: {"categories": labels} for c, labels in schema["categories"].items()}
     pipeline.fit(train, domain=domain, random_state=seed)
     return pipeline.generate(n_records=len(train), random_state=seed)
+
+
+def draw_smartnoise(tool, train, schema, epsilon, _):
+    import pandas as pd
+    from snsynth import Synthesizer
+    from snsynth.transform import BinTransformer, LabelTransformer, TableTransformer
+
+    transformers = []
+    for column in train.columns:
+        if column in schema["bounds"]:
+            low, high = schema["bounds"][column]
+            transformer = BinTransformer(bins=N_BINS, lower=low, upper=high, nullable=False)
+        else:
+            transformer = LabelTransformer(nullable=False)
+        transformers.append(transformer)
+    synthesizer = Synthesizer.create(tool.partition("-")[2], epsilon=epsilon, delta=DELTA)
+    transformer = TableTransformer(transformers)
+    synthesizer.fit(train, transformer=transformer, preprocessor_eps=0.0)
+    rows = pd.DataFrame(synthesizer.sample(len(train)), columns=train.columns)
+    for column in schema["bounds"]:
+        rows[column] = pd.to_numeric(rows[column])
+        if train[column].dtype.kind == "i":
+            rows[column] = rows[column].round().astype(int)
+    return rows
 
 
 def run(tool, python, name, epsilon, seed, folder, limit):
