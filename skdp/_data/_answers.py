@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdp._data._chunked import as_chunked, meta_of
-from skdp._data._columns import check_zones, float_types_of
+from skdp._data._columns import check_zones, float_types_of, rounded_columns_of
 from skdp._data._frames import (
     check_labels_match,
     has_time_zone,
@@ -103,6 +103,7 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     meta = meta_of(chunked)
     if is_frame(meta):
         bare._label_kinds_of_samples = map_types(label_kind_of, types_of(meta))
+    bare._rounded_columns_of_samples = rounded_columns_of(chunked)
     compute = partial(_output_of_block, bare=bare, name=name, dtype=chunked.dtype)
     # An example row gives the shape and type of the output, without reading the table.
     example = compute(_example_row(estimator, chunked))

@@ -33,6 +33,7 @@ from skdp._data._frames import (
 )
 from skdp._data._labels import (
     ARRAY_KINDS,
+    LARGE_NUMBERS,
     MISSING_KEY,
     category_codes,
     is_missing,
@@ -87,6 +88,8 @@ class ColumnTable:
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
         For a partitioned table of numbers: True for columns with numbers that are too large to be
         found as categories, according to the pass that checked the table.
+    rounded_columns : collection of int, default=()
+        Columns of integers or decimals that are read in double precision.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class ColumnTable:
         has_large_numbers=None,
         float_types=None,
         after_fit=False,
+        rounded_columns=(),
     ):
         self.shape = shape
         self.matrix = matrix
@@ -130,6 +134,7 @@ class ColumnTable:
         self.float_types = {} if float_types is None else float_types
         self.after_fit = after_fit
         self._has_large_numbers = has_large_numbers
+        self._rounded_columns = rounded_columns
         # Partitioned tables of numbers were read when they were checked to be finite.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
@@ -345,10 +350,13 @@ class ColumnTable:
         """Raise `ValueError` if a column's type excludes a declared category."""
         messages = []
         for j, categories in labels.items():
-            if j not in self.float_types:
-                continue
             try:
-                check_distinct_labels(self.name(j), self.float_types[j], categories, self.after_fit)
+                if j in self.float_types:
+                    check_distinct_labels(
+                        self.name(j), self.float_types[j], categories, self.after_fit
+                    )
+                if j in self._rounded_columns:
+                    check_exact_labels(self.name(j), categories, self.after_fit)
             except ValueError as error:
                 messages.append(str(error))
         for j, categories in expected.items():
@@ -524,6 +532,31 @@ def check_distinct_labels(name, float_type, categories, after_fit=False):
             )
 
 
+def check_exact_labels(name, categories, after_fit=False):
+    """Raise `ValueError` if a category is a number that other numbers round to.
+
+    Integers and decimals of a table that is read in parts become floats. From 2**53 on, different
+    integers are the same float, so a row would count for the category of another one.
+
+    Parameters
+    ----------
+    name : str
+        Name of the values for messages.
+    categories : ndarray of shape (n_categories,)
+    after_fit : bool, default=False
+        True for samples of a fitted estimator, which get another error message.
+    """
+    for category in categories.tolist():
+        if kind_without_form(objects([category])) == LARGE_NUMBERS:
+            remedy = "" if after_fit else "convert the column and its categories to text, or "
+            raise ValueError(
+                f"{name} is read in double precision, as its table is read in parts, and its "
+                f"category {category!r} is a number of a magnitude of 2**53 or more, to which "
+                f"others are rounded: {remedy}load the table into memory (by the compute() of "
+                "dask, or the collect() of polars)"
+            )
+
+
 def category_of_no_value(kind, number_type, categories):
     """Return the first category that no value of a column can equal, and the column's kind.
 
@@ -550,11 +583,21 @@ def category_of_no_value(kind, number_type, categories):
         is_whole = not isinstance(key, float) or key.is_integer()
         if number_type is not None and number_type.kind in "iu" and not is_whole:
             return category, f"{number_type} values"
+        if number_type == np.float64 and not _is_double(key):
+            return category, f"{number_type} values"
         # Longer integers are not compared with the type's limits: the columns of a file of small
         # values are often stored in a type that cannot hold all declared categories.
         if number_type is not None and number_type.kind == "b" and key not in (0, 1):
             return category, "Booleans"
     return None
+
+
+def _is_double(number):
+    """Return True if a number is equal to one in double precision."""
+    try:
+        return float(number) == number
+    except OverflowError:
+        return False
 
 
 def check_label_forms(values, name, after_fit=False):
@@ -729,6 +772,31 @@ def float_types_of(X):
     return {j: dtype for j, dtype in enumerate(types) if dtype is not None}
 
 
+def rounded_columns_of(chunked):
+    """Return the columns of integers of 8 bytes, or of decimals, that are read in double precision.
+
+    Parameters
+    ----------
+    chunked : ChunkedArray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    list of int
+    """
+    meta = meta_of(chunked)
+    if not is_frame(meta) or chunked.dtype.kind in "iu":
+        return []
+    label_kinds = map_types(label_kind_of, types_of(meta))
+    number_types = map_types(number_type_of, types_of(meta))
+    columns = []
+    for j, (kind, number_type) in enumerate(zip(label_kinds, number_types, strict=True)):
+        # Decimals have no type of NumPy.
+        is_wide = number_type is None or (number_type.kind in "iu" and number_type.itemsize == 8)
+        if kind == "numbers" and is_wide:
+            columns.append(j)
+    return columns
+
+
 def _float_types(estimator, X, reset):
     """Return the `ColumnTable.float_types`: the shorter of a column's types in the fit and in X.
 
@@ -837,6 +905,7 @@ def _read_columns(estimator, X, reset, allow_nan):
                 has_large_numbers=large,
                 float_types=_float_types(estimator, X, reset),
                 after_fit=not reset,
+                rounded_columns=rounded_columns_of(X),
             )
         meta = validate_meta(estimator, X, reset=reset)
         float_types = _float_types(estimator, X, reset)
@@ -852,6 +921,7 @@ def _read_columns(estimator, X, reset, allow_nan):
             number_types=map_types(number_type_of, types_of(meta)),
             float_types=float_types,
             after_fit=not reset,
+            rounded_columns=rounded_columns_of(X),
         )
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -882,6 +952,7 @@ def _read_columns(estimator, X, reset, allow_nan):
         label_kinds=label_kinds,
         float_types=_float_types(estimator, X, reset),
         after_fit=not reset,
+        rounded_columns=getattr(estimator, "_rounded_columns_of_samples", ()),
     )
 
 

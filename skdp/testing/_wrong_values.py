@@ -25,7 +25,7 @@ CHOICE = ("no such choice", 7.5)
 COUNT = (0, -1, 1.5, "many")
 COUNT_OR_AUTO = (-1, 1.5, "many")
 POSITIVE = (-1.0, math.nan, "much")
-RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), "wide")
+RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), "wide")
 FRACTION = (-0.5, 1.5, "half")
 SEED = (-1, 1.5, "secret")
 

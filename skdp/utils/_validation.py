@@ -165,9 +165,10 @@ def broadcast_bounds(bounds, n_features):
     """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
     check_not_pairs(bounds, n_features)
     try:
-        # NumPy would read a date or duration as the number of its unit.
-        if any(np.asarray(bound).dtype.kind in "mM" for bound in bounds):
-            raise TypeError("bounds are dates or durations")
+        # NumPy would read a date or duration as the number of its unit, and the real part of a
+        # complex number.
+        if any(np.asarray(bound).dtype.kind in "mMc" for bound in bounds):
+            raise TypeError("bounds are dates, durations or complex numbers")
         low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(
