@@ -897,10 +897,14 @@ def _read_columns(estimator, X, reset, allow_nan):
         if X.dtype.kind != "O":
             chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
             meta = meta_of(X)
-            number_types = map_types(number_type_of, types_of(meta)) if is_frame(meta) else None
+            names = number_types = None
+            if is_frame(meta):
+                names = names_of(meta)
+                number_types = map_types(number_type_of, types_of(meta))
             return ColumnTable(
                 chunked.shape,
                 chunked,
+                names=names,
                 number_types=number_types,
                 has_large_numbers=large,
                 float_types=_float_types(estimator, X, reset),
