@@ -115,6 +115,9 @@ def _as_number(value, name, after_fit):
     if isinstance(value, str | bytes | bytearray | memoryview):
         # Python would read the text of a number, and arrays of strings and bytes are refused.
         raise non_numeric_error(name, after_fit)
+    if getattr(value, "shape", ()) != ():
+        # Old versions of NumPy read an array of one element as a number.
+        raise non_numeric_error(name, after_fit)
     try:
         return float(value)
     except OverflowError:

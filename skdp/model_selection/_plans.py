@@ -253,17 +253,13 @@ class SearchFit(FrozenValue):
         event = total.event
         if len(self.record_paths) == 1 and not self.reserved_delta:
             event = self.record_paths[0]
-        # The sensitivity of one candidate's score, or of all scores if none is chosen.
-        released = self.noisy
-        if self.choice is not None:
-            released = self.choice
         return Plan(
             name=self._name,
             event=event,
             epsilon=total.epsilon,
             delta=total.delta,
             scale=self.noisy.scale,
-            sensitivity=released.sensitivity,
+            sensitivity=self.noisy.sensitivity,
             stages=self.score_stages,
             mechanism=self,
         )

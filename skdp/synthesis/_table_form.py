@@ -184,6 +184,9 @@ class TableForm(FrozenValue):
             list the labels of the values.
         """
         labels = dict(labels)
+        columns = [
+            _within_range(values, dtype) for values, dtype in zip(columns, self.types, strict=True)
+        ]
         if self.library == "polars":
             return self._build_polars(columns, labels)
         if self.library == "pyarrow":
@@ -241,6 +244,9 @@ class TableForm(FrozenValue):
                     listed = dict.fromkeys(value for value in values.tolist() if value is not None)
                 dtype = pl.Enum([str(label) for label in listed])
             values = _without_nan(values, is_integer=dtype.is_integer())
+            if dtype == pl.Object:
+                series.append(pl.Series(name, values, dtype=dtype))
+                continue
             column = pl.Series(name, values, strict=False)
             series.append(column.cast(dtype, strict=False))
         return pl.DataFrame(series)
@@ -251,9 +257,14 @@ class TableForm(FrozenValue):
         arrays = []
         for values, dtype in zip(columns, self.types, strict=True):
             name = str(dtype)
-            values = _without_nan(values, is_integer=name.startswith(("int", "uint")))
+            is_integer = name.startswith(("int", "uint"))
+            values = _without_nan(values, is_integer=is_integer)
             if name.startswith("dictionary"):
                 array = pa.array(values, type=dtype.value_type).dictionary_encode().cast(dtype)
+            elif is_integer or "string" in name:
+                # Large unsigned integers have no other type, and old versions of Arrow do not cast
+                # to views of strings.
+                array = pa.array(values, type=dtype)
             else:
                 array = pa.array(values, from_pandas=True).cast(dtype, safe=False)
             arrays.append(array)
@@ -329,22 +340,52 @@ def _without_nan(values, *, is_integer):
     return [None if value != value else value for value in cells]
 
 
-def _as_numpy(values, dtype):
-    """Return values as an array of a NumPy type; numbers are clipped to the type's range."""
-    if dtype.kind in INTEGER_KINDS and values.dtype.kind == "f":
-        limits = np.iinfo(dtype)
-        rounded = np.rint(np.nan_to_num(values))
-        # The largest 64-bit integers are not doubles: stay below them.
-        high = limits.max
-        if dtype.itemsize == 8:
-            high = np.nextafter(float(limits.max), 0.0)
-        return np.clip(rounded, limits.min, high).astype(dtype)
-    if dtype.kind == "O":
-        return _as_objects(values)
-    if dtype.kind in "mM" and np.datetime_data(dtype)[0] == "ns":
+def _within_range(values, dtype):
+    """Return numbers and times within the range of a column's type, times in its unit.
+
+    Found bounds may lie outside of the range of a short type, and drawn dates have microseconds.
+    Libraries wrap such values around, replace them by missing values or raise, each for other
+    types.
+
+    Parameters
+    ----------
+    values : ndarray
+        Values of one column, as in `TableForm.build`.
+    dtype : type of numpy, pandas, Arrow or polars, ListedType or None
+    """
+    if dtype is None or isinstance(dtype, ListedType):
+        return values
+    if values.dtype.kind == "f":
+        number_type = number_type_of(dtype)
+        if number_type is None or number_type.kind == "b":
+            return values
+        if number_type.kind in INTEGER_KINDS:
+            limits = np.iinfo(number_type)
+            high = float(limits.max)
+            if number_type.itemsize == 8:
+                # The largest 64-bit integers are not doubles: stay below them.
+                high = np.nextafter(high, 0.0)
+            return np.clip(np.rint(values), limits.min, high)
+        limit = float(np.finfo(number_type).max)
+        return np.clip(values, -limit, limit)
+    if values.dtype.kind not in "mM":
+        return values
+    unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
+    if unit is None or unit[1] == "us":
+        return values
+    if unit[1] == "ns":
         limit = np.array(MAX_MICROSECONDS_OF_NANOSECONDS).view(values.dtype)
         low = np.array(-MAX_MICROSECONDS_OF_NANOSECONDS).view(values.dtype)
-        return np.clip(values, low, limit).astype(dtype)
+        return np.clip(values, low, limit)
+    return values.astype(f"{values.dtype.kind}8[{unit[1]}]")
+
+
+def _as_numpy(values, dtype):
+    """Return values within the range of a NumPy type as an array of that type."""
+    if dtype.kind in INTEGER_KINDS and values.dtype.kind == "f":
+        return np.nan_to_num(values).astype(dtype)
+    if dtype.kind == "O":
+        return _as_objects(values)
     if values.dtype.kind == "O" and dtype.kind == "f":
         return np.array([np.nan if value is None else value for value in values], dtype=dtype)
     return values.astype(dtype)

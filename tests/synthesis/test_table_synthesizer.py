@@ -428,6 +428,61 @@ def test_extreme_bounds(case, decimals):
     assert found.sample(50).dtypes.equals(frame.dtypes)
 
 
+def short_columns():
+    """Yield columns whose bounds, found or declared, are outside of the range of their types."""
+    signed = np.array([100, 127] * 100)
+    times = np.array(["2020-01-01T01:02:03", "2020-03-01T04:05:06"] * 100, dtype="M8[s]")
+    for dtype in ("int8", "Int8", "int8[pyarrow]"):
+        yield dtype, pd.Series(signed).astype(dtype), (0, 200)
+    for dtype in ("uint8", "UInt8", "uint8[pyarrow]"):
+        yield dtype, pd.Series(signed + 128).astype(dtype), (-50, 300)
+    for dtype in ("float16", "float32", "Float32"):
+        yield dtype, pd.Series(signed).astype(dtype), (-1e6, 1e39)
+    for unit in ("s", "ms", "us", "ns"):
+        for dtype in (f"M8[{unit}]", f"timestamp[{unit}][pyarrow]"):
+            yield dtype, pd.Series(times).astype(dtype), ("1600-01-01", "2300-01-01")
+
+
+@pytest.mark.parametrize(("name", "values", "bounds"), [*short_columns()])
+@pytest.mark.parametrize("library", ["pandas", "pyarrow", "polars"])
+def test_drawn_values_are_in_the_range_of_their_type(name, values, bounds, library):
+    """Libraries wrap values outside of it around, make them missing or refuse the conversion."""
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"x": values, "y": [True, False] * 100})
+    table = frame
+    if library == "pyarrow":
+        table = pa.Table.from_pandas(frame)
+    elif library == "polars":
+        pl = pytest.importorskip("polars")
+        if name == "float16" or name.endswith("[s]") or name == "timestamp[s][pyarrow]":
+            pytest.skip("polars has no such type")
+        table = pl.from_arrow(pa.Table.from_pandas(frame))
+    synth = DPTableSynthesizer(1.0, bounds={"x": bounds}, random_state=0).fit(table)
+    drawn = synth.sample(200, random_state=0)["x"]
+    # All libraries return the same values.
+    expected = DPTableSynthesizer(1.0, bounds={"x": bounds}, random_state=0).fit(frame)
+    expected = expected.sample(200, random_state=0)["x"]
+    assert expected.dtype == values.dtype and not expected.isna().any()
+    if library != "pandas":
+        drawn = drawn.to_pandas()
+    if "M8" in name or "timestamp" in name:
+        assert list(drawn) == list(expected)
+        return
+    numbers = np.array([float(value) for value in expected])
+    assert [float(value) for value in drawn] == numbers.tolist()
+    assert np.isfinite(numbers).all()
+    if "int" in name.lower():
+        low, high = (0, 255) if name.lower().startswith("u") else (-128, 127)
+        assert max(bounds[0], low) <= numbers.min() and numbers.max() <= high
+
+
+def test_columns_of_python_objects_of_polars():
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame({"x": pl.Series(["a", "b"] * 100, dtype=pl.Object), "y": [1.0, 2.0] * 100})
+    synth = DPTableSynthesizer(20.0, categories={"x": ["a", "b"]}).fit(table)
+    assert set(synth.sample(50)["x"]) == {"a", "b"}
+
+
 def test_arrays_of_strings_do_not_tell_the_longest_value():
     X = np.array([["a", "b"], ["b", "c"]] * 200 + [["a", "x" * 50]])
     synth = DPTableSynthesizer(5.0, categories=[["a", "b"], ["b", "c"]]).fit(X)
