@@ -603,6 +603,25 @@ def test_a_column_with_a_rare_category_is_not_reported(name):
     assert said(lambda: LABEL_FITS[name]().fit(X, X["d"] == "b")) == []
 
 
+@pytest.mark.parametrize(("categories", "value"), [("auto", None), ([["a"]], None), ([["a"]], "b")])
+def test_a_column_with_one_encoding_is_reported(categories, value):
+    """A target encoder encodes other values by the mean of the categories, here of one."""
+    X = pd.DataFrame({"c": ["a", value] * 2000})
+    y = np.array([0, 1] * 2000)
+    encoder = DPTargetEncoder(2.0, delta=1e-6, categories=categories)
+    (message,) = said(lambda: encoder.fit(X, y))
+    assert len(np.unique(encoder.transform(X).round(9))) == 1
+    assert "column 'c' have the same encoding" in message
+
+
+def test_several_encodings_are_not_reported():
+    X = pd.DataFrame({"c": ["a", None] * 2000, "d": ["a", "b"] * 2000})
+    encoder = DPTargetEncoder(2.0, delta=1e-6, categories="auto")
+    assert said(lambda: encoder.fit(X, X["d"] == "b")) == []
+    encoder = DPTargetEncoder(2.0, categories=[["a", "b"]])
+    assert said(lambda: encoder.fit(X[["d"]], X["d"] == "b")) == []
+
+
 def test_the_most_frequent_value_of_a_constant_column_is_no_finding():
     X = pd.DataFrame({"c": ["a"] * 4000})
     model = DPSimpleImputer(2.0, delta=1e-6, strategy="most_frequent")

@@ -104,6 +104,8 @@ def test_the_statement_of_a_published_model(place, strategy, refit, unit):
         strategy != "holdout"
     )
     assert (f"then the chosen candidate on all {unit}s" in search.privacy_.sampler) is refit
+    main = search.privacy_.noise_scale, search.privacy_.sensitivity
+    assert main in [(stage.scale, stage.sensitivity) for stage in search.privacy_.stages]
     if strategy == "cv":
         assert f"of the 2 fits, each {unit} is trained on in 1 and scored in 1" in (
             search.privacy_.sampler

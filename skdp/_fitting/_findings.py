@@ -23,6 +23,7 @@ IDENTIFIERS = "identifiers"
 MANY_LABELS = "many labels"
 ONE_BIN = "bin"
 ONE_LABEL = "label"
+ONE_ENCODING = "encoding"
 UNFILLED = "unfilled"
 NO_NORM = "norm"
 NO_VALUES = "values"
@@ -72,6 +73,11 @@ MESSAGES = {
     ONE_LABEL: (
         "Nearly all values of {columns} are one category, from which a model learns hardly "
         "anything: leave such columns out, unless their rare values matter."
+    ),
+    ONE_ENCODING: (
+        "All values of {columns} have the same encoding: the column has one category, and other "
+        "values are encoded by the mean target of the categories. Turn the other values, such as "
+        "missing ones, into a category, or use DPOneHotEncoder."
     ),
     UNFILLED: (
         "As far as the noise shows, nearly all values of {columns} are at one end of the bounds, "

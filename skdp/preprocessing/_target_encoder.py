@@ -12,6 +12,7 @@ from skdp._data._parts import sum_over
 from skdp._data._persons import n_units, row_weights_of
 from skdp._data._sums import range_weights, split_epsilon
 from skdp._data._tables import read_numeric_target, read_target
+from skdp._fitting._findings import ONE_ENCODING, report_finding
 from skdp.base import plans_for_groups, private_fit, private_fit_method, row_wise_answer
 from skdp.ledger import PrivacyAccountant
 from skdp.linear_model._classifier import PrivateClassifierMixin
@@ -421,6 +422,9 @@ class OutcomeSums(FrozenValue):
         for column_means in split_by_column(means, categories):
             encodings += [outcomes.scaled(column_means[:, k]) for k in outcome_indices]
         target_mean = outcomes.scaled(prior[outcome_indices]).squeeze()[()]
+        if len(categories) == 1 and len(categories[0]) == 1:
+            # The mean of the only category is the mean that encodes all other values.
+            report_finding(ONE_ENCODING, [0])
         return ReleasedEncodings(categories, encodings, target_mean)
 
     def noisy_sums(self, table, categories, source, persons=None):

@@ -297,4 +297,7 @@ def _json(value):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    return value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    # Labels of columns may be of any type, such as dates or bytes.
+    return str(value)

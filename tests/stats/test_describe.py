@@ -391,6 +391,21 @@ def test_arrays_are_described_by_position():
     assert abs(profile[0].mean - 0.5) < 0.05
 
 
+@pytest.mark.parametrize("kind", ["date", "bytes", "period", "tuple", "integer"])
+def test_labels_of_every_type_become_json(kind):
+    labels = {
+        "date": list(pd.date_range("2020-01-01", periods=2)),
+        "bytes": [b"a", b"b"],
+        "period": list(pd.period_range("2020", periods=2, freq="Y")),
+        "tuple": [("a", 1), ("b", 2)],
+        "integer": [np.int64(3), np.int64(1)],
+    }[kind]
+    frame = pd.DataFrame(np.random.default_rng(0).random((500, 2)))
+    frame.columns = pd.Index(labels, tupleize_cols=False)
+    profile = dp_describe(frame, epsilon=5.0, delta=1e-6, bounds=(0, 1))
+    assert list(json.loads(json.dumps(profile.to_dict()))["columns"]) == list(map(str, labels))
+
+
 def test_dates_and_durations_have_their_types():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
