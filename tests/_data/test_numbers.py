@@ -3,8 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skdp import DPStandardScaler, PrivacyAccountant
 from skdp._data._sums import split_epsilon
 from skdp._data._symmetric import pack_symmetric, unpack_symmetric
 from tests._private import format_rounded_up
@@ -30,3 +32,12 @@ def test_packing_keeps_frobenius_norms():
 def test_amounts_are_rounded_up_but_for_the_error_of_a_sum():
     assert format_rounded_up(0.1, 0.1 + 0.2, 1e-300, 0.0, np.inf) == "0.1, 0.3, 1e-300, 0, inf"
     assert format_rounded_up(1.0 / 3.0) == "0.333334"
+
+
+def test_arrays_of_one_number_are_no_numbers():
+    """Old versions of NumPy convert them."""
+    accountant = PrivacyAccountant(1.0, 0.0)
+    frame = pd.DataFrame({"x": [np.array([0.5])] * 10})
+    with pytest.raises((TypeError, ValueError), match="column 'x' contains"):
+        DPStandardScaler(bounds=(0, 1), accountant=accountant).fit(frame)
+    assert accountant.epsilon_spent == 0.0
