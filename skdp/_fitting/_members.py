@@ -133,7 +133,8 @@ def _check_validation(variables):
 
 
 def _check(tool, frame):
-    y = frame.f_locals.get("y")
+    # Chains have another name for it.
+    y = frame.f_locals.get("y", frame.f_locals.get("Y"))
     # The methods of a pipeline and of a union have different names for it.
     params = frame.f_locals.get("params", frame.f_locals.get("fit_params")) or {}
     token = _is_checking.set(True)

@@ -7,6 +7,7 @@ tool's name, or "" if this call has none. It reads parameters and shapes, and no
 import sys
 from numbers import Integral
 
+from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from skdp._data._classes import too_many_classes_problem
@@ -15,6 +16,7 @@ from skdp._tools._parts import holds_private, is_frozen, is_step, learns_raw, pa
 from skdp._tools._scores_and_folds import (
     RAW_SCORES,
     declares_labels,
+    declares_some_labels,
     folds_problem,
     has_private_scores,
     is_by_person,
@@ -22,12 +24,19 @@ from skdp._tools._scores_and_folds import (
     score_problem,
     scores_refusal,
     splits_by_values,
+    tuned_estimator,
     unread_folds_problem,
 )
 
 LABEL_COUNTS = (
     "gives each fit the rows of two labels, so that the exact number of rows of each label "
     "becomes public"
+)
+ENCODED_LABELS = (
+    "replaces each label by its position among the labels that occur, so that one row with a rare "
+    "label can change the labels of other rows, while a private classifier with declared classes "
+    "keeps secret which labels occur (leave classes out if that is public, or fit each classifier "
+    "alone)"
 )
 # Private estimators whose fits publish `coef_` or `feature_importances_`.
 HAS_IMPORTANCES = frozenset(
@@ -129,8 +138,7 @@ def _owner(variables):
 
 
 def _fitted_member(variables):
-    owner = _owner(variables)
-    return getattr(owner, "estimator", getattr(owner, "base_estimator", None))
+    return tuned_estimator(_owner(variables))
 
 
 def _takes_seed(estimator):
@@ -178,9 +186,25 @@ def _is_of_sklearn(value):
     return type(value).__module__.partition(".")[0] == "sklearn"
 
 
+def encoded_labels_problem(owner):
+    """Return the problem of a tool that gives its classifiers the positions of labels, or "".
+
+    It sorts the labels that occur. Without declared classes, private classifiers publish these.
+    """
+    if is_classifier(owner) and declares_some_labels(owner):
+        return ENCODED_LABELS
+    return ""
+
+
+def voting_problem(variables):
+    owner = variables.get("self")
+    problems = [raw_members_problem(variables), encoded_labels_problem(owner)]
+    return " and ".join(filter(None, problems))
+
+
 def stacking_problem(variables):
     owner = variables.get("self")
-    problems = [raw_members_problem(variables)]
+    problems = [raw_members_problem(variables), encoded_labels_problem(owner)]
     if not holds_private(getattr(owner, "final_estimator", None)):
         problems.append("fits its final_estimator to raw rows")
     if owner is not None and not isinstance(owner.cv, str):
@@ -191,7 +215,7 @@ def stacking_problem(variables):
 def chain_refusal(variables):
     """Return the reason to refuse a chain: its folds receive no person ids, or are read late."""
     owner = variables.get("self")
-    if getattr(owner, "cv", None) is not None and is_by_person(getattr(owner, "estimator", None)):
+    if getattr(owner, "cv", None) is not None and is_by_person(tuned_estimator(owner)):
         return "does not pass groups to the fits of its folds (use cv=None)"
     return unread_folds_problem(variables)
 
@@ -200,7 +224,7 @@ def _chain_problem(variables):
     owner = variables.get("self")
     if getattr(owner, "cv", None) is None:
         return ""
-    return folds_problem(owner.cv, getattr(owner, "estimator", None))
+    return folds_problem(owner.cv, tuned_estimator(owner))
 
 
 def _width(target):
@@ -232,7 +256,7 @@ def multiclass_problem(variables):
 def outputs_problem(variables):
     """Return the problem of a fit of several outputs, or ""."""
     problems = [_chain_problem(variables)]
-    estimator = getattr(variables.get("self"), "estimator", None)
+    estimator = tuned_estimator(variables.get("self"))
     # If there is a variable `Y`, then `y` is one of its columns.
     if _width(variables.get("Y", variables.get("y"))) > 1 and not declares_labels(estimator):
         wrong = (
@@ -313,6 +337,12 @@ def econml_problem(variables):
     return raw_parts_problem(variables)
 
 
+def encoded_parts_problem(variables):
+    """Return the problem of a tool of mlxtend that encodes labels, as `raw_parts_problem` does."""
+    problems = [raw_parts_problem(variables), encoded_labels_problem(variables.get("self"))]
+    return " and ".join(filter(None, problems))
+
+
 def raw_parts_problem(variables):
     """Return the problem of non-private models in any parameter of a tool, or ""."""
     owner = variables.get("self")
@@ -365,7 +395,7 @@ def causalml_problem(variables):
 
 def stacked_folds_problem(variables):
     owner = variables.get("self")
-    problems = [raw_parts_problem(variables)]
+    problems = [encoded_parts_problem(variables)]
     cv = getattr(owner, "cv", None)
     if getattr(owner, "stratify", False) or (
         not isinstance(cv, Integral) and splits_by_values(cv, 0)

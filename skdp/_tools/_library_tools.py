@@ -21,6 +21,7 @@ from skdp._tools._call_problems import (
     causalml_refusal,
     econml_problem,
     econml_refusal,
+    encoded_parts_problem,
     feature_engine_problem,
     if_frozen,
     no_problem,
@@ -217,7 +218,9 @@ TOOLS: tuple[Tool, ...] = (
         step=wrapper("clfs"),
         modules=("mlxtend.classifier.ensemble_vote",),
         call=KnownCaller(
-            wrong="", instead="use private estimators for all members", problem=raw_parts_problem
+            wrong="",
+            instead="use private estimators for all members",
+            problem=encoded_parts_problem,
         ),
     ),
     Tool(
@@ -232,7 +235,7 @@ TOOLS: tuple[Tool, ...] = (
                 "give it private classifiers and a private meta_classifier, or use "
                 "VotingClassifier of private estimators"
             ),
-            problem=raw_parts_problem,
+            problem=encoded_parts_problem,
         ),
     ),
     Tool(
@@ -292,7 +295,17 @@ TOOLS: tuple[Tool, ...] = (
             refusal=repeated_rows_problem,
         ),
     ),
-    Tool(modules=("bayes_opt", "hyperopt", "skopt.optimizer"), call=STUDY),
+    Tool(modules=("bayes_opt", "hyperopt", "scipy.optimize", "skopt.optimizer"), call=STUDY),
+    # Their statistic may be a user-defined function that releases something.
+    Tool(
+        modules=("scipy.stats._resampling",),
+        call=KnownCaller(
+            wrong="draws or exchanges rows again and again, so that a person's row counts often",
+            instead="use the noise of one release for an interval",
+            refused=True,
+            functions=frozenset({"bootstrap", "permutation_test"}),
+        ),
+    ),
     Tool(modules=("optuna.integration",), call=SEARCH_CALL),
     Tool(
         modules=("causalml",),

@@ -107,16 +107,21 @@ def parts_in(name, value):
 
 def _constructor_params(value):
     """Return the parameters of an object by name, as `get_params(deep=False)` does."""
-    if hasattr(type(value), "get_params"):
-        try:
-            return value.get_params(deep=False)
-        except (TypeError, AttributeError):
-            pass
     attributes = getattr(value, "__dict__", {})
     names = _constructor_names(type(value))
+    params = {}
+    if hasattr(type(value), "get_params"):
+        try:
+            params = value.get_params(deep=False)
+        except (TypeError, AttributeError, RuntimeError):
+            names = None
+        else:
+            # It leaves out what a constructor takes as **kwargs.
+            if names is not None:
+                return params
     if names is not None and all(name in attributes for name in names):
         return {name: attributes[name] for name in names}
-    return {name: item for name, item in attributes.items() if not name.endswith("_")}
+    return {name: item for name, item in attributes.items() if not name.endswith("_")} | params
 
 
 @cache

@@ -167,6 +167,18 @@ def splits_by_values(cv, estimator):
     return not behaves_as(cv, INDEX_SPLITTERS | LISTED_FOLDS)
 
 
+def tuned_estimator(owner):
+    """Return the estimator that a tool fits, or None.
+
+    Before scikit-learn 1.9, chains also accept it as `base_estimator`.
+    """
+    estimator = getattr(owner, "estimator", None)
+    if estimator is None:
+        estimator = getattr(owner, "base_estimator", None)
+    # The default of a parameter that is deprecated is a text.
+    return None if isinstance(estimator, str) else estimator
+
+
 def splitter_of(cv):
     """Return the splitter of an iterator of folds that is not read, and `cv` otherwise."""
     for generator in generators_in(cv):
@@ -277,7 +289,8 @@ def repeated_rows_problem(variables):
             "person's row counts repeatedly"
         )
     is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
-    if is_listed and any(_repeats(rows) for fold in folds for rows in fold):
+    n_rows = _number_of_rows(variables)
+    if is_listed and any(_repeats(rows, n_rows) for fold in folds for rows in fold):
         return "gets folds that list rows more than once, so that a person's row counts repeatedly"
     return ""
 
@@ -305,17 +318,36 @@ def unread_folds_problem(variables):
 def repeats_rows(variables):
     """Return True if a function of scikit-learn passed repeated rows to the fit of one fold."""
     train = variables.get("train")
-    return isinstance(train, list | tuple | np.ndarray) and _repeats(train)
+    is_listed = isinstance(train, list | tuple | np.ndarray)
+    return is_listed and _repeats(train, _number_of_rows(variables))
 
 
 def _is_fold(value):
     return isinstance(value, list | tuple | np.ndarray) and len(value) == 2
 
 
-def _repeats(rows):
-    """Return True if an array of row indices contains an index twice; a mask never does."""
+def _number_of_rows(variables):
+    """Return the number of rows of a call's table or target; None if it has neither."""
+    for name in ("X", "y"):
+        shape = getattr(variables.get(name), "shape", None)
+        if shape and isinstance(shape[0], Integral):
+            return int(shape[0])
+        if isinstance(variables.get(name), list | tuple):
+            return len(variables[name])
+    return None
+
+
+def _repeats(rows, n_rows):
+    """Return True if an array of row indices names a row twice; a mask never does.
+
+    Negative indices count from the end of the `n_rows` rows, so -1 is the same row as n_rows - 1.
+    """
     rows = np.asarray(rows)
-    return rows.dtype != bool and len(np.unique(rows)) < rows.size
+    if rows.dtype == bool:
+        return False
+    if n_rows and rows.dtype.kind == "i":
+        rows = np.where(rows < 0, rows + n_rows, rows)
+    return len(np.unique(rows)) < rows.size
 
 
 def _declared_labels(estimator):

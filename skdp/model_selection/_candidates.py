@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import validate_data
 
 from skdp._data._chunked import meta_of
@@ -270,6 +271,11 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
         or y has fewer than two labels or an undeclared label.
     """
     check_searched(params)
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(
+            "estimator is a FrozenEstimator, which is not fitted again, so that there is nothing "
+            "to fit or to choose: score it with dp_evaluate, or pass the estimator inside it"
+        )
     model = with_dense_columns(with_params(estimator, params), public_steps)
     plan = plan_pipeline(
         model,

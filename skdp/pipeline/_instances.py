@@ -106,8 +106,11 @@ def fitted_params(model, *names):
 
 def with_params(estimator, params):
     """Return a clone with changed parameters and without `memory`, which would repeat a release."""
-    model = clone(estimator).set_params(**clone(params, safe=False))
-    return model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
+    # The method of `FrozenEstimator` does not return the estimator.
+    model = clone(estimator)
+    model.set_params(**clone(params, safe=False))
+    model.set_params(**dict.fromkeys(fitted_params(model, "memory")))
+    return model
 
 
 def infers_types(estimator):

@@ -10,12 +10,15 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
+from skdp._data._classes import too_many_classes_problem
 from skdp._data._forms import UNKNOWN_FORM
 from skdp._data._lengths import check_lengths, n_rows_of
 from skdp._data._tables import target_array
+from skdp.pipeline._combinations import check_combination
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
@@ -32,8 +35,13 @@ PASS_TARGET_ON = frozenset(
     {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
+# Tools whose members receive one column of its target, or 1 for one label and 0 for the others.
+SPLIT_COLUMNS = frozenset(
+    {"MultiOutputClassifier", "MultiOutputRegressor", "ClassifierChain", "RegressorChain"}
+)
+SPLIT_LABELS = frozenset({"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"})
 # Tools that refuse targets that are not labels, and those that pass their table on unchanged.
-NEED_LABELS = ENCODE_LABELS | {"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"}
+NEED_LABELS = ENCODE_LABELS | SPLIT_LABELS
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
     "OneVsRestClassifier MultiOutputClassifier MultiOutputRegressor SelectFromModel "
@@ -124,11 +132,15 @@ def check_members(tool, table=ANY_TABLE, name=""):
     if name:
         # scikit-learn checked the parameters of the tool itself when its fit began.
         _check_of_sklearn(tool, name)
+        try:
+            check_combination(tool, table)
+        except (TypeError, ValueError) as error:
+            raise ValueError(step_message(name, error)) from error
     _check_target(tool, table, name)
     form = table.form
-    y = _target_of_members(tool, table.y)
     has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
-    inner = PublicTable(form=form, has_target=has_target, y=y)
+    first, *others = _targets_of_members(tool, table.y)
+    inner = PublicTable(form=form, has_target=has_target, y=first)
     if hasattr(tool, "param_grid") or hasattr(tool, "param_distributions"):
         _check_candidates(tool, inner, name)
         return
@@ -141,7 +153,9 @@ def check_members(tool, table=ANY_TABLE, name=""):
             inner_form = UNKNOWN_FORM
             if passes_on:
                 inner_form = form
-            check_members(member, replace(inner, form=inner_form), join_names(name, part))
+            for y in (first, *others):
+                member_table = replace(inner, form=inner_form, y=y)
+                check_members(member, member_table, join_names(name, part))
 
 
 def _check_candidates(search, table, name):
@@ -213,20 +227,41 @@ def _check_target(tool, table, name):
             check_classification_targets(target_array(table.y))
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(title, error)) from error
+    if kind == "StackingClassifier" and not _is_text(tool, "stack_method", "predict"):
+        _check_classes_of_stack(tool, table.y, title)
 
 
-def _target_of_members(tool, y):
-    """Return the target that a tool passes to its members, or None if it is unknown."""
+def _check_classes_of_stack(stack, y, title):
+    """Raise `ValueError` if a member of a stack declares more classes than the target has.
+
+    `cross_val_predict` refuses it after the member was charged for its fit to all rows.
+    """
+    if np.ndim(y) != 1:
+        return
+    labels = LabelEncoder().fit(target_array(y))
+    for name, member in stack.estimators:
+        problem = too_many_classes_problem(member, labels)
+        if problem:
+            raise ValueError(step_message(title, ValueError(f"{name!r} {problem}")))
+
+
+def _targets_of_members(tool, y):
+    """Return the targets that a tool passes to its members, each None if it is unknown."""
     kind = sklearn_name(tool)
     if kind in PASS_TARGET_ON or y is None:
-        return y
-    if kind not in ENCODE_LABELS:
-        return None
+        return [y]
     try:
-        return np.unique(column_or_1d(target_array(y)), return_inverse=True)[1]
+        if kind in ENCODE_LABELS:
+            return [np.unique(column_or_1d(target_array(y)), return_inverse=True)[1]]
+        if kind in SPLIT_COLUMNS and np.ndim(y) == 2:
+            return [target_array(column) for column in np.asarray(y).T] or [None]
+        if kind in SPLIT_LABELS and np.ndim(y) == 1 and len(np.unique(y)) > 1:
+            # All private classifiers receive the labels 0 and 1.
+            return [np.arange(len(y)) % 2]
     except (TypeError, ValueError):
         # The tool refuses such a target itself, before its first fit.
-        return None
+        pass
+    return [None]
 
 
 def listed_candidates(search, name=""):

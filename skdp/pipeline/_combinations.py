@@ -1,0 +1,131 @@
+"""Parameters of scikit-learn's tools that are valid alone, but not together or for their table.
+
+scikit-learn finds these in the fit of the tool. In a pipeline, that is after the charges of the
+steps before it.
+"""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.feature_selection._from_model import _calculate_threshold
+from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+from skdp.pipeline._instances import sklearn_name
+
+
+def check_combination(tool, table):
+    """Raise `ValueError` for parameters of a tool that its fit would refuse, if that is known.
+
+    Parameters
+    ----------
+    tool : estimator
+    table : PublicTable
+        Known facts of the table and the target of its fit.
+    """
+    check = CHECKS.get(sklearn_name(tool))
+    if check is not None:
+        check(tool, table)
+
+
+def _check_target_functions(regressor, table):
+    functions = (regressor.func, regressor.inverse_func)
+    n_functions = sum(function is not None for function in functions)
+    if regressor.transformer is not None and n_functions:
+        raise ValueError("transformer and func or inverse_func are both set: set one of them")
+    if n_functions == 1:
+        raise ValueError("func and inverse_func must be set together: one of them is None")
+
+
+def _check_members(ensemble, table):
+    ensemble._validate_names([name for name, _ in ensemble.estimators])
+    weights = getattr(ensemble, "weights", None)
+    n_members = len(ensemble.estimators)
+    if weights is not None and len(weights) != n_members:
+        raise ValueError(f"weights has {len(weights)} numbers for {n_members} estimators")
+
+
+def _check_votes(ensemble, table):
+    _check_members(ensemble, table)
+    if _n_outputs(table) not in (None, 1):
+        raise ValueError(f"y has {_n_outputs(table)} columns, but one is expected")
+
+
+def _check_search(search, table):
+    if hasattr(search, "param_grid"):
+        ParameterGrid(search.param_grid)
+    else:
+        ParameterSampler(search.param_distributions, 1)
+    scoring = search.scoring
+    if isinstance(scoring, dict | list | tuple | set):
+        names = list(scoring)
+        is_named = search.refit is False or callable(search.refit) or search.refit in names
+        if not is_named:
+            raise ValueError(f"refit={search.refit!r} is not one of the scores {names}, or False")
+    n_rows = None if table.y is None else len(table.y)
+    smallest = getattr(search, "min_resources", None)
+    counts_rows = getattr(search, "resource", None) == "n_samples"
+    if counts_rows and n_rows and isinstance(smallest, Integral) and smallest > n_rows:
+        raise ValueError(f"min_resources={smallest} is more than the {n_rows} rows")
+
+
+def _check_number_of_features(selector, table):
+    n_columns = table.form.n_columns
+    n_selected = selector.n_features_to_select
+    is_number = isinstance(n_selected, Integral) and not isinstance(n_selected, bool)
+    if is_number and n_columns and n_selected >= n_columns:
+        raise ValueError(
+            f"n_features_to_select={n_selected} must be less than the number of columns, "
+            f"{n_columns}"
+        )
+
+
+def _check_selection(selector, table):
+    n_columns = table.form.n_columns
+    if isinstance(selector.max_features, Integral) and n_columns:
+        if selector.max_features > n_columns:
+            raise ValueError(
+                f"max_features={selector.max_features} is more than the number of columns, "
+                f"{n_columns}"
+            )
+    if isinstance(selector.threshold, str):
+        # The importances do not matter: only the text is parsed.
+        _calculate_threshold(selector.estimator, np.ones(2), selector.threshold)
+
+
+def _check_columns_of_target(tool, table):
+    n_outputs = _n_outputs(table)
+    if n_outputs is None:
+        return
+    if np.ndim(table.y) == 1:
+        raise ValueError("y has one dimension, but two are expected: one column for each output")
+    order = getattr(tool, "order", None)
+    is_listed = order is not None and not isinstance(order, str)
+    if is_listed and sorted(order) != list(range(n_outputs)):
+        raise ValueError(f"order={order!r} does not list each of the {n_outputs} outputs once")
+
+
+def _n_outputs(table):
+    """Return the number of columns of the target; None if it is unknown."""
+    if table.y is None:
+        return None
+    shape = np.shape(table.y)
+    return shape[1] if len(shape) == 2 else 1
+
+
+CHECKS = {
+    "TransformedTargetRegressor": _check_target_functions,
+    "VotingClassifier": _check_votes,
+    "VotingRegressor": _check_members,
+    "StackingClassifier": _check_members,
+    "StackingRegressor": _check_members,
+    "GridSearchCV": _check_search,
+    "RandomizedSearchCV": _check_search,
+    "HalvingGridSearchCV": _check_search,
+    "HalvingRandomSearchCV": _check_search,
+    "SequentialFeatureSelector": _check_number_of_features,
+    "SelectFromModel": _check_selection,
+    "MultiOutputClassifier": _check_columns_of_target,
+    "MultiOutputRegressor": _check_columns_of_target,
+    "ClassifierChain": _check_columns_of_target,
+    "RegressorChain": _check_columns_of_target,
+}
