@@ -7,7 +7,6 @@ steps before it.
 from numbers import Integral
 
 import numpy as np
-from sklearn.feature_selection._from_model import _calculate_threshold
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp.pipeline._instances import sklearn_name
@@ -88,8 +87,24 @@ def _check_selection(selector, table):
                 f"{n_columns}"
             )
     if isinstance(selector.threshold, str):
-        # The importances do not matter: only the text is parsed.
-        _calculate_threshold(selector.estimator, np.ones(2), selector.threshold)
+        _check_threshold(selector.threshold)
+
+
+def _check_threshold(threshold):
+    """Raise `ValueError` for a text that is neither a statistic nor a multiple of one."""
+    scale, has_scale, statistic = threshold.rpartition("*")
+    is_number = True
+    if has_scale:
+        statistic = statistic.strip()
+        try:
+            float(scale.strip())
+        except ValueError:
+            is_number = False
+    if not is_number or statistic not in ("mean", "median"):
+        raise ValueError(
+            f"threshold must be 'mean', 'median' or a multiple such as '1.5*mean', got "
+            f"{threshold!r}"
+        )
 
 
 def _check_columns_of_target(tool, table):
