@@ -133,8 +133,7 @@ def test_workers_of_a_tool_of_holders():
             Creating(ledger), X, y, cv=FOLDS, scoring=new_score(ledger), n_jobs=2
         ),
         lambda: VotingClassifier(
-            [("one", Creating(ledger)), ("two", new_classifier(ledger).set_params(classes=None))],
-            n_jobs=2,
+            [("one", Creating(ledger)), ("two", new_classifier(ledger))], n_jobs=2
         ).fit(X, y),
         lambda: FeatureUnion(
             [("center", Centering(ledger)), ("scale", new_scaler(ledger))], n_jobs=2

@@ -82,16 +82,18 @@ def test_negative_indices_of_different_rows_are_accepted():
         lambda member, a: StackingClassifier([("c", member)], classifier(a), cv=FOLDS),
     ],
 )
-def test_a_rare_label_changes_the_encoded_labels_of_other_rows(wrap, is_behind):
-    def fit(a, classes):
+def test_encoded_labels_are_silent_if_all_declared_labels_occur(wrap, is_behind):
+    def fit(a, classes, target=y):
         model = wrap(classifier(a, classes=classes), a)
-        return (make_pipeline(model) if is_behind else model).fit(X, y)
+        return (make_pipeline(model) if is_behind else model).fit(X, target)
 
-    texts, _ = warnings_of(lambda a: fit(a, [0, 1]))
-    assert len(texts) == 1
-    assert "position among the labels that occur" in texts[0]
+    assert warnings_of(lambda a: fit(a, [0, 1]))[0] == []
     # Without declared classes, the labels that occur are public.
     assert warnings_of(lambda a: fit(a, None))[0] == []
+    # One row with the label 0 would change the labels of all others.
+    assert "declares 2 classes, and y holds 1" in refusal_of(
+        lambda a: fit(a, [0, 1], np.ones(len(y), dtype=int))
+    )
 
 
 @pytest.mark.skipif(

@@ -190,21 +190,17 @@ def encoded_labels_problem(owner):
     """Return the problem of a tool that gives its classifiers the positions of labels, or "".
 
     It sorts the labels that occur. Without declared classes, private classifiers publish these.
+    scikit-learn's tools are refused if a declared label does not occur, which is checked with the
+    parameters of their members.
     """
     if is_classifier(owner) and declares_some_labels(owner):
         return ENCODED_LABELS
     return ""
 
 
-def voting_problem(variables):
-    owner = variables.get("self")
-    problems = [raw_members_problem(variables), encoded_labels_problem(owner)]
-    return " and ".join(filter(None, problems))
-
-
 def stacking_problem(variables):
     owner = variables.get("self")
-    problems = [raw_members_problem(variables), encoded_labels_problem(owner)]
+    problems = [raw_members_problem(variables)]
     if not holds_private(getattr(owner, "final_estimator", None)):
         problems.append("fits its final_estimator to raw rows")
     if owner is not None and not isinstance(owner.cv, str):

@@ -350,7 +350,7 @@ def _repeats(rows, n_rows):
     return len(np.unique(rows)) < rows.size
 
 
-def _declared_labels(estimator):
+def declared_labels_of(estimator):
     """Return the parameters `classes` of the private classifiers in an estimator."""
     params = estimator.get_params() if is_estimator(estimator) else {}
     private = (part for part in (estimator, *params.values()) if is_private(part))
@@ -359,9 +359,9 @@ def _declared_labels(estimator):
 
 def declares_labels(estimator):
     """Return True if all private classifiers of an estimator declare their labels."""
-    return all(classes is not None for classes in _declared_labels(estimator))
+    return all(classes is not None for classes in declared_labels_of(estimator))
 
 
 def declares_some_labels(estimator):
     """Return True if a private classifier of an estimator declares its labels."""
-    return any(classes is not None for classes in _declared_labels(estimator))
+    return any(classes is not None for classes in declared_labels_of(estimator))

@@ -26,11 +26,11 @@ from skdp._tools._call_problems import (
     outputs_problem,
     prediction_problem,
     prediction_refusal,
+    raw_members_problem,
     refused_unless_frozen,
     selection_problem,
     stacking_problem,
     unless_of_classes,
-    voting_problem,
 )
 from skdp._tools._entries import FITS, KnownCaller, KnownStep, Tool
 from skdp._tools._entry_kinds import (
@@ -103,7 +103,7 @@ TOOLS: tuple[Tool, ...] = (
                 "use private estimators for all members; if frozen ones were fitted to public "
                 "rows, ignore this warning"
             ),
-            problem=voting_problem,
+            problem=raw_members_problem,
         ),
     ),
     Tool(

@@ -10,14 +10,13 @@ from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 
-from skdp._data._classes import too_many_classes_problem
 from skdp._data._forms import UNKNOWN_FORM
 from skdp._data._lengths import check_lengths, n_rows_of
 from skdp._data._tables import target_array
+from skdp._tools._scores_and_folds import declared_labels_of
 from skdp.pipeline._combinations import check_combination
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
@@ -227,22 +226,28 @@ def _check_target(tool, table, name):
             check_classification_targets(target_array(table.y))
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(title, error)) from error
-    if kind == "StackingClassifier" and not _is_text(tool, "stack_method", "predict"):
-        _check_classes_of_stack(tool, table.y, title)
+    if kind in ENCODE_LABELS and np.ndim(table.y) == 1:
+        _check_all_classes_occur(tool, table.y, title)
 
 
-def _check_classes_of_stack(stack, y, title):
-    """Raise `ValueError` if a member of a stack declares more classes than the target has.
+def _check_all_classes_occur(tool, y, title):
+    """Raise `ValueError` if a member declares more classes than the target has.
 
-    `cross_val_predict` refuses it after the member was charged for its fit to all rows.
+    The tool replaces each label by its position among the labels that occur. If a declared label
+    is missing, a single row with this label would change the labels of other rows; and
+    `cross_val_predict`, which a stack calls, fails after the member was charged.
     """
-    if np.ndim(y) != 1:
-        return
-    labels = LabelEncoder().fit(target_array(y))
-    for name, member in stack.estimators:
-        problem = too_many_classes_problem(member, labels)
-        if problem:
-            raise ValueError(step_message(title, ValueError(f"{name!r} {problem}")))
+    n_labels = len(np.unique(target_array(y)))
+    for name, member in tool.estimators:
+        for classes in declared_labels_of(member):
+            if classes is not None and len(np.unique(classes)) > n_labels:
+                error = ValueError(
+                    f"{name!r} declares {len(np.unique(classes))} classes, and y holds {n_labels}: "
+                    f"{type(tool).__name__} replaces each label by its position among the labels "
+                    "that occur. Leave classes out if it is public which labels occur, or fit each "
+                    "classifier alone"
+                )
+                raise ValueError(step_message(title, error))
 
 
 def _targets_of_members(tool, y):

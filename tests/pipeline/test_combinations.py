@@ -143,10 +143,21 @@ def test_models_of_one_label_must_declare_zero_and_one(wrapper):
     assert accountant.epsilon_spent == 0.0
 
 
-def test_a_stack_that_declares_more_classes_than_occur_is_refused_before_its_first_charge():
+@pytest.mark.parametrize("method", ["auto", "predict"])
+@pytest.mark.parametrize("kind", ["stack", "vote"])
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_an_encoder_of_labels_that_do_not_all_occur_is_refused_at_no_cost(kind, method, is_behind):
+    """Without the declared label 2, a row with it would change the positions of other labels."""
     accountant = PrivacyAccountant(100.0, 1e-2)
     member = classifier(accountant, classes=[0, 1, 2])
-    stack = StackingClassifier([("c", member)], classifier(accountant), cv=FOLDS)
-    with pytest.warns(match="position among"), pytest.raises(ValueError, match="declares 3"):
-        stack.fit(X, y)
+    if kind == "vote":
+        tool = VotingClassifier([("c", member)])
+    else:
+        final = classifier(accountant)
+        tool = StackingClassifier([("c", member)], final, cv=FOLDS, stack_method=method)
+    if is_behind:
+        first = DPStandardScaler(0.1, bounds=(-9, 9), accountant=accountant)
+        tool = make_pipeline(first, tool)
+    with pytest.raises(ValueError, match="'c' declares 3 classes, and y holds 2"):
+        tool.fit(X, y)
     assert accountant.epsilon_spent == 0.0
