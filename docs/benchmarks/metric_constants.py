@@ -44,14 +44,16 @@ EPSILONS = (0.2, 0.5, 2.0)
 PROBABILITY_WEIGHTS = (0.7, 0.8, 0.9, 0.95, 1.0)
 CELLS_FACTORS = (0.5, 0.7, 0.9, 1.25, 1.75)
 # Factors of the absolute error, y and y^2 that are compared; that of the squared error is 1. The
-# other three, of which only standard errors depend, keep their ratio to each other.
+# other five, on which only standard errors depend, keep their ratio to each other.
 ABSOLUTE = (0.3, 0.45, 0.6)
 FIRST = (0.1, 0.15, 0.25)
 SECOND = (0.15, 0.25, 0.4)
 FOURTH = (1.0,)
-# Factors of the number of cells for thresholds, and largest weights of the logistic fit.
-THRESHOLD_FACTORS = (0.9, 1.75, 3.0, 5.0)
+# Factors of the number of cells for thresholds, largest weights of the logistic fit, and weights of
+# probabilities in the grid.
+THRESHOLD_FACTORS = (1.75, 3.0, 5.0)
 LOGISTIC_WEIGHTS = (0.0, 0.5, 1.0)
+THRESHOLD_PROBABILITY_WEIGHTS = (0.8, 0.4, 0.2, 0.0)
 
 
 def scored_tables():
@@ -68,9 +70,19 @@ def scored_tables():
     return tables
 
 
-def errors_of_grid(labels, probabilities, guarantee, source):
+def errors_of_grid(labels, probabilities, guarantee, setting, source):
     """Return the absolute error of each metric that depends on the grid, or NaN."""
-    plan = BinaryCounts.on_grid(len(labels), guarantee, np.array([0, 1]), (0.0, 1.0))
+    weight, factor = setting
+    n_cells = _grid.number_of_cells(len(labels), guarantee, factor)
+    edges = _grid.probability_edges(n_cells, (0.5,), probability_weight=weight)
+    plan = BinaryCounts(
+        sizes=(2 * (len(edges) + 1),),
+        guarantee=guarantee,
+        n_units=len(labels),
+        edges=edges,
+        score_bounds=(0.0, 1.0),
+        classes=np.array([0, 1]),
+    )
     counts = plan.statistics((labels, probabilities))
     noisy = plan.mechanism.release(counts, random_state=source).astype(float).reshape(2, -1)
     middles = _grid.cell_probabilities(plan.edges)
@@ -106,9 +118,8 @@ def compare_grids(n_draws):
             if labels[rows].min() == labels[rows].max():
                 continue
             for setting in settings:
-                _grid.PROBABILITY_WEIGHT, _grid.CELLS_FACTOR = setting
                 found = errors_of_grid(
-                    labels[rows], probabilities[rows], guarantee, RandomSource(draw)
+                    labels[rows], probabilities[rows], guarantee, setting, RandomSource(draw)
                 )
                 for metric, error in found.items():
                     errors[(name, n_rows, epsilon, metric), setting].append(error)
@@ -137,7 +148,7 @@ def compare_factors(n_draws):
         "simulated, skewed": (amounts, amounts * rng.uniform(0.3, 1.5, 6_000)),
     }
     settings = [
-        (1.0, a, f, s, 0.05 * k, 0.03 * k, 0.03 * k)
+        (1.0, a, f, s, *(k * factor for factor in REGRESSION_FACTORS[4:]))
         for a, f, s, k in product(ABSOLUTE, FIRST, SECOND, FOURTH)
     ]
     assert REGRESSION_FACTORS in settings
@@ -210,8 +221,8 @@ def scored_private_models():
 
 
 def compare_thresholds(n_draws):
-    """Print the lost balanced accuracy of each factor of the cells and weight of the fit."""
-    settings = list(product(THRESHOLD_FACTORS, LOGISTIC_WEIGHTS))
+    """Print the lost balanced accuracy of each factor, weight of the fit and of probabilities."""
+    settings = list(product(THRESHOLD_FACTORS, LOGISTIC_WEIGHTS, THRESHOLD_PROBABILITY_WEIGHTS))
     guarantee = Guarantee(epsilon=1.0, neighbors=Neighbors(relation="add_remove"))
     losses = defaultdict(list)
     for name, bounds, (labels, scores, test_labels, test_scores) in scored_private_models():
@@ -220,8 +231,9 @@ def compare_thresholds(n_draws):
         )
         gains = (true_rates - false_rates) / 2.0
         for setting in settings:
-            factor, _tuned_threshold.MAX_LOGISTIC_WEIGHT = setting
-            edges = _grid.probability_edges(_grid.number_of_cells(len(labels), guarantee, factor))
+            factor, _tuned_threshold.MAX_LOGISTIC_WEIGHT, weight = setting
+            n_cells = _grid.number_of_cells(len(labels), guarantee, factor)
+            edges = _grid.probability_edges(n_cells, probability_weight=weight)
             cells = _grid.score_cells(scores, edges, bounds) + labels * (len(edges) + 1)
             counts = np.bincount(cells, minlength=2 * (len(edges) + 1))
             mechanism = LaplaceMechanism(1.0, 1.0)

@@ -3,6 +3,10 @@
 python docs/benchmarks/metrics.py errors      mean absolute errors over 200 subsamples of 5,000 rows
 python docs/benchmarks/metrics.py coverage    coverage of both intervals in 2,000 runs (30 minutes)
 python docs/benchmarks/metrics.py coverage --runs 200
+python docs/benchmarks/metrics.py coverage --tables california      only the table of numbers
+
+"calibration" is the mean over the bins of a report: at most eight of about equally many rows. Its
+coverage is that of the intervals of all these bins.
 
 The files are those of `_tables.py`, in the folder that SKDP_DATA names. Epsilon is .5 and delta 0
 for neighbors under add/remove, as one charge for all metrics of a table.
@@ -25,6 +29,7 @@ EPSILON = 0.5
 N_ROWS = 5_000
 N_SUBSAMPLES = 200
 N_BINS = 8
+UNIFORM_EDGES = np.linspace(0.0, 1.0, N_BINS + 1)
 TARGET_BOUNDS = (0.0, 500_001.0)
 
 
@@ -69,11 +74,12 @@ def released_sums(y, predicted):
     return plan.run((y, predicted), RandomSource())
 
 
-def raw_calibration(y, scores):
+def raw_calibration(y, scores, edges=UNIFORM_EDGES):
     """Return the fraction of positives of each bin, NaN for empty ones."""
-    bins = np.clip(np.ceil(scores * N_BINS) - 1, 0, N_BINS - 1).astype(int)
-    totals = np.bincount(bins, minlength=N_BINS)
-    return np.bincount(bins, y, N_BINS) / np.where(totals > 0, totals, np.nan)
+    n_bins = len(edges) - 1
+    bins = np.searchsorted(edges[1:-1], scores, side="left")
+    totals = np.bincount(bins, minlength=n_bins)
+    return np.bincount(bins, y, n_bins) / np.where(totals > 0, totals, np.nan)
 
 
 def print_errors():
@@ -84,17 +90,24 @@ def print_errors():
         "simulated, 10 % positive": simulated_scores(0.1, 200_000, rng),
         "simulated, 1 % positive": simulated_scores(0.01, 200_000, rng),
     }
-    print("| table | AUC | average precision | accuracy | Brier | calibration | AUC known to |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| table | AUC | average precision | accuracy | Brier | calibration | the same in bins ",
+        end="",
+    )
+    print("of equal width | bins | AUC known to |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for name, (labels, probabilities) in tables.items():
         errors = []
         widths = []
+        n_bins = []
         for _ in range(N_SUBSAMPLES):
             rows = rng.choice(len(labels), N_ROWS, replace=False)
             y, scores = labels[rows], probabilities[rows]
             cells = released_cells(y, scores)
             area = cells.roc_auc()
-            curve = cells.calibration_curve(N_BINS)
+            curve = cells.calibration_curve(N_BINS, "quantile")
+            uniform = cells.calibration_curve(N_BINS)
+            n_bins.append(len(curve.y))
             widths.append(np.ptp(area.noise_interval) / 2)
             errors.append(
                 (
@@ -102,12 +115,14 @@ def print_errors():
                     cells.average_precision() - sk.average_precision_score(y, scores),
                     cells.at_threshold.score("accuracy", accuracy) - np.mean((scores > 0.5) == y),
                     cells.brier_score() - sk.brier_score_loss(y, scores),
-                    np.nanmean(np.abs(curve.y - raw_calibration(y, scores))),
+                    np.nanmean(np.abs(curve.y - raw_calibration(y, scores, curve.bin_edges))),
+                    np.nanmean(np.abs(uniform.y - raw_calibration(y, scores))),
                 )
             )
         means = np.abs(errors).mean(axis=0)
         figures = " | ".join(f"{value:.4f}" for value in means)
-        print(f"| {name} | {figures} | ± {np.mean(widths):.3f} |", flush=True)
+        print(f"| {name} | {figures} | {np.mean(n_bins):.1f} ", end="")
+        print(f"| ± {np.mean(widths):.3f} |", flush=True)
     targets, predictions = california()
     errors = []
     for _ in range(N_SUBSAMPLES):
@@ -126,15 +141,20 @@ def print_errors():
     print(f"\ncalifornia_housing: R2 {r2:.4f}, RMSE {rmse:.2%}, MAE {mae:.2%} of their values")
 
 
-def print_coverage(n_runs, n_rows=10_000):
+def print_coverage(n_runs, tables, n_rows=10_000):
     """Print the fraction of runs in which each interval contains the truth."""
     print("| positives | metric | noise | noise and sampling |")
     print("|---|---|---|---|")
-    for rate in (0.5, 0.01):
+    for rate in (0.5, 0.1, 0.01):
+        if f"{rate:g}" not in tables:
+            continue
         rng = np.random.default_rng(1)
         labels, probabilities = simulated_scores(rate, 4_000_000, rng)
         truth = raw_metrics(labels, probabilities)
+        # The fractions in bins that depend on the release are those of fewer rows, which is fast.
+        population = labels[:400_000], probabilities[:400_000]
         hits = {name: np.zeros(2) for name in truth}
+        calibration = []
         for _ in range(n_runs):
             rows = rng.integers(0, len(labels), n_rows)
             y, scores = labels[rows], probabilities[rows]
@@ -153,9 +173,24 @@ def print_coverage(n_runs, n_rows=10_000):
                 hits[name][0] += low <= raw[name] <= high
                 low, high = score.interval
                 hits[name][1] += low <= truth[name] <= high
+            curve = cells.calibration_curve(N_BINS, "quantile")
+            fractions = (
+                raw_calibration(y, scores, curve.bin_edges),
+                raw_calibration(*population, curve.bin_edges),
+            )
+            intervals = (curve.noise_interval, curve.interval)
+            calibration.append(
+                [
+                    (low <= fraction) & (fraction <= high)
+                    for (low, high), fraction in zip(intervals, fractions, strict=True)
+                ]
+            )
+        hits["calibration"] = np.concatenate(calibration, axis=1).mean(axis=1) * n_runs
         for name, counts in hits.items():
             noise, both = counts / n_runs
             print(f"| {rate:.0%} | {name} | {noise:.1%} | {both:.1%} |", flush=True)
+    if "california" not in tables:
+        return
     targets, predictions = california()
     truth = raw_numbers(targets, predictions)
     hits = {name: np.zeros(2) for name in truth}
@@ -206,8 +241,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", choices=["errors", "coverage"])
     parser.add_argument("--runs", type=int, default=2_000)
+    parser.add_argument("--tables", nargs="+", default=["0.5", "0.1", "0.01", "california"])
     arguments = parser.parse_args()
     if arguments.part == "errors":
         print_errors()
     else:
-        print_coverage(arguments.runs)
+        print_coverage(arguments.runs, arguments.tables)

@@ -1,6 +1,7 @@
 """Common parts of linear classifiers: labels, class weights, predictions, loss specifications."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
@@ -28,6 +29,11 @@ SIGNAL = 0.04
 HINGE_SIGNAL = 0.1
 # Noise on the mean gradient, relative to its bound, below which the clip grows.
 CLIP_NOISE_THRESHOLD = 0.008
+# Factor of the smallest clip with balanced class weights. The largest weight multiplies the noise,
+# but half of the curvature comes from classes of smaller weights, so less noise is worth more
+# clipped rows. Chosen by the balanced accuracy on training rows of Adult, bank_marketing and
+# credit_default with 1, 5 and 30 % of positives at epsilon 1 and 4.
+BALANCED_CLIP_FACTOR = 0.5
 # Typical curvature in the shrinkage rule: of the logistic loss, and of a hinge over its bound.
 TYPICAL_CURVATURE = 0.15
 HINGE_CURVATURE = 0.5
@@ -223,6 +229,30 @@ def max_class_weight(class_weight):
     return max(class_weight)
 
 
+def with_balanced_clip(loss_spec, class_weight):
+    """Return a loss specification whose smallest clip is that for its class weights.
+
+    The clip still grows where there is little noise, up to the bound on residuals.
+
+    Parameters
+    ----------
+    loss_spec : LossSpec
+    class_weight : list of float or BalancedWeights
+        Weight of each class.
+
+    Returns
+    -------
+    LossSpec
+    """
+    if not isinstance(class_weight, BalancedWeights):
+        return loss_spec
+    return replace(
+        loss_spec,
+        min_clip_fraction=BALANCED_CLIP_FACTOR * loss_spec.min_clip_fraction,
+        clip_noise_threshold=CLIP_NOISE_THRESHOLD / class_weight.max_weight,
+    )
+
+
 def logistic_loss_spec(class_weight):
     """Return the specification of the logistic loss.
 
@@ -249,7 +279,7 @@ def logistic_loss_spec(class_weight):
     min_clip_fraction = typical_residual / loss.loss_lipschitz
     row_curvature = loss.curvature_bound
     loss, typical_weight = weighted_loss(loss, class_weight)
-    return LossSpec(
+    loss_spec = LossSpec(
         loss,
         residual_norm=loss.loss_lipschitz,
         curvature=typical_weight * row_curvature,
@@ -263,9 +293,10 @@ def logistic_loss_spec(class_weight):
         curvature_from=curvature_from,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
     )
+    return with_balanced_clip(loss_spec, class_weight)
 
 
-def hinge_loss_spec(loss, residual_norm, curvature):
+def hinge_loss_spec(loss, residual_norm, curvature, class_weight):
     """Return the specification of a hinge loss.
 
     Parameters
@@ -273,12 +304,14 @@ def hinge_loss_spec(loss, residual_norm, curvature):
     loss : ClippableLoss
     residual_norm, curvature : float
         Typical norm of a residual and typical curvature.
+    class_weight : list of float or BalancedWeights
+        Weight of each class.
 
     Returns
     -------
     LossSpec
     """
-    return LossSpec(
+    loss_spec = LossSpec(
         loss,
         residual_norm=residual_norm,
         curvature=curvature,
@@ -289,3 +322,4 @@ def hinge_loss_spec(loss, residual_norm, curvature):
         null_decrease_factor=NULL_DECREASE_FACTOR,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
     )
+    return with_balanced_clip(loss_spec, class_weight)

@@ -406,7 +406,7 @@ class DPSGDClassifier(
         loss, typical_weight = _classifier.weighted_loss(loss, class_weight)
         max_weight = _classifier.max_class_weight(class_weight)
         return _classifier.hinge_loss_spec(
-            loss, max_weight * residual_norm, typical_weight * curvature
+            loss, max_weight * residual_norm, typical_weight * curvature, class_weight
         )
 
     @available_if(_has_probabilities)

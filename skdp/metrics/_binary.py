@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from sklearn.isotonic import isotonic_regression
 
-from skdp.metrics._counts import HIDDEN_STD, ReleasedMatrix, nonnegative, ratio
+from skdp.metrics._counts import HIDDEN_STD, ReleasedMatrix, merge_cells, nonnegative, ratio
 from skdp.metrics._grid import cell_probabilities, thresholds_at
 from skdp.metrics._values import NoisyCurve
 from skdp.utils._values import FrozenValue
@@ -191,33 +191,61 @@ class BinaryCells(FrozenValue):
             thresholds=thresholds_at(self.edges, self.score_bounds),
         )
 
-    def calibration_curve(self, n_bins):
-        """Return the calibration curve over bins whose edges are edges of the cells."""
-        starts = np.searchsorted(self.edges, np.arange(1, n_bins) / n_bins) + 1
-        starts = np.concatenate([[0], starts])
+    def calibration_curve(self, n_bins, strategy="uniform"):
+        """Return the calibration curve over bins whose edges are edges of the cells.
 
-        def fractions(counts):
-            binned = np.add.reduceat(counts, starts, axis=-1)
-            return ratio(binned[..., 1, :], binned.sum(axis=-2))
+        Parameters
+        ----------
+        n_bins : int
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width, or at most this number of bins that have about equally many rows
+            by the released counts, and more rows than noise.
+        """
+        if strategy == "quantile":
+            totals = self.matrix.counts.sum(axis=0)
+            starts = merge_cells(totals, self.matrix.count_std, self.matrix.total / n_bins)
+        else:
+            starts = np.searchsorted(self.edges, np.arange(1, n_bins) / n_bins) + 1
+            starts = np.concatenate([[0], starts])
+        return calibration_of_bins(self.matrix, starts, self.edges)
 
-        value = fractions(self.matrix.counts)
-        errors = self.matrix.errors(fractions)
-        noise_interval, interval = errors.intervals(value, 0.0, 1.0)
-        # A bin that may be empty has no known fraction.
-        binned = np.add.reduceat(self.matrix.counts.sum(axis=-2), starts)
-        width = np.diff(np.append(starts, len(self.probabilities)))
-        is_hidden = binned < HIDDEN_STD * self.matrix.count_std * np.sqrt(2.0 * width)
-        intervals = []
-        for low, high in (noise_interval, interval):
-            intervals.append((np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)))
-        rows = np.maximum(self.matrix.counts.sum(axis=-2), 0.0)
-        totals = np.add.reduceat(rows, starts)
-        means = ratio(np.add.reduceat(rows * self.probabilities, starts), totals)
-        centers = (np.arange(n_bins) + 0.5) / n_bins
-        return NoisyCurve(
-            name="calibration",
-            x=np.where(totals > 0.0, means, centers),
-            y=np.clip(value, 0.0, 1.0),
-            noise_interval=intervals[0],
-            interval=intervals[1],
-        )
+
+def calibration_of_bins(matrix, starts, edges):
+    """Return the calibration curve of released counts by outcome and probability, a `NoisyCurve`.
+
+    Parameters
+    ----------
+    matrix : ReleasedMatrix
+        Counts of shape (2, n_cells).
+    starts : ndarray of int
+        First cell of each bin.
+    edges : ndarray of shape (n_cells - 1,)
+        Inner edges of the cells.
+    """
+
+    def fractions(counts):
+        binned = np.add.reduceat(counts, starts, axis=-1)
+        return ratio(binned[..., 1, :], binned.sum(axis=-2))
+
+    value = fractions(matrix.counts)
+    errors = matrix.errors(fractions)
+    # A bin that may be empty has no known fraction.
+    binned = np.add.reduceat(matrix.counts.sum(axis=-2), starts)
+    width = np.diff(np.append(starts, matrix.counts.shape[-1]))
+    is_hidden = binned < HIDDEN_STD * matrix.count_std * np.sqrt(2.0 * width)
+    intervals = []
+    for low, high in errors.intervals(value, 0.0, 1.0):
+        intervals.append((np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)))
+    bin_edges = np.concatenate([[0.0], edges, [1.0]])[np.append(starts, len(edges) + 1)]
+    rows = np.maximum(matrix.counts.sum(axis=-2), 0.0)
+    totals = np.add.reduceat(rows, starts)
+    means = ratio(np.add.reduceat(rows * cell_probabilities(edges), starts), totals)
+    centers = (bin_edges[1:] + bin_edges[:-1]) / 2.0
+    return NoisyCurve(
+        name="calibration",
+        x=np.where(totals > 0.0, means, centers),
+        y=np.clip(value, 0.0, 1.0),
+        noise_interval=intervals[0],
+        interval=intervals[1],
+        bin_edges=bin_edges,
+    )

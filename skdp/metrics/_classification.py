@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +28,7 @@ from skdp.metrics._releases import (
     release_metric,
 )
 from skdp.metrics._values import NoisyConfusionMatrix, NoisyCurve, NoisyScore
-from skdp.utils._validation import check_integer, check_positive
+from skdp.utils._validation import check_choice, check_integer, check_positive
 
 
 def _release_cells(name, y_true, y_score, *, classes, score_bounds, n_bins=8, **params):
@@ -600,6 +601,7 @@ def dp_calibration_curve(
     delta: float = 0.0,
     classes: ArrayLike | None = None,
     n_bins: int = 5,
+    strategy: Literal["uniform", "quantile"] = "uniform",
     groups: ArrayLike | None = None,
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
@@ -607,8 +609,8 @@ def dp_calibration_curve(
     """Return a calibration curve with differential privacy.
 
     The counts of rows by class and score are released, on a public grid; the number of its cells
-    depends on the number of rows and epsilon. One row is in one cell. The bins have equal width, as
-    with ``strategy="uniform"`` in scikit-learn, and their edges are edges of the grid.
+    depends on the number of rows and epsilon. One row is in one cell. The edges of the bins are
+    edges of the grid.
 
     Parameters
     ----------
@@ -627,6 +629,10 @@ def dp_calibration_curve(
         to be public. The second of the sorted labels is the positive one.
     n_bins : int, default=5
         Number of bins.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        "uniform" takes bins of equal width. "quantile" merges cells until a bin has an n-th of the
+        rows by the released counts, for `n_bins` n, and more rows than noise. It gives at most
+        `n_bins` bins, and suits rare classes, almost all of whose rows have small probabilities.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -641,8 +647,8 @@ def dp_calibration_curve(
     Returns
     -------
     NoisyCurve
-        Can be unpacked as ``prob_true, prob_pred``. A bin that may be empty has the interval
-        [0, 1].
+        Can be unpacked as ``prob_true, prob_pred``. Its `bin_edges` are those of the bins. A bin
+        that may be empty has the interval [0, 1].
 
     Raises
     ------
@@ -661,6 +667,7 @@ def dp_calibration_curve(
     >>> prob_true.shape
     (5,)
     """
+    strategy = check_choice(strategy, "strategy", ("uniform", "quantile"))
     cells = _release_cells(
         "dp_calibration_curve",
         y_true,
@@ -674,7 +681,7 @@ def dp_calibration_curve(
         accountant=accountant,
         random_state=random_state,
     )
-    return cells.calibration_curve(int(n_bins))
+    return cells.calibration_curve(int(n_bins), strategy)
 
 
 @in_one_run

@@ -15,6 +15,9 @@ from skdp.utils._values import FrozenValue
 
 # If a denominator is below this number of standard deviations of its noise, it may be 0.
 HIDDEN_STD = 3.0
+# Cells are merged until they have as many rows as this multiple of their noise, so fractions
+# of positives lie between 0 and 1 and few bins are told apart by noise alone.
+ROWS_PER_NOISE = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -209,3 +212,35 @@ def ratio(numerator, denominator):
     """Return a ratio; 0 where the denominator is not positive, as scikit-learn's default."""
     is_positive = denominator > 0.0
     return np.where(is_positive, numerator / np.where(is_positive, denominator, 1.0), 0.0)
+
+
+def merge_cells(totals, count_std, min_rows=0.0):
+    """Return the first cell of each bin, merged from the highest scores down (post-processing).
+
+    Parameters
+    ----------
+    totals : ndarray of shape (n_cells,)
+        Noisy numbers of rows, each the sum of two counts.
+    count_std : float
+        Standard deviation of the noise in one count.
+    min_rows : float, default=0
+        Number of rows that a bin has at least, besides a multiple of its noise.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing; the first is 0.
+    """
+    starts = []
+    rows = 0.0
+    width = 0
+    for cell in range(len(totals) - 1, -1, -1):
+        rows += totals[cell]
+        width += 1
+        if rows >= max(min_rows, ROWS_PER_NOISE * count_std * np.sqrt(2.0 * width)):
+            starts.append(cell)
+            rows = 0.0
+            width = 0
+    # The remaining cells of the lowest scores join the bin above them.
+    starts[-1:] = [0]
+    return np.array(sorted(starts))

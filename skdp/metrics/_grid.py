@@ -50,7 +50,9 @@ def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)
 
 
-def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
+def probability_edges(
+    n_cells, thresholds=(), n_bins=CALIBRATION_BINS, probability_weight=PROBABILITY_WEIGHT
+):
     """Return the inner edges of the cells of a probability.
 
     Parameters
@@ -60,7 +62,9 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     thresholds : tuple of float, default=()
         Probabilities that must be edges. For each of them, the nearest edge is set to it.
     n_bins : int, default=8
-        Number of equal bins of the calibration curve; their edges are treated in the same way.
+        Number of equal bins of the calibration curve; the nearest edge is set to each of theirs.
+    probability_weight : float, default=0.8
+        Weight of the probability next to its logit in the scale of equal cells.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     high = np.full(len(targets), 0.5)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        is_below = _position(middle) < targets
+        is_below = _position(middle, probability_weight) < targets
         low = np.where(is_below, middle, low)
         high = np.where(is_below, high, middle)
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
@@ -85,11 +89,11 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     return edges[(edges > 0.0) & (edges < 1.0)]
 
 
-def _position(probability):
+def _position(probability, probability_weight):
     """Return the increasing map to positions in [0, 1], where all cells have equal width."""
     with np.errstate(divide="ignore"):
         scaled = np.clip(logit(probability) / (2.0 * MAX_LOGIT) + 0.5, 0.0, 1.0)
-    return PROBABILITY_WEIGHT * probability + (1.0 - PROBABILITY_WEIGHT) * scaled
+    return probability_weight * probability + (1.0 - probability_weight) * scaled
 
 
 def score_cells(scores, edges, score_bounds=(0.0, 1.0)):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdp.metrics._binary import roc_auc
-from skdp.metrics._counts import HIDDEN_STD, ReleasedMatrix, ratio
-from skdp.metrics._values import NoisyCurve, NoisyScore
+from skdp.metrics._binary import calibration_of_bins, roc_auc
+from skdp.metrics._counts import ReleasedMatrix, merge_cells
+from skdp.metrics._values import NoisyScore
 from skdp.utils._values import FrozenValue
 
 
@@ -56,23 +56,10 @@ class TopLabelCells(FrozenValue):
     matrix: ReleasedMatrix
 
     def calibration_curve(self):
-        """Return the fraction of right predictions in each bin of the top label's probability."""
+        """Return the fraction of right predictions by the top label's probability.
 
-        def fractions(counts):
-            return ratio(counts[..., 1, :], counts.sum(axis=-2))
-
-        counts = self.matrix.counts
-        n_bins = counts.shape[-1]
-        errors = self.matrix.errors(fractions)
-        noise_interval, interval = errors.intervals(fractions(counts), 0.0, 1.0)
-        is_hidden = counts.sum(axis=0) < HIDDEN_STD * self.matrix.count_std * np.sqrt(2.0)
-        intervals = []
-        for low, high in (noise_interval, interval):
-            intervals.append((np.where(is_hidden, 0.0, low), np.where(is_hidden, 1.0, high)))
-        return NoisyCurve(
-            name="calibration",
-            x=(np.arange(n_bins) + 0.5) / n_bins,
-            y=np.clip(fractions(counts), 0.0, 1.0),
-            noise_interval=intervals[0],
-            interval=intervals[1],
-        )
+        Neighboring bins are merged until they have more rows than noise.
+        """
+        n_cells = self.matrix.counts.shape[-1]
+        starts = merge_cells(self.matrix.counts.sum(axis=0), self.matrix.count_std)
+        return calibration_of_bins(self.matrix, starts, np.arange(1, n_cells) / n_cells)

@@ -318,7 +318,7 @@ class ErrorSums(RowSums):
     """Sums of errors and of targets, from which all metrics of numbers are computed.
 
     With the targets scaled to u in [-1, 1] and the error e = (target - prediction) / width in
-    [-1, 1], a row's vector is (e^2, |e|, u, u^2, e^4, u^3, u^4).
+    [-1, 1], a row's vector is (e^2, |e|, u, u^2, e^4, u^3, u^4, e^2 u, e^2 u^2).
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class ErrorSums(RowSums):
     target_bounds: tuple
 
     factors = REGRESSION_FACTORS
-    center = (0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.5)
+    center = (0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.5, 0.0, 0.5)
 
     @property
     def exact_sensitivities(self):
@@ -338,12 +338,13 @@ class ErrorSums(RowSums):
         cannot change by their maxima at once: a change of u by s changes u^2 by at most s (2 - s).
         """
         squared, absolute, first, second, *others = self.factors
-        fourth_error, third, fourth = others
+        fourth_error, third, fourth, error_first, error_second = others
+        in_unit_interval = [squared, absolute, fourth_error, fourth, error_second]
         if self.guarantee.relation == "add_remove":
-            halves = [0.5 * f for f in (squared, absolute, second, fourth_error, fourth)]
-            changes = [*halves, first, third]
+            halves = [0.5 * factor for factor in (*in_unit_interval, second)]
+            changes = [*halves, first, third, error_first]
             return math.fsum(changes), math.hypot(*changes)
-        independent = [squared, absolute, fourth_error, 2.0 * third, fourth]
+        independent = [*in_unit_interval, 2.0 * third, 2.0 * error_first]
         # The L1 change of the two, f1 s + f2 s (2 - s), is largest at the vertex of the parabola.
         s = min(2.0, 1.0 + first / (2.0 * second))
         l1 = math.fsum(independent) + first * s + second * s * (2.0 - s)

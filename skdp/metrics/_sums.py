@@ -62,7 +62,7 @@ def regression_values(y_true, y_pred, target_bounds):
 
     Returns
     -------
-    ndarray of shape (n_rows, 7)
+    ndarray of shape (n_rows, 9)
     """
     low, high = target_bounds
     half = (high - low) / 2.0
@@ -75,8 +75,32 @@ def regression_values(y_true, y_pred, target_bounds):
     squared = error * error
     u_squared = u * u
     return np.column_stack(
-        [squared, error, u, u_squared, squared * squared, u_squared * u, u_squared * u_squared]
+        [
+            squared,
+            error,
+            u,
+            u_squared,
+            squared * squared,
+            u_squared * u,
+            u_squared * u_squared,
+            squared * u,
+            squared * u_squared,
+        ]
     )
+
+
+def error_covariance(means):
+    """Return the covariance of the squared error and the squared distance of y from its mean.
+
+    Parameters
+    ----------
+    means : ndarray of shape (..., 9)
+        Means of `regression_values`.
+    """
+    squared, first, second = means[..., 0], means[..., 2], means[..., 3]
+    with_first, with_second = means[..., 7], means[..., 8]
+    product = with_second - 2.0 * first * with_first + first**2 * squared
+    return product - squared * (second - first**2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,11 +109,11 @@ class RegressionSums(FrozenValue):
 
     Parameters
     ----------
-    sums : ndarray of shape (7,)
+    sums : ndarray of shape (9,)
         Sums of the vectors of `regression_values`.
     n_units : int
         Public number of rows, or of persons.
-    noise : ndarray of shape (n_draws, 7)
+    noise : ndarray of shape (n_draws, 9)
         Bootstrap draws of the noise in the sums.
     normals : ndarray of shape (n_draws,)
         Standard normal numbers for the sampling errors.
@@ -122,7 +146,7 @@ class RegressionSums(FrozenValue):
     def moments(self):
         """The means of `regression_values`, made consistent: within their ranges."""
         means = self.sums / self.n_units
-        low = np.array([0.0, 0.0, -1.0, 0.0, 0.0, -1.0, 0.0])
+        low = np.array([0.0, 0.0, -1.0, 0.0, 0.0, -1.0, 0.0, -1.0, 0.0])
         return np.clip(means, low, 1.0)
 
     @cached_property
@@ -133,10 +157,8 @@ class RegressionSums(FrozenValue):
         """Return the variance of one row's influence on a metric, from released moments.
 
         The influence of a row on R^2 is -(e^2 - (1 - R^2) d^2) / V for the distance d to the mean.
-        The covariance of e^2 and d^2 is not released. It is assumed to be 0, which makes the
-        variance too large if errors are larger for extreme targets.
         """
-        squared, absolute, first, second, fourth_error, third, fourth = self.moments
+        squared, absolute, first, second, fourth_error, third, fourth, *_ = self.moments
         if name == "absolute":
             return max(squared - absolute**2, 0.0)
         # The noise in the fourth moment can exceed it: the variance is at least that of the squares
@@ -149,7 +171,28 @@ class RegressionSums(FrozenValue):
         # A variance of squares is at most that of a variable that takes only the two bounds.
         spread = min(max(fourth_central - variance**2, 0.0), 4.0 * max(variance, 0.0))
         unexplained = 4.0 * squared / variance
-        return (16.0 * error_variance + unexplained**2 * spread) / variance**2
+        covariance = self._error_covariance(math.sqrt(error_variance * spread))
+        independent = 16.0 * error_variance + unexplained**2 * spread
+        # The difference of equal terms may be negative by rounding.
+        return max(independent - 8.0 * unexplained * covariance, 0.0) / variance**2
+
+    def _error_covariance(self, max_magnitude):
+        """Return the covariance of e^2 and d^2, shrunk towards 0 where it is mostly noise.
+
+        The factor is the signal's part of its square. With 0 the interval of R^2 is too wide where
+        errors are larger for extreme targets, and an unshrunk covariance makes it too narrow as
+        often as too wide.
+
+        Parameters
+        ----------
+        max_magnitude : float
+            Bound by the inequality of Cauchy and Schwarz.
+        """
+        covariance = float(error_covariance(self.sums / self.n_units))
+        noise_std = float(np.std(error_covariance(self._noisy_means)))
+        # The lower limit is for a covariance and a noise of 0.
+        signal = covariance**2 / max(covariance**2 + noise_std**2, 1e-300)
+        return float(np.clip(signal * covariance, -max_magnitude, max_magnitude))
 
     def _score(self, name, statistic, influence, low, high, scale=1.0):
         means = self.sums / self.n_units

@@ -178,6 +178,8 @@ class NoisyCurve(FrozenValue):
         Intervals of `y`, as in `NoisyScore`.
     thresholds : ndarray of shape (n_points,), default=None
         Thresholds of a ROC curve: a row counts as positive if its score is at least this.
+    bin_edges : ndarray of shape (n_points + 1,), default=None
+        Edges of the bins of a calibration curve. A bin contains its upper edge.
 
     Examples
     --------
@@ -195,6 +197,7 @@ class NoisyCurve(FrozenValue):
     noise_interval: tuple
     interval: tuple
     thresholds: np.ndarray | None = None
+    bin_edges: np.ndarray | None = None
 
     def __iter__(self):
         if self.name == "calibration":
@@ -220,4 +223,6 @@ class NoisyCurve(FrozenValue):
             values["thresholds"] = [
                 float(t) if np.isfinite(t) else None for t in self.thresholds.tolist()
             ]
+        if self.bin_edges is not None:
+            values["bin_edges"] = self.bin_edges.tolist()
         return values

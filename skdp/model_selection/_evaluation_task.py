@@ -24,6 +24,7 @@ from skdp.metrics._counts import (
     precision,
     recall,
 )
+from skdp.metrics._grid import CALIBRATION_BINS
 from skdp.metrics._multiclass import one_against_rest_auc
 from skdp.metrics._releases import BinaryCounts, ErrorSums, MulticlassCounts
 from skdp.metrics._statistics import REGRESSION_FACTORS
@@ -145,13 +146,17 @@ class BinaryTask(FrozenValue):
             "brier_score": share * (1.0 - share),
             "log_loss": entropy(share),
         }
+        calibration_curve = None
+        if bounds_known(cells):
+            # Bins of equal width would hold few rows of a rare class: mostly noise.
+            calibration_curve = cells.calibration_curve(CALIBRATION_BINS, "quantile")
         return Evaluation(
             scores=scores,
             baselines={name: known[name] for name in scores if name in known},
             gains=gains_of(matrix, scores),
             confusion_matrix=confusion_value(matrix, self.classes),
             roc_curve=cells.roc_curve(),
-            calibration_curve=cells.calibration_curve(8) if bounds_known(cells) else None,
+            calibration_curve=calibration_curve,
         )
 
 

@@ -12,7 +12,7 @@ from scipy.special import logit
 from sklearn.isotonic import isotonic_regression
 
 from skdp import mechanisms
-from skdp.metrics._counts import ratio
+from skdp.metrics._counts import merge_cells, ratio
 from skdp.metrics._grid import MAX_LOGIT
 from skdp.model_selection._plans import scaled, score_noise
 from skdp.model_selection._pooled import PooledStatistics
@@ -21,9 +21,6 @@ from skdp.utils._values import FrozenValue
 
 # Fraction of the budget for the counts, after the refit, if counted rows are also trained on.
 COUNTS_FRACTION = 0.2
-# Cells are merged until their number of rows is this multiple of their noise, so fractions of
-# positives are between 0 and 1, and few thresholds are chosen because of noise alone.
-ROWS_PER_NOISE = 5.0
 # Width on the scale of the logit of the first and the last cell, which are unbounded.
 OUTER_WIDTH = 0.5
 
@@ -213,7 +210,7 @@ class ScoreCells(FrozenValue):
     def bins(self):
         """Return the cells merged into bins that can be distinguished from their noise."""
         totals = self.counts.sum(axis=0)
-        starts = _bin_starts(totals, self.count_std)
+        starts = merge_cells(totals, self.count_std)
         binned = np.add.reduceat(self.counts, starts, axis=1)
         widths = np.diff(np.append(starts, len(totals)))
         # The last term is for bins without rows.
@@ -277,20 +274,3 @@ class ScoreBins(FrozenValue):
         # The last term is for bins without rows.
         fractions = isotonic_regression(ratio(counts[1], totals), sample_weight=totals + 1e-9)
         return totals, np.clip(fractions, 0.0, 1.0)
-
-
-def _bin_starts(totals, count_std):
-    """Return the first cell of each bin, from the highest scores down."""
-    starts = []
-    rows = 0.0
-    width = 0
-    for cell in range(len(totals) - 1, -1, -1):
-        rows += totals[cell]
-        width += 1
-        if rows >= ROWS_PER_NOISE * count_std * np.sqrt(2.0 * width):
-            starts.append(cell)
-            rows = 0.0
-            width = 0
-    # The remaining cells of the lowest scores join the bin above them.
-    starts[-1:] = [0]
-    return np.array(sorted(starts))

@@ -251,7 +251,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         else:
             loss = MulticlassHuberizedHingeLoss(n_classes, h)
         loss, typical_weight = weighted_loss(loss, class_weight)
-        loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, typical_weight)
+        loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, typical_weight, class_weight)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
             # A hinge loss needs no scores beyond the margin 1.

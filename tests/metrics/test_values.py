@@ -151,6 +151,48 @@ def test_curves_have_the_points_of_sklearn_at_their_thresholds(rows):
         assert np.allclose(predicted, centers, atol=0.01)
 
 
+def test_quantile_bins_have_their_part_of_the_rows_and_their_fractions(rows):
+    y, scores = rows["y"], rows["scores"]
+    for n_bins in (1, 4, 8):
+        curve = dp.dp_calibration_curve(
+            y, scores, epsilon=ALMOST_NONE, n_bins=n_bins, strategy="quantile"
+        )
+        edges = curve.bin_edges
+        assert edges[0] == 0.0 and edges[-1] == 1.0 and np.all(np.diff(edges) > 0.0)
+        bins = np.searchsorted(edges[1:-1], scores, side="left")
+        totals = np.bincount(bins, minlength=len(edges) - 1)
+        assert np.all(totals >= len(y) // n_bins - 1)
+        assert np.allclose(curve.y, np.bincount(bins, y) / totals, atol=1e-6)
+
+
+def test_bins_of_a_rare_class_are_known_and_those_of_equal_width_are_not():
+    rng = np.random.default_rng(0)
+    scores = rng.beta(0.2, 20.0, 5000)
+    y = (rng.random(5000) < scores).astype(int)
+    options = {"epsilon": 0.5, "n_bins": 8, "random_state": 0}
+    widths = {}
+    for strategy in ("uniform", "quantile"):
+        low, high = dp.dp_calibration_curve(y, scores, strategy=strategy, **options).noise_interval
+        widths[strategy] = np.max(high - low)
+    assert widths["quantile"] < 0.1 < widths["uniform"]
+
+
+def test_the_interval_of_r2_follows_the_covariance_of_errors_and_targets():
+    rng = np.random.default_rng(0)
+    n = 50_000
+    y = rng.uniform(-1.0, 1.0, n)
+    noise = rng.normal(size=n)
+    widths = []
+    for scale in (np.abs(y), 1.0 - np.abs(y)):
+        predicted = np.clip(y + 0.3 * scale * noise, -1.0, 1.0)
+        score = dp.dp_r2_score(y, predicted, epsilon=1e4, target_bounds=(-1, 1), random_state=0)
+        # The standard error of R^2 from its influence on each row.
+        error, distance = (y - predicted) ** 2, (y - y.mean()) ** 2
+        influence = (error - error.mean() / distance.mean() * distance) / distance.mean()
+        widths.append(np.diff(score.interval)[0] * np.sqrt(n) / (2 * 1.96 * np.std(influence)))
+    assert widths == pytest.approx([1.0, 1.0], abs=0.1)
+
+
 def test_scores_without_a_range_are_those_of_their_logistic_function(rows):
     y, scores = rows["y"], rows["scores"]
     decisions = np.log(scores / (1.0 - scores))
@@ -230,6 +272,7 @@ WRONG = [
     ("dp_roc_auc_score", ([0, 1, 1], [[0.1] * 3] * 3), {}),
     ("dp_roc_auc_score", ([0, 1, 1], [0.1, 0.2, 0.3]), {"score_bounds": (1.0, 0.0)}),
     ("dp_calibration_curve", ([0, 1, 1], [0.1, 0.2, 0.3]), {"n_bins": 0}),
+    ("dp_calibration_curve", ([0, 1, 1], [0.1, 0.2, 0.3]), {"strategy": "equal"}),
     ("dp_log_loss", ([0, 1, 1], [0.1, 0.2, 0.3]), {"bound": -1.0}),
     ("dp_log_loss", ([0, 1, 2], [0.1, 0.2, 0.3]), {}),
     ("dp_r2_score", ([0.0, 1.0], [0.0, np.inf]), {"target_bounds": (0, 1)}),
