@@ -19,7 +19,7 @@ ROUNDING = 1.0 + 2.0**-40
 # Factors of the sums of a regression: squared error, absolute error, y, y^2 and, for the standard
 # errors only, the fourth power of the error, the third and fourth power of y, and the squared error
 # times y and times y^2. A larger factor means less noise in that sum and more in the others. With
-# these, the errors of R^2 and of the mean squared and absolute errors are within 30 % of the
+# these, the errors of R^2 and of the mean squared and absolute errors are within a third of the
 # smallest that any factors have, on training rows of california_housing and two simulated tables
 # (`docs/benchmarks/metric_constants.py factors`).
 REGRESSION_FACTORS = (1.0, 0.45, 0.1, 0.15, 0.05, 0.03, 0.03, 0.03, 0.03)
