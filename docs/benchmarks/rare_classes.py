@@ -9,7 +9,7 @@ read it one-hot encoded with public categories. For balanced weights and thresho
 the distance of the balanced accuracy from one half, relative to that of scikit-learn's logistic
 regression with balanced weights; the median and the smallest of the repetitions are printed. For
 calibration it is the log loss and the Brier score before and after, on test rows of the same
-frequency.
+frequency. The same relative scores are printed for scikit-learn's other linear classifiers.
 """
 
 import os
@@ -20,9 +20,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import balanced_accuracy_score, brier_score_loss, log_loss
 from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.svm import LinearSVC
 
 from skdp import (
     DPAdditiveClassifier,
@@ -110,6 +111,15 @@ def measure(table, repetitions):
     print(f"{balanced_accuracy_score(y_test, tuned.predict(X_test)):.3f}, log loss ", end="")
     print(f"{log_loss(y_test, probabilities):.4f}, ", end="")
     print(f"Brier {brier_score_loss(y_test, probabilities):.5f}")
+    siblings = {"linear SVC": LinearSVC(), "SGD": SGDClassifier(loss="log_loss", random_state=0)}
+    for name, model in siblings.items():
+        tuned = TunedThresholdClassifierCV(model).fit(X, y)
+        balanced = model.set_params(class_weight="balanced").fit(X, y)
+        by_weight, by_threshold = (
+            relative(balanced_accuracy_score(y_test, fitted.predict(X_test)), reference)
+            for fitted in (balanced, tuned)
+        )
+        print(f"  without privacy, {name}: balanced {by_weight:.3f}, threshold {by_threshold:.3f}")
     for name, model in classifiers(table).items():
         if name == "additive":
             # These models read the raw table.
