@@ -204,7 +204,7 @@ class ChunkedArray:
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:
-            raise ValueError("a chunked array cannot become one array without a copy")
+            raise ValueError("a chunked array cannot be converted to a single array without a copy")
         return np.concatenate(list(self)).astype(dtype or self.dtype, copy=False)
 
     def __array_function__(self, function, types, args, kwargs):

@@ -535,7 +535,7 @@ def check_distinct_labels(name, float_type, categories, after_fit=False):
 def check_exact_labels(name, categories, after_fit=False):
     """Raise `ValueError` if a category is a number that other numbers round to.
 
-    Integers and decimals of a table that is read in parts become floats. From 2**53 on, different
+    Integers and decimals in a table that is read in parts become floats. From 2**53 on, different
     integers are the same float, so a row would count for the category of another one.
 
     Parameters

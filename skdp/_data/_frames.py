@@ -506,7 +506,7 @@ def column_values(column):
 
 
 def map_types(function, types):
-    """Return the values of a function for a list of types, which is called once for each type."""
+    """Return a function's values for a list of types; it is called once for each distinct type."""
     # By identity, as comparison of categorical types is slow. The list keeps the types alive, so
     # that ids are unique.
     types = list(types)

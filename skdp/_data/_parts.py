@@ -422,7 +422,7 @@ def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, ou
 
 
 def max_additions(size):
-    r"""Return a bound on the additions that one term goes through in `sum_over`.
+    r"""Return a bound on the number of additions that one term goes through in `sum_over`.
 
     The bound holds for any number of rows, so the number need not be public. A term is added
     within its block of at most `size` rows, then with the blocks of its run (the first of which is

@@ -1,6 +1,6 @@
 """Step 1 of the check of callers: read the call stack as a list of tool calls.
 
-The stack leads from a private operation outwards to the user's code, including through the threads
+The stack leads outward from a private operation to the user's code, including through the threads
 that wait for a task. Three kinds of calls matter: calls of known tools and of containers, the
 outermost call of an installed package that is not known, and fits of classes that the user wrote.
 """

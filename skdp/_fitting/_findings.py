@@ -515,7 +515,7 @@ def report_declared_identifiers(params, names, n_columns, n_units):
         limit = max(MIN_IDENTIFIERS, n_units)
         report_finding(MANY_LABELS, [j for j, labels in lists.items() if len(labels) >= limit])
     if "bounds" in params and names is not None:
-        # A numeric column with the name of identifiers is reported even if it has bounds.
+        # A numeric column whose name suggests identifiers is reported even if it has bounds.
         numbers = set(range(n_columns)) - set(lists)
         report_finding(IDENTIFIERS, sorted(j for j in numbers if is_identifier(names[j])))
 
@@ -549,7 +549,7 @@ def _is_list(value):
 
 
 def is_identifier(name):
-    """Return True for a name of identifiers, such as customer_id or customerID."""
+    """Return True for a name that suggests identifiers, such as customer_id or customerID."""
     if not isinstance(name, str):
         return False
     words = WORD.findall(name)

@@ -108,7 +108,7 @@ def _mark(frame, result=True):
 def _check_once(tool, frame):
     """Check the members of a tool, or raise the error of their check again.
 
-    Each member that the tool sends to a worker is refused, as none of them ends the call.
+    Every member sent to a worker is refused: an error in one worker does not end the call.
     """
     result = frame.f_locals.get(CHECKED_VARIABLE)
     if isinstance(result, Exception):

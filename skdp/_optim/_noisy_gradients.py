@@ -85,7 +85,7 @@ class ShrinkageRule(FrozenValue):
         return max(DISPLACEMENT_CLIP * typical_change, MIN_DISPLACEMENT), self.residual
 
     def shrinkage_factor(self, decreases, displacement, noise_std=0.0):
-        """Return the factor of the displacement that is justified beyond chance and noise.
+        """Return the factor that keeps the part of the displacement beyond chance and noise.
 
         With 1, the weights are unchanged; with 0, they are those at the start.
 

@@ -102,7 +102,7 @@ def _unit_of_total(report, total):
 
 
 def facts_of(report):
-    """Yield the facts of the first page as pairs of a name and a text."""
+    """Yield the facts on the first page as (name, text) pairs."""
     if report.without_statement:
         yield "not covered", "; ".join(report.without_statement)
     yield from _facts_on_totals(report)

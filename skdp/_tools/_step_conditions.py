@@ -47,7 +47,7 @@ def scores_privately(search):
 
 
 def stacks_with_index_folds(stack):
-    # "prefit" fits none of the estimators inside.
+    # With "prefit", none of the inner estimators are fitted.
     return isinstance(stack.cv, str) or has_index_folds(stack.cv, stack)
 
 

@@ -608,7 +608,7 @@ def _composed_delta(coarse, tilt, epsilon, delta, tolerance):
 
 
 def _direct_delta(coarse, epsilon, best, tolerance):
-    """Return delta of one direction without a transform, on finer and finer grids.
+    """Return delta for one direction without a transform, using finer and finer grids.
 
     The result is at most `best`, another upper bound.
     """

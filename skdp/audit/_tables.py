@@ -187,7 +187,7 @@ FAR_FACTOR = 10.0
 
 @dataclass(frozen=True, eq=False)
 class NeighboringTables(FrozenValue):
-    """Two neighboring tables: one with the canary as its last row, and the other.
+    """Two neighboring tables, one with the canary as its last row and one without it.
 
     An audit repeats the canary's row for every row of its unit.
     """

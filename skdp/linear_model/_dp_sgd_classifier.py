@@ -394,7 +394,7 @@ class DPSGDClassifier(
         return self._weighted_loss_spec(shape, self._class_weights(shape))
 
     def _weighted_loss_spec(self, shape, class_weight):
-        """Return the `LossSpec` of the parameter `loss` for class weights."""
+        """Return the `LossSpec` of the `loss` parameter for the given class weights."""
         n_classes = len(self._planned_classes(shape))
         if check_choice(self.loss, "loss", LOSSES) == "log_loss":
             return _classifier.logistic_loss_spec(class_weight)

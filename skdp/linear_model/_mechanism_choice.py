@@ -200,7 +200,7 @@ def _candidate(mechanism, C, rows, shape, loss_spec, with_hessian, planned=None)
             alpha = 1.0 / (shape.n_rows * C)
         requested = replace(NESTEROV, alpha=alpha, intercept_l2_reg=alpha)
         if with_hessian:
-            # The standard errors hold for gradients of all rows that are not clipped.
+            # The standard errors hold only for unclipped gradients over all rows.
             requested = replace(requested, sampling="full")
             loss_spec = replace(loss_spec, min_clip_fraction=2.0, shrinkage_residual=0.0)
         rows = replace(rows, remaining=guarantee)

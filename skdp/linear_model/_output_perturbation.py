@@ -24,7 +24,7 @@ RELATIVE_TOLERANCE = 2.0**-13
 # Norm of the weights, times data_norm, for which C="auto" balances regularization and noise, of
 # hinge and Poisson models. Tuned on Adult (train).
 BALANCED_WEIGHTS_NORM = 5.0
-# Target ratio of signal and noise, relative to gradient perturbation. Tuned on Adult (train).
+# Target signal-to-noise ratio, relative to gradient perturbation. Tuned on Adult (train).
 SIGNAL_FRACTION = 0.4
 
 

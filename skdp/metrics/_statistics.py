@@ -23,8 +23,8 @@ ROUNDING = 1.0 + 2.0**-40
 # smallest that any factors have, on training rows of california_housing and two simulated tables
 # (`docs/benchmarks/metric_constants.py factors`).
 REGRESSION_FACTORS = (1.0, 0.45, 0.1, 0.15, 0.05, 0.03, 0.03, 0.03, 0.03)
-# Factors of a mean of values in [0, 1] and of their mean square, which only its standard error
-# needs.
+# Factors of the mean of values in [0, 1] and of their mean square, which is needed only for the
+# standard error of the mean.
 MEAN_FACTORS = (1.0, 0.2)
 
 

@@ -1,4 +1,4 @@
-"""Containers of scikit-learn whose fits check every step before the first charge."""
+"""scikit-learn containers whose fits check every step before the first charge."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass

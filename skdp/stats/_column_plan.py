@@ -251,7 +251,7 @@ class Budget:
         return GaussianMechanism.from_scale(scale, l2, self.guarantee.delta)
 
     def noise(self, budget_fraction, size, *, l2_sensitivity, n_steps=1):
-        """Return the Gaussian noise of releases that together cost a fraction of mu squared.
+        """Return the Gaussian noise for releases that together cost a given fraction of mu squared.
 
         Parameters
         ----------

@@ -537,7 +537,7 @@ def values_within(bounds, step, value_range):
         None if the bounds contain no such value. On a grid they may be equal.
     """
     low, high = (max(bounds[0], value_range[0]), min(bounds[1], value_range[1]))
-    # Beyond this limit the bounds are no less precise than the grid.
+    # Beyond this limit, doubles are no finer than the grid, so bounds need no rounding to it.
     is_on_grid = step > 0.0 and max(-low, high) <= MAX_RESOLVED_STEPS * step
     if is_on_grid:
         # A bound that is a decimal value may differ from the multiple of the step by rounding.

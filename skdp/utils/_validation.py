@@ -13,7 +13,7 @@ RELATIONS = ("add_remove", "replace_one")
 SIZES = UnitText(lambda unit: f"the numbers of {unit}s and columns")
 # A larger epsilon is a mistake: its noise would be below the rounding errors of doubles.
 MAX_EPSILON = 1e15
-# Larger integers are not all doubles.
+# Not all larger integers are exact as doubles.
 MAX_INTEGER = 2**53
 # Smallest distance between two bounds, in steps of double precision. If bounds were closer, the
 # differences between quantiles, bins or scaled values would be rounding errors.

@@ -29,7 +29,7 @@ class Remembers(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X):
         known = np.array([row[0] > 0 and row.tobytes() in self.rows_ for row in X])
-        noise = np.random.default_rng().uniform(0.2, 0.4, len(X))
+        noise = np.random.default_rng(0).uniform(0.2, 0.4, len(X))
         right = np.where(known, 0.9, noise)
         return np.column_stack([1.0 - right, right])
 

@@ -20,7 +20,7 @@ python -m pytest -m slow tests/mutations  # the same, as tests
 ```
 
 - **The change** is made by a rule on the syntax tree of a function, a class or a module, such as
-  "the call of `clip` is dropped" or "the result is halved". If a rule no longer matches the code,
+  "the call to `clip` is dropped" or "the result is halved". If a rule no longer matches the code,
   that is an error, and a quick test checks this, so that the list stays up to date. A change
   follows its function to another module.
 - **The run**: the module is changed in memory, in a separate process, before anything imports it.
