@@ -4,6 +4,7 @@ python docs/benchmarks/metrics.py errors      mean absolute errors over 200 subs
 python docs/benchmarks/metrics.py coverage    coverage of both intervals in 2,000 runs (30 minutes)
 python docs/benchmarks/metrics.py coverage --runs 200
 python docs/benchmarks/metrics.py coverage --tables california      only the table of numbers
+python docs/benchmarks/metrics.py coverage --persons       by persons with one to four rows each
 
 "calibration" is the mean over the bins of a report: at most eight of about equally many rows. Its
 coverage is that of the intervals of all these bins.
@@ -20,6 +21,7 @@ from _tables import load, read_rows
 from sklearn import metrics as sk
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skdp._data._persons import read_persons
 from skdp.accounting import Guarantee, Neighbors
 from skdp.metrics._counts import accuracy, balanced_accuracy
 from skdp.metrics._releases import BinaryCounts, ErrorSums
@@ -60,11 +62,12 @@ def california():
     return y[8000:], model.predict(X[8000:])
 
 
-def released_cells(y, scores):
-    """Return the released cells of a table."""
-    guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove"))
-    plan = BinaryCounts.on_grid(len(y), guarantee, np.array([0, 1]), (0.0, 1.0))
-    return plan.run((y, scores), RandomSource())
+def released_cells(y, scores, persons=None):
+    """Return the released cells of a table, by persons if they are passed."""
+    unit, n_units = ("row", len(y)) if persons is None else ("person", persons.n_persons)
+    guarantee = Guarantee(epsilon=EPSILON, neighbors=Neighbors(relation="add_remove", unit=unit))
+    plan = BinaryCounts.on_grid(n_units, guarantee, np.array([0, 1]), (0.0, 1.0))
+    return plan.run((y, scores), RandomSource(), persons)
 
 
 def released_sums(y, predicted):
@@ -141,7 +144,20 @@ def print_errors():
     print(f"\ncalifornia_housing: R2 {r2:.4f}, RMSE {rmse:.2%}, MAE {mae:.2%} of their values")
 
 
-def print_coverage(n_runs, tables, n_rows=10_000):
+def rows_of_persons(labels, n_persons, rng):
+    """Return row numbers and person ids: one to four rows per person, all with one label."""
+    first_rows = rng.integers(0, len(labels), n_persons)
+    sizes = rng.integers(1, 5, n_persons)
+    ids = np.repeat(np.arange(n_persons), sizes)
+    label_of_row = labels[first_rows][ids]
+    rows = np.empty(len(ids), dtype=np.int64)
+    for label in (0, 1):
+        is_of_label = label_of_row == label
+        rows[is_of_label] = rng.choice(np.flatnonzero(labels == label), is_of_label.sum())
+    return rows, ids
+
+
+def print_coverage(n_runs, tables, by_person=False, n_rows=10_000):
     """Print the fraction of runs in which each interval contains the truth."""
     print("| positives | metric | noise | noise and sampling |")
     print("|---|---|---|---|")
@@ -156,10 +172,16 @@ def print_coverage(n_runs, tables, n_rows=10_000):
         hits = {name: np.zeros(2) for name in truth}
         calibration = []
         for _ in range(n_runs):
-            rows = rng.integers(0, len(labels), n_rows)
+            persons = weights = None
+            if by_person:
+                rows, ids = rows_of_persons(labels[:400_000], n_rows, rng)
+                persons = read_persons(ids, len(ids))
+                weights = 1.0 / np.bincount(ids)[ids]
+            else:
+                rows = rng.integers(0, len(labels), n_rows)
             y, scores = labels[rows], probabilities[rows]
-            raw = raw_metrics(y, scores)
-            cells = released_cells(y, scores)
+            raw = raw_metrics(y, scores, weights)
+            cells = released_cells(y, scores, persons)
             matrix = cells.at_threshold
             released = {
                 "AUC": cells.roc_auc(),
@@ -173,6 +195,8 @@ def print_coverage(n_runs, tables, n_rows=10_000):
                 hits[name][0] += low <= raw[name] <= high
                 low, high = score.interval
                 hits[name][1] += low <= truth[name] <= high
+            if by_person:
+                continue
             curve = cells.calibration_curve(N_BINS, "quantile")
             fractions = (
                 raw_calibration(y, scores, curve.bin_edges),
@@ -185,11 +209,12 @@ def print_coverage(n_runs, tables, n_rows=10_000):
                     for (low, high), fraction in zip(intervals, fractions, strict=True)
                 ]
             )
-        hits["calibration"] = np.concatenate(calibration, axis=1).mean(axis=1) * n_runs
+        if calibration:
+            hits["calibration"] = np.concatenate(calibration, axis=1).mean(axis=1) * n_runs
         for name, counts in hits.items():
             noise, both = counts / n_runs
             print(f"| {rate:.0%} | {name} | {noise:.1%} | {both:.1%} |", flush=True)
-    if "california" not in tables:
+    if "california" not in tables or by_person:
         return
     targets, predictions = california()
     truth = raw_numbers(targets, predictions)
@@ -214,15 +239,16 @@ def print_coverage(n_runs, tables, n_rows=10_000):
         print(f"| california | {name} | {noise:.1%} | {both:.1%} |")
 
 
-def raw_metrics(y, scores):
-    """Return the metrics of raw rows."""
+def raw_metrics(y, scores, weights=None):
+    """Return the metrics of raw rows, with `weights` of the rows if they are passed."""
     is_positive = scores > 0.5
+    weighted = {"sample_weight": weights}
     return {
-        "AUC": sk.roc_auc_score(y, scores),
-        "average precision": sk.average_precision_score(y, scores),
-        "accuracy": np.mean(is_positive == y),
-        "balanced accuracy": sk.balanced_accuracy_score(y, is_positive),
-        "Brier": sk.brier_score_loss(y, scores),
+        "AUC": sk.roc_auc_score(y, scores, **weighted),
+        "average precision": sk.average_precision_score(y, scores, **weighted),
+        "accuracy": sk.accuracy_score(y, is_positive, **weighted),
+        "balanced accuracy": sk.balanced_accuracy_score(y, is_positive, **weighted),
+        "Brier": sk.brier_score_loss(y, scores, **weighted),
     }
 
 
@@ -242,8 +268,9 @@ if __name__ == "__main__":
     parser.add_argument("part", choices=["errors", "coverage"])
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--tables", nargs="+", default=["0.5", "0.1", "0.01", "california"])
+    parser.add_argument("--persons", action="store_true", help="the unit is a person")
     arguments = parser.parse_args()
     if arguments.part == "errors":
         print_errors()
     else:
-        print_coverage(arguments.runs, arguments.tables)
+        print_coverage(arguments.runs, arguments.tables, arguments.persons)

@@ -173,7 +173,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
         return results
 
     def to_dict(self):
-        """Return the figures as JSON values, without the rows' scores.
+        """Return the figures as JSON values, without the scores, the members and the ROC curve.
 
         Returns
         -------

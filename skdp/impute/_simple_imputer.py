@@ -363,9 +363,9 @@ class DPSimpleImputer(PlannedTransformer):
         return examples
 
     def _fills_numbers(self, form):
-        """Return True if `transform` returns numbers, False if objects, None if unknown.
+        """Return True if `transform` certainly returns numbers, False if it may return objects.
 
-        It is also False if this depends only on the fitted statistics.
+        It is None if the kinds of the columns are unknown.
         """
         if self.strategy in ("mean", "median"):
             return True
@@ -380,9 +380,7 @@ class DPSimpleImputer(PlannedTransformer):
         replacements = []
         for labels in lists:
             replacements.extend([self._fill] if labels is None else labels.tolist())
-        if all(isinstance(replacement, Real) for replacement in replacements):
-            return True
-        return False
+        return all(isinstance(replacement, Real) for replacement in replacements)
 
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):

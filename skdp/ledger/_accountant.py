@@ -696,7 +696,7 @@ class PrivacyAccountant(LedgerView):
             Called once with the state, while no one else can append. It returns the kind and the
             body of a record, or None to append nothing. If it raises an error, nothing is appended.
         opening : bool, default=False
-            True if the data set may be one that was never opened.
+            True if the record opens the data set, which then need not exist yet.
 
         Raises
         ------

@@ -83,7 +83,8 @@ class HessianRelease:
     def standard_error(self, hessian, weights, plan, max_class_weight):
         """Return the standard errors of all weights, of shape (n_outputs, n_features).
 
-        An eigenvalue that may be due to noise alone is not used: the sampling variance is then the
+        They combine the noise, the sampling variance and the squared bias of averaged iterates. An
+        eigenvalue that may be due to noise alone is not used: the sampling variance is then the
         largest one over all curvatures, and the noise is divided by the regularizer alone.
 
         Parameters

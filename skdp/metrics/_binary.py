@@ -26,10 +26,21 @@ def roc_auc(counts):
 
     If rows of both classes in one cell counted as ties, the area would be too small by about
     1 / n_cells^2, since scores also rise with the fraction of positives within cells. For linear
-    densities with slopes s and t, relative to their means, a positive has the higher score with
-    probability 1/2 + (s - t) / 12. The slopes are half the differences between the adjacent cells,
-    so the correction is a sum of products of counts with independent noise. It is at most half of
-    the sum of products of both counts of a cell: this is the bound on the error of ties.
+    densities with slopes s of the positives and t of the negatives, relative to their means, a
+    positive has the higher score with probability 1/2 + (s - t) / 12. The slopes are half the
+    differences between the adjacent cells, so the correction is a sum of products of counts with
+    independent noise. It is at most half of the sum of products of both counts of a cell: this is
+    the bound on the error of ties.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (..., 2, n_cells)
+        Noisy counts of the negatives and the positives in each cell of scores; some may be
+        negative.
+
+    Returns
+    -------
+    float or ndarray of shape (...)
     """
     negatives, positives = counts[..., 0, :], counts[..., 1, :]
     below = np.cumsum(negatives, axis=-1) - negatives / 2

@@ -297,8 +297,10 @@ def _train(grids, target, synthetic, estimator, random_state):
             raise ValueError("estimator must be a classifier, because the target is categorical")
     else:
         is_present = ~np.isnan(y)
-        is_regression = len(np.unique(y[is_present])) > 2
-        is_regression &= estimator is None or not is_classifier(estimator)
+        if estimator is None:
+            is_regression = len(np.unique(y[is_present])) > 2
+        else:
+            is_regression = not is_classifier(estimator)
     if estimator is None:
         kind = HistGradientBoostingClassifier
         if is_regression:
@@ -308,7 +310,9 @@ def _train(grids, target, synthetic, estimator, random_state):
     model = clone(estimator).fit(_features(synthetic, target)[is_present], y)
     bounds = (0.0, 1.0)
     if is_regression:
-        bounds = (float(y.min()), float(y.max()))
+        low, high = float(y.min()), float(y.max())
+        # Bounds of a score must differ, even if all synthetic targets are equal.
+        bounds = (low, high if low < high else low + 1.0)
     return _TrainedModel(model=model, target=target, bounds=bounds)
 
 
