@@ -1,5 +1,6 @@
 """Tables of numeric and of categorical columns, read block by block."""
 
+import math
 from collections.abc import Mapping
 from functools import partial
 
@@ -547,7 +548,9 @@ def check_exact_labels(name, categories, after_fit=False):
         True for samples of a fitted estimator, which get another error message.
     """
     for category in categories.tolist():
-        if kind_without_form(objects([category])) == LARGE_NUMBERS:
+        # No number rounds to infinity: what is beyond double precision is refused elsewhere.
+        is_infinite = isinstance(category, float) and math.isinf(category)
+        if not is_infinite and kind_without_form(objects([category])) == LARGE_NUMBERS:
             remedy = "" if after_fit else "convert the column and its categories to text, or "
             raise ValueError(
                 f"{name} is read in double precision, as its table is read in parts, and its "

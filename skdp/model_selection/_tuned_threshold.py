@@ -35,14 +35,11 @@ METRICS = {
 # Largest number of thresholds that can be declared.
 MAX_THRESHOLDS = 1000
 # Factor of the number of cells, in place of that of metrics: cells are merged until they are
-# distinguished from their noise, and a threshold can only be where an edge is. It and the next two
-# constants were chosen by the balanced accuracy at the threshold for held-out scores of fits to
+# distinguished from their noise, and a threshold can only be where an edge is. It and the next
+# constant were chosen by the balanced accuracy at the threshold for held-out scores of fits to
 # training rows of three tables and to simulated ones, with 1, 10 and 30 % of positives
 # (`docs/benchmarks/metric_constants.py thresholds`).
 CELLS_FACTOR = 3.0
-# Weight of the probability in the scale of the cells, smaller than for metrics: the scores of noisy
-# models of a rare class lie so close together that the best threshold is between two edges.
-PROBABILITY_WEIGHT = 0.4
 # Largest weight of the logistic fit of the fractions of positives, next to the isotonic one.
 MAX_LOGISTIC_WEIGHT = 0.5
 # Precisions of the prior of the slope and the intercept of this fit, and its Newton steps.
@@ -218,7 +215,7 @@ default="balanced_accuracy"
 
     def _grid_edges(self, n_units, guarantee):
         n_cells = number_of_cells(n_units, guarantee, CELLS_FACTOR)
-        return tuple(probability_edges(n_cells, probability_weight=PROBABILITY_WEIGHT).tolist())
+        return tuple(probability_edges(n_cells).tolist())
 
     def _public_edges(self, score_bounds):
         if isinstance(self.thresholds, str) and self.thresholds == "auto":
