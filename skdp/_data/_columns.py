@@ -548,7 +548,7 @@ def check_exact_labels(name, categories, after_fit=False):
         True for samples of a fitted estimator, which get another error message.
     """
     for category in categories.tolist():
-        # No number rounds to infinity: what is beyond double precision is refused elsewhere.
+        # No number rounds to infinity: numbers beyond double precision are refused elsewhere.
         is_infinite = isinstance(category, float) and math.isinf(category)
         if not is_infinite and kind_without_form(objects([category])) == LARGE_NUMBERS:
             remedy = "" if after_fit else "convert the column and its categories to text, or "
