@@ -32,8 +32,9 @@ def run_sklearn_check(estimator, check):
         raise SkipTest("this release's check takes a float from integers in place")
     is_tuned = isinstance(estimator, DPTunedThresholdClassifierCV)
     if is_tuned and check.func.__name__ == "check_classifiers_train":
-        # scikit-learn's TunedThresholdClassifierCV is exempt from this check, too.
-        raise SkipTest("it expects predictions at a probability of 1/2, not at a tuned threshold")
+        # The check compares predictions with the scores at a probability of 1/2.
+        has_probabilities = hasattr(estimator.estimator, "predict_proba")
+        estimator = clone(estimator).set_params(thresholds=[0.5 if has_probabilities else 0.0])
     check(estimator)
 
 

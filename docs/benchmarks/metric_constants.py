@@ -49,11 +49,9 @@ ABSOLUTE = (0.3, 0.45, 0.6)
 FIRST = (0.1, 0.15, 0.25)
 SECOND = (0.15, 0.25, 0.4)
 FOURTH = (1.0,)
-# Factors of the number of cells for thresholds, largest weights of the logistic fit, and weights of
-# probabilities in the grid.
+# Factors of the number of cells for thresholds, and largest weights of the logistic fit.
 THRESHOLD_FACTORS = (1.75, 3.0, 5.0)
 LOGISTIC_WEIGHTS = (0.0, 0.5, 1.0)
-THRESHOLD_PROBABILITY_WEIGHTS = (0.8, 0.4, 0.2, 0.0)
 
 
 def scored_tables():
@@ -74,7 +72,8 @@ def errors_of_grid(labels, probabilities, guarantee, setting, source):
     """Return the absolute error of each metric that depends on the grid, or NaN."""
     weight, factor = setting
     n_cells = _grid.number_of_cells(len(labels), guarantee, factor)
-    edges = _grid.probability_edges(n_cells, (0.5,), probability_weight=weight)
+    _grid.PROBABILITY_WEIGHT = weight
+    edges = _grid.probability_edges(n_cells, (0.5,))
     plan = BinaryCounts(
         sizes=(2 * (len(edges) + 1),),
         guarantee=guarantee,
@@ -221,8 +220,8 @@ def scored_private_models():
 
 
 def compare_thresholds(n_draws):
-    """Print the lost balanced accuracy of each factor, weight of the fit and of probabilities."""
-    settings = list(product(THRESHOLD_FACTORS, LOGISTIC_WEIGHTS, THRESHOLD_PROBABILITY_WEIGHTS))
+    """Print the lost balanced accuracy of each factor of the cells and weight of the fit."""
+    settings = list(product(THRESHOLD_FACTORS, LOGISTIC_WEIGHTS))
     guarantee = Guarantee(epsilon=1.0, neighbors=Neighbors(relation="add_remove"))
     losses = defaultdict(list)
     for name, bounds, (labels, scores, test_labels, test_scores) in scored_private_models():
@@ -231,9 +230,8 @@ def compare_thresholds(n_draws):
         )
         gains = (true_rates - false_rates) / 2.0
         for setting in settings:
-            factor, _tuned_threshold.MAX_LOGISTIC_WEIGHT, weight = setting
-            n_cells = _grid.number_of_cells(len(labels), guarantee, factor)
-            edges = _grid.probability_edges(n_cells, probability_weight=weight)
+            factor, _tuned_threshold.MAX_LOGISTIC_WEIGHT = setting
+            edges = _grid.probability_edges(_grid.number_of_cells(len(labels), guarantee, factor))
             cells = _grid.score_cells(scores, edges, bounds) + labels * (len(edges) + 1)
             counts = np.bincount(cells, minlength=2 * (len(edges) + 1))
             mechanism = LaplaceMechanism(1.0, 1.0)

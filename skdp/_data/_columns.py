@@ -895,41 +895,46 @@ def _zone_message(name, kind, had_zone):
     )
 
 
-def _read_columns(estimator, X, reset, allow_nan):
-    if isinstance(X, ChunkedArray):
-        if X.dtype.kind != "O":
-            chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
-            meta = meta_of(X)
-            names = number_types = None
-            if is_frame(meta):
-                names = names_of(meta)
-                number_types = map_types(number_type_of, types_of(meta))
-            return ColumnTable(
-                chunked.shape,
-                chunked,
-                names=names,
-                number_types=number_types,
-                has_large_numbers=large,
-                float_types=_float_types(estimator, X, reset),
-                after_fit=not reset,
-                rounded_columns=rounded_columns_of(X),
-            )
-        meta = validate_meta(estimator, X, reset=reset)
-        float_types = _float_types(estimator, X, reset)
-        if not is_frame(meta):
-            return ColumnTable(X.shape, X, float_types=float_types, after_fit=not reset)
+def _read_chunked_columns(estimator, X, reset, allow_nan):
+    """Return the `ColumnTable` of a partitioned table."""
+    if X.dtype.kind != "O":
+        chunked, large = read_chunks(estimator, X, reset=reset, allow_nan=allow_nan)
+        meta = meta_of(X)
+        names = number_types = None
+        if is_frame(meta):
+            names = names_of(meta)
+            number_types = map_types(number_type_of, types_of(meta))
         return ColumnTable(
-            X.shape,
-            X,
-            numeric=frame_columns(meta)[1],
-            time_types=map_types(time_type_of, types_of(meta)),
-            names=names_of(meta),
-            label_kinds=map_types(label_kind_of, types_of(meta)),
-            number_types=map_types(number_type_of, types_of(meta)),
-            float_types=float_types,
+            chunked.shape,
+            chunked,
+            names=names,
+            number_types=number_types,
+            has_large_numbers=large,
+            float_types=_float_types(estimator, X, reset),
             after_fit=not reset,
             rounded_columns=rounded_columns_of(X),
         )
+    meta = validate_meta(estimator, X, reset=reset)
+    float_types = _float_types(estimator, X, reset)
+    if not is_frame(meta):
+        return ColumnTable(X.shape, X, float_types=float_types, after_fit=not reset)
+    return ColumnTable(
+        X.shape,
+        X,
+        numeric=frame_columns(meta)[1],
+        time_types=map_types(time_type_of, types_of(meta)),
+        names=names_of(meta),
+        label_kinds=map_types(label_kind_of, types_of(meta)),
+        number_types=map_types(number_type_of, types_of(meta)),
+        float_types=float_types,
+        after_fit=not reset,
+        rounded_columns=rounded_columns_of(X),
+    )
+
+
+def _read_columns(estimator, X, reset, allow_nan):
+    if isinstance(X, ChunkedArray):
+        return _read_chunked_columns(estimator, X, reset, allow_nan)
     if is_frame(X):
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         if not reset:

@@ -15,7 +15,7 @@ from skdp.metrics._grid import cell_probabilities, thresholds_at
 from skdp.metrics._values import NoisyCurve
 from skdp.utils._values import FrozenValue
 
-# Number of quadrature points for the mixture of a cell's positives and negatives.
+# Points and weights of the quadrature over a cell in which positives and negatives are mixed.
 QUADRATURE, QUADRATURE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 # Largest log loss of a row in reports: probabilities of labels are clipped to exp(-MAX_LOG_LOSS).
 MAX_LOG_LOSS = 5.0

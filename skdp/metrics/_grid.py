@@ -50,9 +50,7 @@ def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
     return 2 * round(min(max(size, MIN_CELLS), MAX_CELLS) / 2)
 
 
-def probability_edges(
-    n_cells, thresholds=(), n_bins=CALIBRATION_BINS, probability_weight=PROBABILITY_WEIGHT
-):
+def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     """Return the inner edges of the cells of a probability.
 
     Parameters
@@ -63,8 +61,6 @@ def probability_edges(
         Probabilities that must be edges. For each of them, the nearest edge is set to it.
     n_bins : int, default=8
         Number of equal bins of the calibration curve; the nearest edge is set to each of theirs.
-    probability_weight : float, default=0.8
-        Weight of the probability next to its logit in the scale of equal cells.
 
     Returns
     -------
@@ -76,7 +72,7 @@ def probability_edges(
     high = np.full(len(targets), 0.5)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        is_below = _position(middle, probability_weight) < targets
+        is_below = _position(middle) < targets
         low = np.where(is_below, middle, low)
         high = np.where(is_below, high, middle)
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
@@ -89,11 +85,11 @@ def probability_edges(
     return edges[(edges > 0.0) & (edges < 1.0)]
 
 
-def _position(probability, probability_weight):
+def _position(probability):
     """Return the increasing map to positions in [0, 1], where all cells have equal width."""
     with np.errstate(divide="ignore"):
         scaled = np.clip(logit(probability) / (2.0 * MAX_LOGIT) + 0.5, 0.0, 1.0)
-    return probability_weight * probability + (1.0 - probability_weight) * scaled
+    return PROBABILITY_WEIGHT * probability + (1.0 - PROBABILITY_WEIGHT) * scaled
 
 
 def score_cells(scores, edges, score_bounds=(0.0, 1.0)):

@@ -98,8 +98,7 @@ def _known_form(X):
 
 def _holds_strings(X, j):
     """Return True if a cell of an object column of a pandas frame in memory is a string."""
-    column = getattr(X, "iloc", None)
-    if column is None or not isinstance(X.index, Sized):
+    if not hasattr(X, "iloc") or not isinstance(X.index, Sized):
         return False
     return any(isinstance(value, str) for value in X.iloc[:, j].tolist())
 

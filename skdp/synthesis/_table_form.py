@@ -153,14 +153,7 @@ class TableForm(FrozenValue):
             return -np.inf, np.inf
         number_type = _number_type(dtype)
         if number_type is not None:
-            if number_type.kind == "f":
-                return float(np.finfo(number_type).min), float(np.finfo(number_type).max)
-            limits = np.iinfo(number_type)
-            # The largest integers of 64 bits are not doubles: stay below them.
-            high = float(limits.max)
-            if number_type.itemsize == 8:
-                high = float(np.nextafter(high, 0.0))
-            return float(limits.min), high
+            return _range_of_numbers(number_type)
         decimal_type = getattr(dtype, "pyarrow_dtype", dtype)
         if getattr(decimal_type, "scale", None) is None:
             return -np.inf, np.inf
@@ -294,6 +287,18 @@ def _number_type(dtype):
     return number_type
 
 
+def _range_of_numbers(number_type):
+    """Return the least and the largest double that a NumPy type of numbers can hold."""
+    if number_type.kind == "f":
+        return float(np.finfo(number_type).min), float(np.finfo(number_type).max)
+    limits = np.iinfo(number_type)
+    high = float(limits.max)
+    if number_type.itemsize == 8:
+        # The largest integers of 64 bits are not doubles: stay below them.
+        high = float(np.nextafter(high, 0.0))
+    return float(limits.min), high
+
+
 def _without_labels(dtype):
     """Return a type without the labels that it lists."""
     name = type(dtype).__name__
@@ -360,14 +365,8 @@ def _within_range(values, dtype):
         if number_type is None or number_type.kind == "b":
             return values
         if number_type.kind in INTEGER_KINDS:
-            limits = np.iinfo(number_type)
-            high = float(limits.max)
-            if number_type.itemsize == 8:
-                # The largest 64-bit integers are not doubles: stay below them.
-                high = np.nextafter(high, 0.0)
-            return np.clip(np.rint(values), limits.min, high)
-        limit = float(np.finfo(number_type).max)
-        return np.clip(values, -limit, limit)
+            values = np.rint(values)
+        return np.clip(values, *_range_of_numbers(number_type))
     if values.dtype.kind not in "mM":
         return values
     unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
