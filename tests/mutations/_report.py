@@ -9,8 +9,8 @@ PAGE = ROOT / "docs" / "reference" / "mutations.md"
 HEAD = """# Mutations
 
 Each line of this list is a change to skdp that breaks its privacy in one place: a missing clip,
-half of the noise, a row that is counted twice. The tests detect every one of them. The list covers
-the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows, and the
+half of the noise, a row that is counted twice. The tests detect every change that was tried; the
+last column names the test, or says "not tried". The list covers the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows, and the
 reporting of seeds.
 
 ```sh
@@ -24,8 +24,8 @@ python -m pytest -m slow tests/mutations  # the same, as tests
   that is an error, and a quick test checks this, so that the list stays up to date. A change
   follows its function to another module.
 - **The run**: the module is changed in memory, in a separate process, before anything imports it.
-  Only the tests that the list names for the change run. They pass without the change, and one of
-  them fails with it.
+  Only the tests that the list names for the change run. They pass without the change, and at least
+  one of them fails with it.
 - **Not in the list**: changes that leave the guarantee intact, such as a threshold that only costs
   accuracy.
 

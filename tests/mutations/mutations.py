@@ -229,7 +229,7 @@ MUTATIONS = [
         "RandomSource.stream",
         rules.put_for("self._seeds.spawn(1)[0]", "self._seeds"),
         ("noise/test_source.py::test_seeded_streams_are_the_spawned_ones",),
-        "two releases of a seeded fit share their noise",
+        "two releases in a seeded fit share their noise",
     ),
     Mutation(
         "noise-repeats-after-a-fork",
@@ -400,7 +400,7 @@ MUTATIONS = [
             "linear_model/test_output_perturbation.py"
             "::test_the_tolerance_is_part_of_the_sensitivity",
         ),
-        "the point at which the solver stops depends on the rows, and too little noise covers this",
+        "the point at which the solver stops depends on the rows, and the noise does not cover this",
     ),
     Mutation(
         "rows-not-clipped",
@@ -427,7 +427,7 @@ MUTATIONS = [
         "_weighted_sensitivity",
         rules.decided("relation == 'add_remove'", True),
         ("linear_model/test_linear_sensitivity.py::test_brute_force_sensitivity",),
-        "relation ignored",
+        "the relation is ignored",
     ),
     Mutation(
         "jacobian-unpaid",
@@ -443,7 +443,7 @@ MUTATIONS = [
         "PrivateClassifierMixin._read_target",
         rules.argument_put("check_classes", 0, "None"),
         ("svm/test_linear_svc.py::test_declared_classes_need_no_rows",),
-        "a label of a single row is published although the classes were declared",
+        "the label of a single row is published although the classes were declared",
     ),
     Mutation(
         "scaled-before-the-charge",
@@ -475,7 +475,7 @@ MUTATIONS = [
         "SynthesisFit._release_columns",
         rules.put_for("grid.counts_per_row", "1"),
         (SYNTHESIS_SENSITIVITY,),
-        "a row changes nine counts of a column, and the noise hides one",
+        "a row changes nine counts of a column, and the noise hides only one",
     ),
     Mutation(
         "root-of-the-pairs-forgotten",
@@ -483,7 +483,7 @@ MUTATIONS = [
         "score_sensitivity",
         rules.put_for("math.sqrt(n_pairs)", "1.0"),
         (SYNTHESIS_SENSITIVITY,),
-        "a row changes the scores of all pairs, and the noise hides one",
+        "a row changes the scores of all pairs, and the noise hides only one",
     ),
     Mutation(
         "scores-in-floats",
@@ -494,7 +494,7 @@ MUTATIONS = [
             "float(np.abs(table - independent * (1.0 - 2.0**-30)).sum())",
         ),
         (SYNTHESIS_GRID,),
-        "a score moves by 1 and its rounding, and the noise hides 1",
+        "a score moves by 1 plus its rounding error, and the noise hides only 1",
     ),
     Mutation(
         "budget-of-all-columns-for-each",
@@ -650,7 +650,7 @@ MUTATIONS = [
             "preprocessing/test_mean_transformer.py"
             "::test_what_is_published_is_a_function_of_the_release",
         ),
-        "an exact count is used instead of a noisy one",
+        "an exact count replaces the noisy one",
     ),
     Mutation(
         "threshold-lowered",
@@ -674,7 +674,7 @@ MUTATIONS = [
         "",
         rules.entry_put("('replace_one', 2)", "(1.5, math.sqrt(1.25))"),
         ("stats/test_moments.py::test_brute_force_sensitivity",),
-        "relation ignored",
+        "the relation is ignored",
     ),
     Mutation(
         "moments-not-clipped",
@@ -698,7 +698,7 @@ MUTATIONS = [
         "QuantileTree._rate",
         rules.decided("self.guarantee.relation == 'add_remove'", True),
         ("stats/test_quantiles.py::test_the_range_of_the_loss_of_a_level_is_epsilon",),
-        "relation ignored",
+        "the relation is ignored",
     ),
     Mutation(
         "bounds-without-noise",
@@ -766,7 +766,7 @@ MUTATIONS = [
         (
             "metrics/test_privacy.py::test_no_neighbor_moves_the_statistics_by_more_than_the_sensitivity",
         ),
-        "relation ignored",
+        "the relation is ignored",
     ),
     Mutation(
         "pair-scores-for-one-pair",
@@ -798,7 +798,7 @@ MUTATIONS = [
         "DescriptionFit.n_other_counts",
         rules.put_for("int(self.is_by_person)", "0"),
         ("stats/test_describe.py::test_the_rows_of_a_person_are_priced",),
-        "the number of rows of a person is released without a price",
+        "the number of rows of a person is released free of charge",
     ),
     Mutation(
         "scores-without-noise",
@@ -1028,7 +1028,7 @@ MUTATIONS = [
             "self.weight * self.profile",
         ),
         ("gam/test_plan.py::test_sums_are_exact_and_know_no_order",),
-        "sums of residuals times a trend are rounded, which the sensitivity does not include",
+        "sums of residuals times a trend are rounded, and the sensitivity does not cover this",
     ),
     Mutation(
         "a-trend-beside-the-norm-of-its-column",
