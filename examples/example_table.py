@@ -2,8 +2,9 @@
 The table that several examples use
 ===================================
 
-The simulated customers of `skdp.datasets`, or Adult, a table of the US census, if the environment
-variable ``SKDP_DATA`` names a folder with ``adult_train.csv.gz`` and ``adult_test.csv.gz``.
+It contains the simulated customers of `skdp.datasets`. If the environment variable ``SKDP_DATA``
+names a folder with ``adult_train.csv.gz`` and ``adult_test.csv.gz``, it is Adult, a table from the
+US census.
 """
 
 import csv
@@ -81,7 +82,7 @@ def make_encoder():
 
 
 def load_table():
-    """Return X, y, X_test, y_test, encoded by public facts, with rows of norm at most 1."""
+    """Return X, y, X_test, y_test, encoded from public facts, with rows of norm at most 1."""
     folder = os.environ.get("SKDP_DATA")
     # Bounds and categories are those of the census form, so nothing is learned.
     if folder:

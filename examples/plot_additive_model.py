@@ -5,8 +5,8 @@ Fit and read an additive model
 This example goes from a raw table to a private model and its explanations. Numbers, strings, dates
 and missing values need no preparation. Undeclared bounds and categories are found within the same
 epsilon, and the figure shows every curve that the model uses. The table is Adult if the environment
-variable ``SKDP_DATA`` names the folder of ``adult_train.csv.gz``, and otherwise simulated
-customers, some of whom renew a contract.
+variable ``SKDP_DATA`` names the folder with ``adult_train.csv.gz``, and otherwise consists of
+simulated customers, some of whom renew a contract.
 
 Run it as ``python examples/plot_additive_model.py [image]``.
 """
@@ -25,8 +25,8 @@ from skdp.display import AdditiveDisplay
 
 # %%
 # Read the table and fit the model. Bounds and categories are not declared, so they are found
-# privately. Nearly all capital gains and losses are 0, so the census form's bounds are declared for
-# these two columns.
+# privately. Nearly all capital gains and losses are 0, so the bounds from the census form are
+# declared for these two columns.
 
 folder = os.environ.get("SKDP_DATA")
 bounds = "auto"
@@ -44,7 +44,7 @@ model.fit(table, y)
 
 # %%
 # **Result:** all panels have the same scale, and the most important column comes first. A person's
-# score is the sum of the values of all columns. The curve of age rises until about 50 and then
+# score is the sum of the values of all columns. The curve for age rises until about 50 and then
 # falls, which no straight line could show. The bands show the effect of the noise. The gray shapes
 # are the noisy numbers of rows: where they are low, few rows support the curve.
 

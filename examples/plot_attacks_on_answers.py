@@ -56,9 +56,9 @@ print("identified by", ", ".join(known[-1]), f": {linked[-1]:.0f} % of all perso
 # Differencing
 # ------------
 #
-# Two sums that differ by one person reveal that person's value: the sum of all incomes of the
-# region, and the sum without this person. Each sum alone looks harmless. With noise for ε = 1 in
-# each, the difference is mostly noise.
+# Two sums that differ by one person reveal that person's value: the sum of all incomes in the
+# region, and the sum without this person. Each sum alone looks harmless. With noise for ε = 1 added
+# to each, the difference is mostly noise.
 
 income = table.loc[table["region"] == "islands", "income"].dropna().to_numpy()[:400]
 bounds = {"bounds": (0, 150_000)}
@@ -97,9 +97,9 @@ print(f"{n_counts} exact counts reveal {rates[0]:.0%} of the bits, guessing {gue
 #
 # Left: the more columns a public table shares, the more persons are unique, and the secrets of all
 # of these are revealed. Private counts of the same cells at ε = 0.1 reveal them hardly more often
-# than a coin. Middle: exact sums reveal each income exactly; private sums vary by more than incomes
-# differ. Right: exact counts reveal every bit. At ε = 1 for all counts together the attacker does
-# no better than someone who guesses the more frequent bit for everyone.
+# than a coin toss. Middle: exact sums reveal each income exactly; private sums vary by more than
+# incomes differ. Right: exact counts reveal every bit. At ε = 1 for all counts together the
+# attacker does no better than someone who guesses the more frequent bit for everyone.
 
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.8), layout="constrained")
 places = [str(len(columns)) for columns in known]

@@ -2,7 +2,7 @@
 Attribute inference: secrets that a model reveals
 =================================================
 
-An attacker may know who is in the table, and want a column that they do not know. Whatever the
+An attacker may know who is in the table, and want to learn an unknown column. Whatever the
 attacker can infer from the other columns, or from a model of other rows, is statistics: the same
 inference works for a person who is not in the table (Jayaraman and Evans 2022). Only the gain from
 a model that was fitted to the row is a leak. The rows are simulated, and the secret column is
@@ -58,12 +58,12 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
     n_models : int, default=10
         Even number of models, which are fitted in pairs.
     confidence : float, default=0.95
-        Confidence of the limits, which are Student's, over pairs of models.
+        Confidence of the Student's t intervals over pairs of models.
 
     Returns
     -------
     dict of str to (float, float)
-        A fraction, or the gain in pairs, and the distance from it to its limits.
+        A fraction, or the paired gain, and the half width of its confidence interval.
     """
     values, codes = np.unique(X[:, column], return_inverse=True)
     known = np.column_stack([np.delete(X, column, axis=1), y])
@@ -108,12 +108,13 @@ def attribute_inference(estimator, X, y, column, *, n_models=10, confidence=0.95
 
 
 # %%
-# The bound of a claim
-# --------------------
+# The bound from a claim
+# ----------------------
 #
 # All halves have the same size, so a row that takes part replaces another one. ``success_bound``
-# bounds the success with the row by the success without it under a claim for a replaced row, and ε
-# for a removed row is 2 ε for a replaced one (``docs/theory/auditing.md`` has the proof).
+# bounds the success with the row by the success without it, under a claim for a replaced row. A
+# claim of ε for a removed row is a claim of 2 ε for a replaced one (``docs/theory/auditing.md`` has
+# the proof).
 
 epsilon = 0.25
 trees = {"delta": 0.0, "bounds": (0, 1), "n_estimators": 20, "max_depth": 8}
@@ -130,8 +131,9 @@ for name, shares in found.items():
 
 # %%
 # **Result:** with the other columns alone, or with a model of other rows, the attacker is right as
-# often as a coin. The forest reveals the secret of most rows that it was fitted to, more often than
-# any model for which the claim ε = 0.25 holds (dashed). The private model reveals nothing.
+# often as a coin toss. The forest reveals the secret of most rows that it was fitted to, more often
+# than any model for which the claim ε = 0.25 holds could (dashed). The private model reveals
+# nothing.
 
 figure, axes = plt.subplots(figsize=(7.5, 4.4), layout="constrained")
 has = list(found["forest"])[:3]

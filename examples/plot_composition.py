@@ -37,7 +37,7 @@ else:
 # **Where the curves meet.** For Gaussian releases with noise of σ times the sensitivity, the best
 # order for k releases solves (α - 1)² k / (2σ²) = ln(1/δ) in the conversion of Mironov 2017; there
 # the curve of RDP at α touches that of zCDP. A widely used text states that for σ = 200 and δ =
-# 1e-5 RDP at α = 20 meets zCDP near k = 300. By the formula this is true of α = 60, and α = 20 is
+# 1e-5 RDP at α = 20 meets zCDP near k = 300. By the formula, this is true for α = 60, and α = 20 is
 # the best order for ten times as many releases.
 
 for order in (20, 60):

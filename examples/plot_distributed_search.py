@@ -2,9 +2,9 @@
 A private search on a cluster
 =============================
 
-`DPGridSearchCV` fits its candidates through joblib, so they run on any backend of joblib: here on
-two workers of a dask cluster, which are separate processes. With workers on other hosts, only the
-cluster's address changes. Without dask, two processes of joblib do the same.
+`DPGridSearchCV` fits its candidates through joblib, so they run on any joblib backend: here on two
+workers of a dask cluster, which are separate processes. With workers on other hosts, only the
+cluster's address changes. Without dask, two joblib processes do the same.
 
 The search is one release with one price. It is charged once, before any candidate is sent to a
 worker; workers have no budget and cannot overspend one.

@@ -35,8 +35,9 @@ methods = ["basic", "zcdp", "pld"]
 styles = ["C3^-", "C0o-", "C1s-"]
 
 # %%
-# The charge is known before any row is read. In the first regime it is an epsilon for each step, in
-# the others a noise multiplier, and in the last also the probability that a row is in a batch.
+# The charge is known before any row is read. It consists of an epsilon for each step in the first
+# regime and of a noise multiplier in the others; in the last regime, it also contains the
+# probability that a row is in a batch.
 
 for name, model in regimes.items():
     print(f"{name}\n  {planned_charge(model, n_samples, n_features).event}")

@@ -2,10 +2,10 @@
 A model's scores with their errors, for one charge
 ==================================================
 
-`dp_evaluate` releases one noisy histogram of the scores of held-out rows by class. All metrics of a
-model of two classes are computed from it, with two intervals each: one for the noise alone, and one
-that also contains the sampling error of the rows. The smaller the budget, the wider the first
-interval; the second does not become smaller than the sampling error.
+`dp_evaluate` releases one noisy histogram of the scores of held-out rows by class. From it, all
+metrics of a model with two classes are computed, with two intervals each: one for the noise alone,
+and one that also contains the sampling error of the rows. The smaller the budget, the wider the
+first interval; the second is never narrower than the sampling error.
 """
 
 import matplotlib.pyplot as plt
@@ -24,15 +24,16 @@ model = DPAdditiveClassifier(epsilon=1.0, delta=1e-6, **customers.schema, accoun
 model.fit(X, y)
 
 # %%
-# The report states each metric beside the value from guessing the more frequent class.
+# The report shows each metric next to its value for guessing the more frequent class.
 
 report = dp_evaluate(model, X_test, y_test, epsilon=0.5, accountant=accountant)
 print(report)
 print(f"spent {accountant.epsilon_spent:g} of {accountant.epsilon:g}")
 
 # %%
-# **Result:** the ROC curve and the calibration curve with bands of noise and of noise and sampling,
-# and the confusion matrix. The dashed ROC curve is that of the raw rows, which is not released.
+# **Result:** the figure shows the ROC curve and the calibration curve, with bands for the noise and
+# for noise and sampling together, and the confusion matrix. The dashed ROC curve is that of the raw
+# rows, which is not released.
 
 display = report.plot()
 probabilities = model.predict_proba(X_test)[:, 1]
@@ -47,7 +48,8 @@ display.axes_[0].legend(fontsize="small")
 plt.show()
 
 # %%
-# With a tenth of the budget the noise is larger than the sampling error, and the intervals say so.
+# With a tenth of the budget, the noise is larger than the sampling error, and the intervals show
+# this.
 
 exact = roc_auc_score(y_test, probabilities)
 for epsilon in (0.05, 0.1, 0.2):

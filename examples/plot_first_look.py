@@ -2,7 +2,7 @@
 A first look at private rows
 ============================
 
-`dp_describe` is ``df.describe()`` with one charge: missing values, quantiles and histograms of
+`dp_describe` is ``df.describe()`` for one charge: missing values, quantiles and histograms of
 numbers, frequent categories, and how strongly the two columns of each pair depend on each other.
 Bounds and categories are found in the same charge, and their schema is ready for a fit.
 """
@@ -22,9 +22,10 @@ profile = dp_describe(customers.data, epsilon=0.5, delta=1e-6, accountant=accoun
 print(profile)
 
 # %%
-# **Result:** a panel for each column, with bars for the noise. The lines are a simultaneous 95 %
-# band: with this probability no bin of a panel is outside. The table shows the associations of
-# pairs of columns, which are 0 for independent ones and 1 if one determines the other.
+# **Result:** the figure has a panel for each column, with bars for the noise. The lines are a
+# simultaneous 95 % band: with this probability, no bin of a panel is outside it. The table shows
+# the associations of pairs of columns: 0 if the columns are independent, and 1 if one determines
+# the other.
 
 profile.plot()
 plt.show()
@@ -41,7 +42,8 @@ for level in (0.25, 0.5, 0.75):
     )
 
 # %%
-# What was found is released, so a fit with it pays for no search of bounds and categories.
+# The schema that was found is released, so a fit with it pays for no search for bounds and
+# categories.
 
 schema = profile.schema
 model = DPAdditiveClassifier(

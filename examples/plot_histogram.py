@@ -2,7 +2,7 @@
 A private histogram and its error bars
 ======================================
 
-The distribution of the noise of a count is public. So a histogram can have error bars that are
+The distribution of the noise in a count is public. So a histogram can have error bars that are
 computed without reading the rows again. The error bars do not depend on the counts: they are the
 same for an empty bin and a full one. With fewer and wider bins they are relatively smaller.
 """
@@ -23,7 +23,7 @@ plt.style.use("tableau-colorblind10")
 
 
 def load_ages():
-    """Return the ages of Adult, or of simulated people."""
+    """Return the ages in Adult, or those of simulated people."""
     folder = os.environ.get("SKDP_DATA")
     if folder:
         with gzip.open(Path(folder) / "adult_train.csv.gz", "rt", newline="") as file:

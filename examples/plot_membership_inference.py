@@ -53,8 +53,8 @@ for name, result in found.items():
 # ------
 #
 # The axes of the left figure are logarithmic. At their left end the attacker wrongly accuses hardly
-# anyone, and nevertheless recognizes several times as many members of the forest. The curve of the
-# private model stays near guessing, inside the shaded region. No attack on it can leave this
+# anyone, and nevertheless recognizes several times as many of the forest's members. The curve of
+# the private model stays near guessing, inside the shaded region. No attack on it can leave this
 # region, except by chance because there are so few rows. The right figure shows the cost of
 # privacy. It also shows that the forest, which makes no error on its members, is not better on
 # others for that reason.

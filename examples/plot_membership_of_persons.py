@@ -58,8 +58,8 @@ for name, result in authors.by_group(many).items():
     print(f"plain, authors with {name}: area {result.auc}")
 
 # %%
-# **Result:** one text reveals little about its author. All texts together reveal most authors of
-# the plain model, above all those with many texts: the curve leaves the region that ε = 1 per
+# **Result:** one text reveals little about its author. All texts together reveal most of the plain
+# model's authors, above all those with many texts: the curve leaves the region that ε = 1 per
 # person allows. The curve of the private model stays in it.
 
 display = MembershipInferenceDisplay.from_results(found, epsilon=epsilon)

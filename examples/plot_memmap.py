@@ -25,7 +25,7 @@ N_COLUMNS, BLOCK = 100, 50_000
 n_rows = int(gigabytes * 1e9 / (4 * N_COLUMNS))
 
 # %%
-# Memory is that of the process without pages of files: ``RssAnon`` in ``/proc/self/status`` on
+# Memory is that of the process without file pages: ``RssAnon`` in ``/proc/self/status`` on
 # Linux. The operating system may reclaim mapped pages at any time. Each fit runs in a separate
 # process, so it does not inherit memory from the previous fit.
 

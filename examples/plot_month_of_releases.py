@@ -4,7 +4,7 @@ A budget over a month of releases
 
 A shop publishes figures about its members every day, and decides each day what to publish next. All
 figures are about the same members, so all of them are charged to one budget, which is stored in a
-file. A program that starts on another day opens the file and finds the budget that was spent.
+file. A program that starts on another day opens the file and finds how much was spent.
 
 The members are simulated; the costs are real.
 """

@@ -33,7 +33,7 @@ X = age[:, None]
 bounds = (17, 90)
 
 # %%
-# A tenth of the budget is spent on the bins, and the rest on the model. The budget of the line is
+# A tenth of the budget is spent on the bins, and the rest on the model. The budget for the line is
 # split in the same way.
 
 accountant = PrivacyAccountant(1.0, 1e-5, dataset="with bins")

@@ -58,7 +58,7 @@ CALIFORNIA = {
 
 
 def load():
-    """Return numbers with gaps followed by one column of words, targets and public bounds."""
+    """Return numbers with gaps and one column of strings, the targets, and the public bounds."""
     folder = os.environ.get("SKDP_DATA")
     if folder:
         with gzip.open(Path(folder) / "california_housing.csv.gz", "rt", newline="") as file:

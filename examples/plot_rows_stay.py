@@ -33,7 +33,7 @@ sizes = [CHUNK * n for n in (2, 4, 8)]
 
 
 def rows(block_info=None):
-    """Return the rows of a chunk; without a place, of the first."""
+    """Return the rows of a chunk; without `block_info`, those of the first chunk."""
     first = block_info[None]["array-location"][0][0] if block_info else 0
     return np.random.default_rng(first).uniform(-1, 1, size=(CHUNK, N_COLUMNS))
 
@@ -46,8 +46,8 @@ def labels(table):
 # The data that this process receives
 # -----------------------------------
 #
-# All bytes from the cluster pass through one class of tornado. Labels are arrays of this process:
-# they are sent to the workers once per fit.
+# All bytes from the cluster pass through one tornado class. Labels are arrays in this process: they
+# are sent to the workers once per fit.
 
 received = [0]
 

@@ -4,9 +4,9 @@ Membership inference on a sequence of models
 
 A model is seldom published once. Training writes a model to a shared folder after every epoch, or a
 table grows and the model is fitted again each month. Whoever sees the whole sequence learns more
-about the members than from the last model: the noise of single epochs averages out, and the change
-between two months is due to the few who joined. A budget that is charged for every release holds
-for all of them together.
+about the members than from the last model alone: the noise of single epochs averages out, and the
+change between two months is due to the few who joined. A budget that is charged for every release
+holds for all of them together.
 """
 
 from functools import partial
@@ -71,9 +71,9 @@ for name, found in areas.items():
 # A table that grows
 # ------------------
 #
-# The first model is fitted to the members among 300 persons, and five more as twenty persons at a
-# time may join. The attacker asks which of the last hundred are members. ``by_group`` evaluates
-# groups of one attack.
+# The first model is fitted to the members among 300 persons. Five more models follow, each after
+# twenty more persons may have joined. The attacker asks which of the last hundred are members.
+# ``by_group`` evaluates one attack by group.
 
 late = np.arange(n_rows) >= 300
 

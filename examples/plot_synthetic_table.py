@@ -2,7 +2,7 @@
 A table that anyone may look at
 ===============================
 
-One private fit, then any number of rows with the columns, types and missing values of the table.
+One private fit yields any number of rows with the columns, types and missing values of the table.
 This example draws rows from a table of customers, looks at them as one would look at the real
 rows, and shows what they keep and what they do not. The customers are simulated, so real and
 synthetic rows can be shown side by side; do not publish such a picture of real rows.
@@ -41,9 +41,9 @@ print(rows.head(3).T)
 print("epsilon spent:", accountant.epsilon_spent)
 
 # %%
-# **Result:** single columns and pairs of columns look alike, and the fraction of renewals by age
-# has its peak at the same age. ``synthesizer.report()`` compares drawn rows with what was released,
-# which is free; in a notebook it has a picture of every column and of all pairs.
+# **Result:** single columns and pairs of columns look like those of the real rows, and the fraction
+# of renewals by age peaks at the same age. ``synthesizer.report()`` compares drawn rows with what
+# was released, at no cost; in a notebook it has a plot of every column and of all pairs.
 
 edges = np.linspace(18, 90, 25)
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")

@@ -44,8 +44,8 @@ for part, own in zip(ledger.disjoint("hospital", 3, by_index=True), hospitals, s
 print(f"spent of 2 by four fits: {ledger.epsilon_spent}")
 
 # %%
-# One ledger per hospital: no hospital sees the rows of another. The epsilon of a person is spent at
-# their hospital only. A patient of two hospitals would pay at both, and no ledger knows that.
+# One ledger per hospital: no hospital sees the rows of another. A person's epsilon is spent only at
+# their own hospital. A patient of two hospitals would be charged at both, and no ledger shows this.
 
 
 def mean_of_sites(epsilon, seed):

@@ -4,7 +4,7 @@ Membership inference by group
 
 An attack that finds few members on average may find most members of a small group. Here a group of
 one tenth of the rows is hard to predict, so a forest must memorize each of its rows. The audit
-by group shows who is exposed before the model is published. The rows are simulated.
+by group shows, before the model is published, who is exposed. The rows are simulated.
 """
 
 import matplotlib.pyplot as plt

@@ -4,9 +4,9 @@ A first private model, and the cost of privacy
 
 Run it as ``python examples/quickstart.py [folder]``. The table is simulated by `skdp.datasets`:
 20,000 customers, some of whom renew their contract, according to a formula chosen for
-demonstration. The documentation gives accuracies on real tables. With a folder that contains
-``adult_train.csv.gz`` (or one that the environment variable SKDP_DATA names) the table is Adult,
-from a census.
+demonstration. The documentation gives accuracies on real tables. If you pass a folder that contains
+``adult_train.csv.gz`` (or the environment variable SKDP_DATA names one), the table is Adult, from a
+census.
 """
 
 import os

@@ -10,8 +10,8 @@ HEAD = """# Mutations
 
 Each line of this list is a change to skdp that breaks its privacy in one place: a missing clip,
 half of the noise, a row that is counted twice. The tests detect every change that was tried; the
-last column names the test, or says "not tried". The list covers the core: charges, sensitivities, noise, clips, samplers, prices, the reading of rows, and the
-reporting of seeds.
+last column names the test, or says "not tried". The list covers the core: charges, sensitivities,
+noise, clips, samplers, prices, the reading of rows, and the reporting of seeds.
 
 ```sh
 python -m tests.mutations          # runs all of them, and writes this page

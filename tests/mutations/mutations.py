@@ -400,7 +400,7 @@ MUTATIONS = [
             "linear_model/test_output_perturbation.py"
             "::test_the_tolerance_is_part_of_the_sensitivity",
         ),
-        "the point at which the solver stops depends on the rows, and the noise does not cover this",
+        "the point at which the solver stops depends on the rows, which the noise does not cover",
     ),
     Mutation(
         "rows-not-clipped",
