@@ -19,9 +19,10 @@ The `fit` of every private estimator takes these steps in this order::
 `private_release` is the same context without an estimator, for functions that release a value.
 """
 
+import inspect
 import sys
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 from typing import ClassVar, Concatenate
 
 import numpy as np
@@ -190,6 +191,12 @@ def row_wise_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concaten
     return private_answer(partitionwise(method))
 
 
+@lru_cache(maxsize=1024)
+def _parameter_names(cls):
+    """Return the sorted names of the parameters of a class's constructor."""
+    return sorted(inspect.signature(cls).parameters)
+
+
 class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     """Base class of private estimators.
 
@@ -229,6 +236,30 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
     # None if the charge depends on the shape in any case.
     _shape_dependent_if_auto: ClassVar[tuple[str, ...] | None] = None
+
+    def get_params(self, deep=True):
+        """Return the parameters of this estimator.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Include the parameters of nested estimators, as ``<parameter>__<its parameter>``.
+
+        Returns
+        -------
+        dict of str to object
+            The values, by the names of the parameters.
+        """
+        # scikit-learn inspects the signature in each call, which takes longer than a small sum
+        # over the rows, and a fit asks for its parameters four times.
+        params = {}
+        for name in _parameter_names(type(self)):
+            value = getattr(self, name)
+            params[name] = value
+            if deep and hasattr(value, "get_params") and not isinstance(value, type):
+                for nested_name, nested_value in value.get_params().items():
+                    params[f"{name}__{nested_name}"] = nested_value
+        return params
 
     def __sklearn_is_fitted__(self):
         return hasattr(self, "privacy_")
