@@ -13,8 +13,25 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from skdp.ledger import register_ledger
 from tests._memory_ledger import MemoryLedger
+from tests._repeatable_noise import SYSTEM, make_noise_repeatable
 
 register_ledger("memory", MemoryLedger)
+make_noise_repeatable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    SYSTEM.restart(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Make the noise of shared fixtures independent of the test that runs first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    name = f"{fixturedef.baseid}::{fixturedef.argname}[{getattr(request, 'param', None)!r}]"
+    with SYSTEM.named(name):
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
