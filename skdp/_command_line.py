@@ -125,7 +125,7 @@ def _add_price_command(commands):
 
 
 def _add_epsilon_command(commands):
-    """Add the command ``epsilon``, for DP-SGD with any library."""
+    """Add the command ``epsilon``, for DP-SGD in any library."""
     epsilon = _add_command(
         commands,
         "epsilon",
@@ -220,7 +220,7 @@ def _price(options):
         n_folds = check_integer(options.folds, "--folds", 1)
     n_rows = options.rows
     if n_rows is not None and n_folds > 1:
-        # The smallest training set, which leaves out the largest fold.
+        # The smallest training set: all rows except the largest fold.
         n_rows -= math.ceil(n_rows / n_folds)
     if callable(estimator):
         estimator = estimator()

@@ -53,14 +53,14 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     unit : str
         Description of the privacy unit.
     mechanism : str
-        The mechanism of the release; after several calls the mechanisms of all calls.
+        The mechanism of the release; after several calls, the mechanisms of all of them.
     noise_scale : float
         The noise scale of the main stage: the standard deviation of a Gaussian, the scale of a
         Laplace distribution, sensitivity / epsilon for the Gamma-norm mechanism. After several
         calls, the scale of the call with the smallest noise relative to its sensitivity.
     sensitivity : float
-        The sensitivity to which that noise was calibrated, in the mechanism's norm. In batches that
-        are drawn at random it is that of adding or removing one record of the batch.
+        The sensitivity to which that noise was calibrated, in the mechanism's norm. For randomly
+        drawn batches, it is the sensitivity to adding or removing one record of the batch.
     composition : str
         How the costs of this and other fits add up, or "none" without an accountant.
     sampler : str
@@ -72,7 +72,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         so the guarantee holds against others only.
     record : str
         The hash of the ledger's record of this fit, empty without an accountant. After several
-        calls that of the last call that was charged to a ledger; `charges` has all.
+        calls, the hash of the last call that was charged to a ledger; `charges` lists the others.
     version : str
         The version of skdp.
     trust_model : str
@@ -80,27 +80,26 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     neighbors : str
         Description of the difference between two neighboring data sets.
     dataset : str
-        The data set's name in the ledger, empty without an accountant. For a budget that was
-        reserved, the data set from which it was reserved. Of several calls the distinct names.
+        The data set's name in the ledger, empty without an accountant. For a reserved budget, the
+        data set from which it was reserved. After several calls, all distinct names.
     noise_multiplier : float or None
-        The noise scale of the main stage divided by its sensitivity: for noisy gradients those of
-        one step, or of all steps if their number is chosen during the fit. None for mechanisms that
-        do not state one.
+        The noise scale of the main stage divided by its sensitivity. For noisy gradients, the ratio
+        is that of one step, or of all steps together if their number is chosen during the fit. None
+        for mechanisms that do not state one.
     stages : tuple of Stage
         Every release, with its noise distribution, scale, sensitivity, event and rows.
     charges : tuple of Charge
-        The separate cost and event of each call of `fit` or `partial_fit`. They compose by the
-        ledger's rule, and without an accountant by basic composition.
+        Cost and event of each call of `fit` or `partial_fit`. They compose by the ledger's rule or,
+        without an accountant, by basic composition.
     part_of : str
         Description of the search that fitted the model; the guarantee is then the search's. Empty
         without a search.
     call_number : int
         The number of the last call of `partial_fit`; 0 for a call of `fit`.
     call_rows : str
-        Description of the relation between the rows of a call of `partial_fit` and those of other
-        calls.
+        How the rows of a call of `partial_fit` relate to the rows of other calls.
     calls : tuple of PrivacyStatement
-        After several calls the separate statement of each call. Empty after one call.
+        After several calls, the statement of each call. Empty after one call.
     """
 
     estimator: str
@@ -132,8 +131,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
     not_covered = (
         "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
-        "the time that fitting took; rows must be chosen by index and a public seed, which "
-        "stratified folds are not"
+        "the time that fitting took; rows must be chosen by index and a public seed, not by "
+        "stratified folds"
     )
 
     @property
@@ -284,7 +283,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         return CHARGED_LATER
 
     def _describe_records(self):
-        """Return the records of all calls; consecutive calls with the same place share one text."""
+        """Return the records of all calls; consecutive calls in one data set share one text."""
         texts = []
         for range_of_calls in _consecutive(self.calls, _place_of):
             first = range_of_calls[0]
@@ -310,8 +309,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         last = self.charges[-1]
         cost = format_rounded_up(last.epsilon, last.delta)
         return (
-            f"{len(self.charges)} calls, each but the first starts from the released weights; the "
-            f"last call alone is ({cost})-differentially private"
+            f"{len(self.charges)} calls; each one after the first starts from the released "
+            f"weights; the last call alone is ({cost})-differentially private"
         )
 
 
@@ -321,7 +320,7 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
     Parameters
     ----------
     calls : tuple of PrivacyStatement
-        The separate statement of each call, in order. All have the same neighboring datasets.
+        The statement of each call, in order. All have the same neighboring relation and unit.
     epsilon, delta : float
         The guarantee of all calls together.
     unit : {"row", "group", "person"}
@@ -368,7 +367,7 @@ def joined_statement(calls, epsilon, delta, unit, composition="basic"):
 
 
 def _composition_of_calls(calls, rule):
-    """Return a description of how the calls add up with each other and with other fits."""
+    """Return a description of how the costs of the calls add up, also with those of other fits."""
     texts = list(dict.fromkeys(call.composition for call in calls))
     # The text on a plan names the cost of a single call.
     if len(texts) == 1 and not texts[0].startswith(PART_OF_PLAN):
@@ -385,7 +384,7 @@ def _place_of(call):
 
 
 def _consecutive(calls, key_of):
-    """Return lists of consecutive calls with the same key; a call of `fit` has a separate list."""
+    """Return lists of consecutive calls with the same key; each call of `fit` has its own list."""
     ranges = []
     for call in calls:
         if ranges and key_of(ranges[-1][-1]) == key_of(call) and ranges[-1][-1].call_number:

@@ -98,7 +98,7 @@ __all__ = [
     "terms_of",
 ]
 
-# Attributes of an estimator that was sent to a worker process. Its fits there are judged by them.
+# Attributes that decide how fits of an estimator are checked after it was sent to a worker.
 SENT_ATTRIBUTES = ("_is_sent_by_plan", "_was_reported", "_was_sent_without_seed")
 
 
@@ -201,7 +201,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     """Base class of private estimators.
 
     A subclass has at least the parameters `epsilon`, `accountant` and `random_state`, and a
-    constructor as scikit-learn requires. It defines
+    constructor that follows scikit-learn's conventions. It defines
 
     - ``fit(X, y=None, *, groups=None)``, decorated by `private_fit_method`, whose body is a
       `private_fit`;
@@ -288,7 +288,8 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         state = super().__getstate__() | replaced
         for name in SENT_ATTRIBUTES:
             if name not in replaced:
-                # A model that was sent back from a worker process is no longer in that call.
+                # A model that a worker process sends back is no longer part of the call that sent
+                # it out.
                 state.pop(name, None)
         return state
 
@@ -301,7 +302,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         return copied
 
     def __sklearn_tags__(self):
-        # scikit-learn's tools read the tags just before they read folds from a generator, and they
+        # scikit-learn's tools read the tags just before they read folds from a generator. They also
         # read the tags of frozen estimators.
         if is_judged_before_copies(self, is_fitted=hasattr(self, "privacy_")):
             _check_callers_of(self, "clone")
@@ -325,7 +326,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         try:
             unit_is_person = terms_of(getattr(self, "accountant", None)).unit == "person"
         except LedgerError:
-            # A fitted model predicts even if its ledger cannot be opened. A fit raises the error.
+            # A fitted model predicts even if its ledger cannot be opened. `fit` raises the error.
             unit_is_person = True
         for method in (routing.fit, routing.partial_fit):
             if method.requests.get("groups", False) is None:
@@ -357,7 +358,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         raise NotImplementedError(f"{type(self).__name__} has no method plan_fit")
 
     def _dry_run(self, X, y=None, groups=None, *, n_units=None):
-        """Run a fit up to its charge, which is made to an allowance without a ledger.
+        """Run a fit up to its charge, which goes to an allowance without a ledger.
 
         Parameters
         ----------
@@ -386,14 +387,14 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
 
 
 class TableEstimator(PrivateEstimator):
-    """Base class of estimators that read rows, and then predict or transform rows of this kind.
+    """Base class of estimators that learn from rows and predict or transform rows of the same kind.
 
     A subclass defines ``_read(X, reset)``, which validates rows. A predictor also defines
     ``_read_target(y, n_rows)``, which returns the class labels (None in a regressor) and the codes
     or targets of the rows.
     """
 
-    # Input tags of scikit-learn for accepted data other than dense tables of numbers.
+    # scikit-learn's input tags for the accepted data other than dense tables of numbers.
     _accepts: ClassVar[tuple[str, ...]] = ()
     # Names of the parameters that declare public facts about the rows; each subclass sets it.
     _public: ClassVar[tuple[str, ...]]
@@ -401,7 +402,7 @@ class TableEstimator(PrivateEstimator):
     _also_public: ClassVar[tuple[str, ...]] = ()
 
     def _read_table(self, X, y=None, reset=True, **declared):
-        # The types of a partitioned table are known only after it was opened.
+        # The types of a partitioned table are known only once it has been opened.
         X = opened_table(X)
         rows = self._read(X, reset=reset)
         classes, y = self._read_target(y, rows.shape[0], **declared)
@@ -444,7 +445,7 @@ def _check_callers_of(estimator, occasion):
     Returns
     -------
     bool
-        True if a plan around the estimator checked its steps.
+        True if the steps around the estimator were already checked by an enclosing plan.
     """
     accountant = getattr(estimator, "accountant", None)
     # The callers of an outer release were checked when that release began.
@@ -469,7 +470,7 @@ def _check_callers_of(estimator, occasion):
 def _check_clone_of_holder(accountant):
     """Check the tools that clone an estimator with an accountant: its fit may release something.
 
-    Such a user-defined class has no private estimator before its fit, and worker processes cannot
+    A user-defined class may create its private estimator only in `fit`, and worker processes cannot
     detect the tool. Private estimators check their own clones.
 
     Parameters

@@ -28,7 +28,7 @@ class BudgetExceededError(RuntimeError):
     name : str, default=""
         Name of the sub-limit that was exceeded; "" for the data set's budget.
     message : str, default=""
-        Replaces the usual message, for several releases that are refused at once.
+        Message that replaces the usual one if several releases are refused at once.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ def _format_params(params):
 
 
 class LedgerError(RuntimeError):
-    """The ledger is missing, locked, damaged, unexpected, or has another configuration."""
+    """The ledger is missing, locked, damaged, not the expected one, or differently configured."""
 
 
 class SeededNoiseWarning(UserWarning):

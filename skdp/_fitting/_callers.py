@@ -73,7 +73,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     Returns
     -------
     bool
-        True if a plan around the estimator checked its steps.
+        True if the steps around the estimator were already checked by an enclosing plan.
     """
     if getattr(estimator, "_refusal", None) is not None:
         # The answer was stored when the estimator was sent to this worker.

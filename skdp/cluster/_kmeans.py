@@ -78,8 +78,8 @@ def plan_clusters(shape, guarantee, *, n_clusters):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the centers of the clusters, and the number of steps.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the centers of the clusters, and the number of steps.
     """
     ones = np.ones(shape.n_columns)
     descent = NoisyLloyd(

@@ -422,9 +422,9 @@ def plan_means_of_present(shape, guarantee):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the means, within the bounds. A mean is the midpoint of the bounds if the noisy number of
-        values is below the standard deviation of its noise.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the means, within the bounds. A mean is the midpoint of the bounds if the noisy
+        number of values is below the standard deviation of its noise.
     """
     mechanism = plan_cell_weights(shape.n_columns, guarantee, whole=False)
     return plan_release(

@@ -1,15 +1,15 @@
 r"""Linear regression from noisy sufficient statistics: AdaSSP (Wang 2018, algorithm 2).
 
-With rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|u_i| \le 1` the
-release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and A's smallest
-eigenvalue. The regularization strength is the part of the strength required by the noise in A that
-exceeds this eigenvalue.
+For rows :math:`z_i = (x_i, c)` of norm at most R and centered targets :math:`|u_i| \le 1`, the
+release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` and the smallest
+eigenvalue of A. The noise in A requires a certain regularization strength; what this eigenvalue
+does not already provide is added.
 
-There are three differences from the paper, derived in ``docs/theory/guarantees.md``. The noise of
-the three statistics is calibrated jointly, instead of with a third of epsilon each. An off-diagonal
-entry of A represents two entries, so its noise is smaller by :math:`\sqrt 2`. A row longer
-than the bound is multiplied by a factor q, together with its constant feature and its target.
-Therefore, the last entry of A, :math:`c^2 \sum q^2`, is also released.
+Three differences from the paper are derived in ``docs/theory/guarantees.md``. The noise of the
+three statistics is calibrated jointly, instead of with a third of epsilon each. An off-diagonal
+entry of A represents two entries, so its noise is smaller by :math:`\sqrt 2`. A row longer than the
+bound is multiplied by a factor q, together with its constant feature and its target. Therefore, the
+last entry of A, :math:`c^2 \sum q^2`, is also released.
 """
 
 import math
@@ -42,9 +42,9 @@ class AdaSSP(PrivateSolver):
     ----------
     n_rows : int
     data_norm, constant : float
-        Upper bound on the norm of a row, and its constant feature, 0 for none.
+        Upper bound on the norm of a row, and the value of the constant feature; 0 for none.
     alpha : float
-        Smallest regularization strength, of the coefficients only.
+        Smallest regularization strength, which applies to the coefficients only.
     mechanism : GaussianMechanism or GammaNormMechanism
         Mechanism that releases the scaled statistics.
     """
@@ -146,8 +146,8 @@ def plan_adassp(rows, shape, alpha):
     Parameters
     ----------
     rows : RowsFit
-        Its remaining guarantee is used for the release. With delta = 0, it is the Gamma-norm
-        mechanism.
+        Its remaining guarantee is used for the release. With delta = 0, the release uses the
+        Gamma-norm mechanism.
     shape : TableShape
     alpha : float
         Smallest regularization strength.
@@ -196,9 +196,9 @@ def _n_values(p):
 
 
 def _ridge_solution(A, b, l2_reg_strength, floor):
-    """Return the solution of the regularized system, with eigenvalues of at least a floor.
+    """Return the solution of the regularized system, with eigenvalues raised to a floor.
 
-    The floor is the margin of the noise: without noise no eigenvalue would be smaller.
+    The floor is the margin for the noise: without noise, no eigenvalue would be below it.
     """
     values, vectors = eigh(A, check_finite=False)
     return vectors @ ((vectors.T @ b) / np.maximum(values + l2_reg_strength, floor))

@@ -1,14 +1,14 @@
-r"""Balanced class weights, computed from class counts that a fit releases before anything else.
+r"""Balanced class weights, computed from class counts that a fit releases first.
 
 The weight of class c is :math:`n / (k \tilde n_c)`, as in scikit-learn, with the noisy count
-:math:`\tilde n_c` raised to the standard deviation of its noise and to :math:`n / (100 k)`. So a
-weight is at most 100 for every table. The later stages of a fit compute their sensitivity from the
-released weights, as one bound on a row's loss for both neighboring datasets, and their noise is
-proportional to it. Hence their privacy event does not depend on the weights, and the whole fit is
-charged before the counts are released.
+:math:`\tilde n_c` raised to the standard deviation of its noise and to :math:`n / (100 k)`. So no
+weight exceeds 100 on any table. The later stages of a fit compute their sensitivity from the
+released weights, as a bound on a row's loss that holds for both neighboring datasets. Their noise
+is proportional to this sensitivity, so their privacy event does not depend on the weights, and the
+whole fit is charged before the counts are released.
 
 The mean of these weights over the rows is about 1, so curvature, regularization and typical scores
-are those of unweighted rows. The bound on a single row is that of the largest weight.
+are those of unweighted rows. The bound on a single row's loss is that for the largest weight.
 """
 
 import math
@@ -25,21 +25,21 @@ from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release
 from skdp.utils._values import FrozenValue
 
-# Largest weight of a class: counts are raised to n / (MAX_BALANCED_WEIGHT k).
+# Largest weight of a class: counts are raised to at least n / (MAX_BALANCED_WEIGHT k).
 MAX_BALANCED_WEIGHT = 100.0
 # Epsilon of the counts: the fraction whose Laplace scale is n_rows / ROWS_PER_COUNT_SCALE, within
-# the limits below. With the lower limit, the noise vanishes as epsilon grows. The error of the
-# weight of a class of 1 % is then about 10 %, which changes scores by .1. Chosen by the balanced
-# accuracy in docs/benchmarks/rare_classes.py.
+# the limits below. Owing to the lower limit, the noise vanishes as epsilon grows. The weight of a
+# class with 1 % of the rows is off by about 10 %, which changes scores by 0.1. Chosen by the
+# balanced accuracy in docs/benchmarks/rare_classes.py.
 ROWS_PER_COUNT_SCALE = 1000.0
 MIN_COUNTS_FRACTION = 0.005
 MAX_COUNTS_FRACTION = 0.1
-# Largest weight for which the later stages are planned before the counts are known: the weight of a
-# class with one twentieth of the rows, if there are two classes. It determines the number of steps,
-# and also the mechanism if that is "auto", neither of which may depend on released values.
+# Largest weight assumed in the plan of the later stages before the counts are known: for two
+# classes, the weight of a class with a twentieth of the rows. It determines the number of steps
+# and, if that is "auto", the mechanism. Neither may depend on released values.
 TYPICAL_MAX_WEIGHT = 10.0
-# Smallest standard deviation of the error of the initial score with balanced weights. It is not 0
-# even with exact counts, because the score at the mean of all columns is not the mean score.
+# Smallest standard deviation of the initial score's error with balanced weights. Even with exact
+# counts it is not 0, because the score at the mean of all columns is not the mean score.
 MIN_SCORE_STD = 0.2
 # Number of class codes that are counted at once.
 COUNTED_ROWS = 1 << 16
@@ -54,8 +54,8 @@ class BalancedWeights(FrozenValue):
     values : tuple of float
         Weight of each class.
     score_std : float
-        Standard deviation of a score at the start, where weighted classes are assumed to be equally
-        frequent.
+        Standard deviation of a score at the start, where the weighted classes are assumed to be
+        equally frequent.
     """
 
     values: tuple
@@ -71,21 +71,21 @@ class BalancedWeights(FrozenValue):
 
     @classmethod
     def typical(cls, n_classes):
-        """Return the weights for which stages are planned before the counts are released."""
+        """Return the weights assumed by plans made before the counts are released."""
         weights = (1.0,) * (n_classes - 1) + (TYPICAL_MAX_WEIGHT,)
         return cls(values=weights, score_std=MIN_SCORE_STD)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassCounts(FrozenValue):
-    """The release of noisy class counts.
+    """Release of noisy class counts.
 
     Parameters
     ----------
     n_rows, n_classes : int
     mechanism : LaplaceMechanism or GaussianMechanism
-        Mechanism of the counts. If there are two classes, one is counted, since the number of rows
-        is public.
+        Mechanism that adds noise to the counts. If there are two classes, only one is counted,
+        since the number of rows is public.
     """
 
     n_rows: int
@@ -133,7 +133,7 @@ class ClassCounts(FrozenValue):
 
 
 def release_counts(codes, n_classes, n_rows, mechanism, source, row_weights=None):
-    """Return noisy class counts; if there are two classes, one is counted.
+    """Return noisy class counts; if there are two classes, only one is counted.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class BalancedFit(FrozenValue):
     planned: Plan
     guarantee: Guarantee
     remaining: Guarantee
-    # This function is the same for equal plans of one estimator, but it is bound to the estimator.
+    # The function is not compared: it is the same in equal plans, but bound to the estimator.
     make_later_plan: Callable = field(compare=False)
 
     @property
@@ -224,7 +224,7 @@ class BalancedFit(FrozenValue):
     def plan(self):
         """Return the plan of the fit, which charges all its releases together.
 
-        Its `mechanism` is this fit, and its stages have the noise for typical weights.
+        Its `mechanism` is this fit, and the noise of its stages is that for typical weights.
         """
         return replace(
             join_plans((self.counts.plan(), self.planned), self.guarantee, main=self.planned),
@@ -253,7 +253,7 @@ class BalancedFit(FrozenValue):
         plan = self.make_plan(weights)
         if plan.event != self.planned.event:
             raise RuntimeError(
-                "the stages for the released class weights have another privacy event than the "
+                "the privacy event of the stages for the released class weights differs from the "
                 "charged one; nothing more was released"
             )
         result = plan.run(table, source, persons)
@@ -291,7 +291,7 @@ def weighted_result(released, plan):
     released : object
         Result of the plan's run.
     plan : plan
-        The planned fit, for typical weights if they are balanced.
+        The planned fit, for typical weights if `class_weight` is "balanced".
     """
     if isinstance(released, BalancedResult):
         return released.result, released.class_weight, released.plan

@@ -1,9 +1,8 @@
 r"""Baseline predictions: noisy class frequencies or a noisy mean, released before the weights.
 
-Weights are shrunk to the model that predicts the baseline, so a fit to data without information
-returns that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases
-with the number of rows. The sensitivity and the fraction are derived in
-``docs/theory/guarantees.md``.
+Weights are shrunk to the model that predicts the baseline, so a fit to uninformative data returns
+that model instead of noise. An accurate baseline needs a fraction of epsilon that decreases with
+the number of rows. The sensitivity and the fraction are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -29,16 +28,18 @@ from skdp.utils._values import FrozenValue
 # n_rows / ROWS_PER_SCALE, within the limits below. Tuned on synthetic tables and Adult (train).
 MAX_BASELINE_FRACTION = 0.75
 ROWS_PER_SCALE = 40.0
-# Minimum fraction for the mean of targets. With less, its standard deviation is 1/57 of the range
-# at every epsilon, which exceeds the standard deviation of amounts with a wide range.
+# Minimum fraction for the mean of targets. Without it, the standard deviation of the noisy mean
+# would be 1/57 of the range at every epsilon, which exceeds the standard deviation of amounts with
+# a wide range.
 MIN_MEAN_FRACTION = 0.05
-# The same ratio for counts, which may be much smaller than their upper bound, and whose logarithm
-# is used.
+# The same ratio for counts, whose logarithm is used and which may be much smaller than their upper
+# bound.
 ROWS_PER_SCALE_OF_COUNTS = 200.0
 # Maximum fraction of epsilon for the shrinkage rule, and the ratio of n_rows to the Laplace scale.
 MAX_SHRINKAGE_FRACTION = 0.05
 ROWS_PER_SHRINKAGE_SCALE = 100.0
-# The same constant for balanced weights: the loss decreases come from the rows of a rare class.
+# The same ratio for balanced weights, with which the loss decreases come from the rows of a rare
+# class.
 ROWS_PER_BALANCED_SHRINKAGE_SCALE = 1000.0
 # Grid on which targets are summed without rounding errors.
 TARGET_STEP = 2.0**-20
@@ -48,7 +49,7 @@ MAX_SCORE = 8.0
 
 @dataclass(frozen=True, kw_only=True)
 class ClassBaseline(FrozenValue):
-    """The release of the logarithms of noisy class frequencies.
+    """Release of the logarithms of noisy class frequencies.
 
     Parameters
     ----------
@@ -56,8 +57,8 @@ class ClassBaseline(FrozenValue):
     class_weight : tuple of float
         Weights that multiply the noisy counts of the classes.
     mechanism : LaplaceMechanism
-        Mechanism of the counts. If there are two classes, only one is counted, since the number of
-        rows is public.
+        Mechanism that adds noise to the counts. If there are two classes, only one is counted,
+        since the number of rows is public.
     max_abs_score : float
         Scores are scaled down to at most this magnitude, all by the same factor.
     """
@@ -114,7 +115,7 @@ class ClassBaseline(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanBaseline(FrozenValue):
-    """The release of the noisy mean of targets, or of its logarithm.
+    """Release of the noisy mean of the targets, or of its logarithm.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def _add_targets(total, targets, row_weights, high, n_rows):
 
 
 def _split_for_baseline(rows, budget_fraction, sensitivity):
-    """Return the mechanism of a baseline and the remaining guarantee of the weights."""
+    """Return the mechanism of a baseline, and the guarantee that remains for the weights."""
     remaining = rows.remaining
     epsilon, remaining_epsilon = split_epsilon(remaining.epsilon, budget_fraction)
     mechanism = LaplaceMechanism(epsilon, sensitivity=float(sensitivity))
@@ -200,15 +201,15 @@ def _split_for_baseline(rows, budget_fraction, sensitivity):
 
 
 def _baseline_fraction(rows, n_rows, ratio):
-    """Return the fraction of epsilon for a Laplace scale of n_rows over a ratio, bounded."""
+    """Return the fraction of epsilon, within limits, for a Laplace scale of n_rows over a ratio."""
     return min(MAX_BASELINE_FRACTION, ratio / n_rows / rows.remaining.epsilon)
 
 
 def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCORE):
-    """Return the plan of rows with noisy class frequencies as the baseline.
+    """Return the `RowsFit` with noisy class frequencies as the baseline.
 
-    Without an intercept there is no baseline and the plan is returned unchanged. Balanced classes
-    are equally frequent by their weights, so their baseline needs no release.
+    Without an intercept there is no baseline, and the `RowsFit` is returned unchanged. Balanced
+    weights make the classes equally frequent, so their baseline needs no release.
 
     Parameters
     ----------
@@ -247,9 +248,9 @@ def _rows_per_scale(high):
 
 
 def reserve_for_mean_baseline(rows, n_rows, high=None):
-    """Return the plan of rows with the noisy mean of targets, or its logarithm, as the baseline.
+    """Return the `RowsFit` with the noisy mean of targets, or its logarithm, as the baseline.
 
-    Without an intercept there is no baseline and the plan is returned unchanged.
+    Without an intercept there is no baseline, and the `RowsFit` is returned unchanged.
 
     Parameters
     ----------
@@ -273,10 +274,10 @@ def reserve_for_mean_baseline(rows, n_rows, high=None):
 
 
 def reserve_for_shrinkage(rows, shape):
-    """Return the plan of rows with a fraction of epsilon for the shrinkage rule of the weights.
+    """Return the `RowsFit` with a fraction of epsilon reserved for the shrinkage rule.
 
-    Weights are not shrunk if there is no baseline or only one column; the plan is then returned
-    unchanged.
+    Weights are not shrunk if there is no baseline or only one column. The `RowsFit` is then
+    returned unchanged.
 
     Parameters
     ----------

@@ -23,18 +23,19 @@ from skdp.utils._validation import check_magnitude
 # Constants of the loss specifications, tuned on training rows; see docs/benchmarks/constants.md.
 # Expected norm of the weights, times the norm of rows.
 WEIGHTS_NORM = 20.0
-# Expected variance of a score, times the curvature of the logistic loss.
+# Expected variance of a score times the curvature, for the logistic loss.
 SIGNAL = 0.04
 # Expected variance of a score for hinge losses.
 HINGE_SIGNAL = 0.1
-# Noise on the mean gradient, relative to its bound, below which the clip grows.
+# Noise in the mean gradient, relative to the gradient's bound, below which the clip grows.
 CLIP_NOISE_THRESHOLD = 0.008
 # Factor of the smallest clip with balanced class weights. The largest weight multiplies the noise,
-# but half of the curvature comes from classes of smaller weights, so less noise is worth more
-# clipped rows. Chosen by the balanced accuracy on training rows of Adult, bank_marketing and
+# but half of the curvature comes from classes with smaller weights, so reducing the noise is worth
+# clipping more rows. Chosen by the balanced accuracy on training rows of Adult, bank_marketing and
 # credit_default with 1, 5 and 30 % of positives at epsilon 1 and 4.
 BALANCED_CLIP_FACTOR = 0.5
-# Typical curvature in the shrinkage rule: of the logistic loss, and of a hinge over its bound.
+# Typical curvature in the shrinkage rule: for the logistic loss, and for a hinge relative to its
+# bound.
 TYPICAL_CURVATURE = 0.15
 HINGE_CURVATURE = 0.5
 # Multiple of the null decrease that the shrinkage rule subtracts, and smallest shrinkage factor.
@@ -230,7 +231,7 @@ def max_class_weight(class_weight):
 
 
 def with_balanced_clip(loss_spec, class_weight):
-    """Return a loss specification whose smallest clip is that for its class weights.
+    """Return a loss specification with the smallest clip for its class weights.
 
     The clip still grows where there is little noise, up to the bound on residuals.
 
@@ -274,7 +275,8 @@ def logistic_loss_spec(class_weight):
     else:
         loss = MultinomialLogisticLoss(n_classes)
         typical_residual = math.sqrt(1.0 - 1.0 / n_classes)
-        # With several classes, the curvature is known too roughly to estimate it along the weights.
+        # With several classes, the curvature is known too roughly to be estimated along the
+        # weights.
         curvature_from = None
     min_clip_fraction = typical_residual / loss.loss_lipschitz
     row_curvature = loss.curvature_bound

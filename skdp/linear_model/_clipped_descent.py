@@ -1,7 +1,7 @@
 """Runs of noisy clipped gradients (`skdp._optim`) as a solver of linear models.
 
-The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3) and depends on no bound
-on the loss or the rows. Such bounds determine only the settings.
+The guarantee is that of DP-SGD (``docs/theory/dp_sgd.md``, section 3). It requires no bound on the
+loss or on the rows; bounds determine only the settings.
 """
 
 import math
@@ -19,22 +19,22 @@ from skdp.utils._validation import check_magnitude
 
 # Fraction of the steps that release decreases in loss for the shrinkage rule. Tuned on regressions.
 SHRINKAGE_STEPS_FRACTION = 0.08
-# Number of curvatures for which responses to noise are computed at once.
+# Number of curvatures for which the responses to noise are computed at once.
 RESPONSE_BLOCK = 256
-# Largest scale of noise in steps of its grid, relative to the limit of the sampler. The remainder
-# is a margin for conversions to another unit, which add up to 2**44 steps, an eighth of the largest
+# Largest scale of noise in steps of its grid, relative to the limit of the sampler. The rest is a
+# margin for conversions to another unit, which add at most 2**44 steps, an eighth of the largest
 # Gaussian scale.
 SCALE_FRACTION = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedDescent(PrivateSolver):
-    """The plan of a run of noisy clipped gradients, and the settings that led to it.
+    """Plan of a run of noisy clipped gradients, and the settings from which it was made.
 
     Parameters
     ----------
     settings : Settings
-        Complete settings, for rows whose norm is declared, or that are divided by a released norm.
+        Complete settings, for rows with a declared norm or rows divided by a released norm.
     sgd : SGDRun
         Sampling, clipping, noise and event.
     update : Update
@@ -112,10 +112,11 @@ class ClippedDescent(PrivateSolver):
         loss_spec = problem.loss_spec
         n_rows = problem.n_rows
         norm = problem.norm
-        # The mean over the steps has the noise of one release that costs as much as all steps.
+        # The mean over the steps is as noisy as one release that costs as much as all steps
+        # together.
         mean_noise = n_rows * plan.noise.deviation / plan.batches.expected_size
         mean_noise /= math.sqrt(plan.n_steps)
-        # Few steps shrink weights as a penalty does.
+        # With few steps, weights are shrunk as if by a penalty.
         early_stopping = (
             (LAPLACE_STEPS_PER_ROOT / plan.n_steps) ** 2 * loss_spec.curvature * norm**2
         )
@@ -123,10 +124,10 @@ class ClippedDescent(PrivateSolver):
         return quadratic_excess(problem, l2_reg_strength, loss_spec.weights_norm / norm, mean_noise)
 
     def noise_variance(self, curvature):
-        """Return the variance of the noise in the weights along directions of given curvature.
+        """Return the variance of the noise in the weights along directions with given curvatures.
 
-        It is exact for a quadratic loss: the sum of the effects of each step's noise on all later
-        iterates.
+        The variance, which sums the effects of each step's noise on all later iterates, is exact
+        for a quadratic loss.
 
         Parameters
         ----------
@@ -173,8 +174,8 @@ class ClippedDescent(PrivateSolver):
     def averaging_bias(self, curvature, norm):
         r"""Return the approximate relative bias of the mean of the iterates.
 
-        If the scores of the iterates have variance :math:`s^2`, the loss is blurred. The derivative
-        of the logistic loss, blurred by a Gaussian, is about that at scores divided by
+        Scores of the iterates with variance :math:`s^2` blur the loss. Blurred by a Gaussian, the
+        derivative of the logistic loss is about its value at scores divided by
         :math:`\sqrt{1 + \pi s^2 / 8}` (Spiegelhalter and Lauritzen 1990). The iterates at which it
         vanishes are larger by that factor.
 
@@ -207,8 +208,8 @@ def plan_run(problem, settings, unit=1.0):
     settings : Settings
         Complete settings.
     unit : float, default=1.0
-        Number that rows are divided by in `problem` and `settings`. The plan describes the same
-        run, at the same cost, for rows that are not divided.
+        Number by which rows are divided in `problem` and `settings`. The plan describes the same
+        run, at the same cost, for undivided rows.
 
     Returns
     -------
@@ -264,7 +265,8 @@ def plan_clipped_descent(problem, settings):
     Raises
     ------
     ValueError
-        As `plan_run`, and if the noise might not be sampled in the unit that is released later.
+        As in `plan_run`, or if it might be impossible to sample the noise in the unit released
+        later.
     """
     plan = plan_run(problem, settings)
     # The unit of the rows is released after the charge.

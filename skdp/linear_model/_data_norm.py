@@ -20,13 +20,13 @@ from skdp.utils._values import FrozenValue
 
 # The expected signal grows with the square root of the number of columns, up to this number.
 MAX_SIGNAL_COLUMNS = 100
-# Largest clip, relative to the bound on a gradient: it clips nothing.
+# Largest clip, relative to the bound on a gradient. With it, nothing is clipped.
 MAX_CLIP_FRACTION = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowsFit:
-    """The bound on rows, and all releases of a fit other than the weights.
+    """Bound on the rows of a fit, and all its releases other than the weights.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class RowsFit:
         return join_plans(plans, self.fit_guarantee, main=weights)
 
     def run(self, X, source, persons=None):
-        """Return the bounded rows. The norm is released first if it is not declared.
+        """Return the bounded rows. If the norm is not declared, it is released first.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class RowsFit:
         return rows
 
     def start(self, shape, y, source, persons=None):
-        """Return weights that predict the baseline, which is released, or 0 without a baseline.
+        """Release the baseline and return weights that predict it, or 0 without a baseline.
 
         Parameters
         ----------
@@ -206,7 +206,7 @@ class RowsFit:
 
 
 def plan_rows(estimator, n_rows, guarantee):
-    """Return the plan of an estimator's rows.
+    """Return the `RowsFit` of an estimator.
 
     With ``data_norm="auto"`` the release of the norm costs a fifth of epsilon.
 

@@ -23,7 +23,7 @@ from skdp.utils import _validation as checks
 
 # Number of calls of partial_fit that share one partition of the ledger.
 CALLS_PER_PARTITION = 256
-# Number of calls in a partition if the calls are not recorded in a ledger: any number.
+# Number of calls in a partition if no ledger records them. Any number would do.
 MAX_CALLS = 2**53
 # Upper bound on alpha and power_t.
 MAX_VALUE = 1e50
@@ -35,7 +35,7 @@ CALL_DESCRIPTIONS = {
 
 
 class PartialFit(PrivateFit):
-    """A private fit that continues from a fitted estimator, unchanged if the fit fails.
+    """A private fit that continues from a fitted estimator and leaves it unchanged on failure.
 
     Depending on `partial_fit_rows`, it charges the accountant for all rows or for a part of them.
 
@@ -64,7 +64,7 @@ class PartialFit(PrivateFit):
         return self._attributes.get("privacy_")
 
     def check_plan(self, plan):
-        """Check that this call protects the same unit under the same relation as the calls so far.
+        """Check that this call has the same privacy unit and relation as the calls so far.
 
         Raises
         ------
@@ -99,12 +99,13 @@ class PartialFit(PrivateFit):
         """Return the statement of all calls together; this one is the last."""
         earlier_calls = ()
         if self._earlier_statement is not None:
-            # After one call, the statement of the model is the statement of this call.
+            # After one call, its statement is the statement of the model.
             earlier_calls = self._earlier_statement.calls or (self._earlier_statement,)
         rows = CALL_DESCRIPTIONS[self._estimator.partial_fit_rows]
         part = next((charge.part for charge in statement.charges if charge.part), None)
         if part is not None and self._estimator.partial_fit_rows == "any":
-            # The accountant is the handle of a part, whose declaration is among the assumptions.
+            # The accountant is a handle for one of the disjoint parts, which the assumptions must
+            # declare.
             name = part.partition
             rows = f"rows declared to be part {part.index + 1} of the disjoint parts {name!r}"
         calls = (*earlier_calls, replace(statement, call_number=self.call_number, call_rows=rows))
@@ -242,7 +243,7 @@ class PrivateSGDModel(PrivateLinearModel):
     def _plan_call(self, shape, guarantee, with_baseline=True):
         """Return the plan of a run.
 
-        It starts at a baseline that is released first, or at weights that were released earlier.
+        The run starts at a baseline, which is released first, or at weights released earlier.
         """
         loss_spec = self._loss_spec(shape)
         rows = self._plan_rows(shape, guarantee)
@@ -251,15 +252,15 @@ class PrivateSGDModel(PrivateLinearModel):
         return self._plan_steps(shape, rows, loss_spec)
 
     def _plan_rows(self, shape, guarantee):
-        """Return the plan of rows, whose norm must be declared."""
+        """Return the `RowsFit`; the norm of rows must be declared."""
         checks.check_magnitude(self.data_norm, "data_norm")
         return plan_rows(self, shape.n_rows, guarantee)
 
     def _plan_steps(self, shape, rows, loss_spec, planned=None):
         """Return the plan of a run on planned rows.
 
-        With `planned`, the plan of a run with another loss, it has the batches and the number of
-        steps of that plan.
+        If `planned`, the plan of a run with another loss, is passed, its batches and its number of
+        steps are used.
         """
         checks.check_choice(self.partial_fit_rows, "partial_fit_rows", CALL_DESCRIPTIONS)
         radius = math.inf
@@ -304,7 +305,7 @@ class PrivateSGDModel(PrivateLinearModel):
                 "the method disjoint"
             )
         n_calls = getattr(self, "n_partial_fits_", 0)
-        # The first call after a fit begins a new partition. A call of a copy also does, because
+        # The first call after a fit begins a new partition. So does a call of a copy, because
         # another copy may have used the same rows. A forked process has copies that were never
         # pickled.
         process, partition = getattr(self, "_partition", (None, ""))
@@ -315,6 +316,7 @@ class PrivateSGDModel(PrivateLinearModel):
         return self.accountant.disjoint(f"{partition} {number}", CALLS_PER_PARTITION)[part]
 
     def __getstate__(self):
-        # Two copies that continued in one partition could charge different rows to the same part.
+        # If two copies continued in one partition, they could charge different rows to the same
+        # part.
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_partition"}

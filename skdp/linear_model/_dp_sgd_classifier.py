@@ -18,12 +18,12 @@ from skdp.linear_model._dp_sgd import PartialFit, PrivateSGDModel
 from skdp.utils._types import Classes
 from skdp.utils._validation import check_choice
 
-# Half the width of the hinge's rounded corner. A rounding error of a score changes the residual by
-# that error over this width.
+# Half the width of the hinge's rounded corner. A rounding error in a score changes the residual by
+# the error divided by this width.
 HINGE_CORNER = 2.0**-10
 
-# The losses, each with its derivative at zero weights, which is also used as the curvature for step
-# sizes, because the hinge has no useful curvature.
+# The losses, each with its derivative at zero weights. Step sizes use it as the curvature too,
+# because the hinge has no useful curvature.
 HINGES = {
     "hinge": (_classification_losses.BinaryHuberizedHingeLoss(HINGE_CORNER), 1.0),
     "squared_hinge": (_classification_losses.SquaredHingeLoss(), 2.0),
@@ -42,11 +42,11 @@ def _has_probabilities(estimator):
 
 
 def _has_fixed_weights(estimator):
-    # scikit-learn also refuses balanced weights in `partial_fit`, because later rows are not known.
+    # scikit-learn also refuses balanced weights in `partial_fit`, because later rows are unknown.
     if is_balanced(estimator.class_weight):
         raise AttributeError(
-            "class_weight='balanced' is not supported by partial_fit, whose calls would have "
-            "different weights; pass a dict of public weights"
+            "class_weight='balanced' is not supported by partial_fit, because its calls would "
+            "have different weights; pass a dict of public weights"
         )
     return True
 
@@ -60,7 +60,7 @@ class DPSGDClassifier(
     their sum and updates the weights with the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" are
     computed from public quantities by a rule documented in ``docs/theory/dp_sgd.md``. The last
-    steps of `fit` test the weights: to the extent that they explain no more than chance, they are
+    steps of `fit` test the weights: to the extent that these explain no more than chance, they are
     shrunk towards noisy class frequencies, by a factor of at least 0.1.
 
     Parameters
@@ -84,30 +84,31 @@ class DPSGDClassifier(
         the privacy statement reports. A declared class without rows is fitted like any other.
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
         "log_loss" is logistic regression, with the softmax for several classes. The other losses
-        fit one class against the rest, for all classes jointly with one clip. The corner of "hinge"
-        is rounded between the margins 1 - 2**-10 and 1 + 2**-10.
+        fit each class against the rest, jointly for all classes and with one clip. The corner of
+        "hinge" is rounded between the margins 1 - 2**-10 and 1 + 2**-10.
     penalty : {"l2", None}, default="l2"
         Penalty that is added to the mean loss: alpha times half the squared norm of `coef_`. In
-        `fit` the intercept is penalized by its distance from noisy class frequencies, more so if
-        there is more noise. A fraction of epsilon is spent on these frequencies.
+        `fit`, the intercept is penalized by its distance from noisy class frequencies, and more
+        strongly the more noise there is. A fraction of epsilon is spent on these frequencies.
     alpha : float or "auto", default="auto"
         Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
         noise.
     max_grad_norm : float or "auto", default="auto"
         Norm to which the gradient of a row, for all classes and the intercept together, is clipped:
-        L2, or L1 with delta = 0. Rows of a class with a smaller weight are clipped at this norm
-        times their weight over the largest one. "auto" clips rows of norm `data_norm` whose
-        residual exceeds that of zero weights.
+        the L2 norm, or L1 with delta = 0. For classes with smaller weights, this norm is multiplied
+        by their weight over the largest one. "auto" clips rows of norm `data_norm` whose residual
+        exceeds the one at zero weights.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
         "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
         independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
-        batches if `batch_size` is less than the number of rows, or if all rows take too long.
+        batches if `batch_size` is less than the number of rows, or if steps on all rows would take
+        too long.
     batch_size : int or "auto", default="auto"
         Number of rows per step, at most the number of rows of the table; the expected number with
         "poisson".
     max_iter : int or "auto", default="auto"
-        Number of epochs. An epoch has the number of steps whose batches of `batch_size` together
-        have as many rows as the table. There is no early stopping.
+        Number of epochs. In an epoch, the batches of `batch_size` rows together have as many rows
+        as the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
         Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
@@ -124,18 +125,17 @@ class DPSGDClassifier(
     projection_radius : float, default=None
         If not None, weights are projected onto the ball of this norm after each step.
     partial_fit_rows : {"any", "disjoint"}, default="any"
-        Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
-        costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
-        charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones, and for groups of k rows k times as many). With persons as the
-        unit, costs still add up, because a person may have rows in any call.
+        How the rows of several calls of `partial_fit` are related. "any": nothing is declared, and
+        the costs of the calls add up. "disjoint" declares that no row is in two calls. The calls
+        are then charged by parallel composition: only the most expensive one counts, or the two
+        most expensive ones with "replace_one". For groups of k rows, k times as many count. With
+        persons as the unit, costs still add up, because a person may have rows in any call.
     class_weight : dict or "balanced", default=None
         Weights of classes. A dict has public weights between 1e-50 and 1e50; classes that are not
         in it have weight 1. "balanced" weights class c by n / (k n_c), as scikit-learn does, from
         class counts that the fit releases first, for at most a tenth of epsilon. Counts are raised
         to the standard deviation of their noise and to n / (100 k), so a weight is at most
-        100. The noise grows with the largest weight. There is no
-        `partial_fit` with "balanced".
+        100. The noise grows with the largest weight. `partial_fit` does not support "balanced".
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -166,7 +166,7 @@ class DPSGDClassifier(
     sampling_ : str
         Sampling that was used.
     noise_multiplier_ : float
-        Scale of a step's noise over the sensitivity of its sum to one row or person.
+        Noise scale of a step divided by the sensitivity of the step's sum to one row or person.
     n_partial_fits_ : int
         Number of calls of `partial_fit` since the last `fit`; only after `partial_fit`.
     n_features_in_ : int
@@ -174,7 +174,7 @@ class DPSGDClassifier(
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        The guarantee of the model, of all calls together, and its assumptions.
+        The guarantee of the model, for all calls together, and its assumptions.
 
     Raises
     ------
@@ -317,7 +317,7 @@ class DPSGDClassifier(
     def partial_fit(self, X, y, classes=None, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged as a fit (see
+        Each call runs all the steps of a fit on its rows and is charged like a fit (see
         `partial_fit_rows`). If it fails or is refused, the estimator is unchanged.
 
         Parameters
@@ -328,7 +328,7 @@ class DPSGDClassifier(
             Labels; rows of one class are accepted.
         classes : array-like of shape (n_classes,), default=None
             All labels that can occur. Required in the first call unless the parameter `classes`
-            lists them. If they are known already, they must be equal.
+            lists them. If they are already known, the two lists must be equal.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, regardless of the number of
             rows, and each row has weight 1 / (number of rows of that person); see
@@ -362,12 +362,12 @@ class DPSGDClassifier(
         return self
 
     def _reserve_for_baseline(self, rows, shape):
-        """Return the plan of rows with noisy class frequencies as the baseline."""
+        """Return the `RowsFit` with noisy class frequencies as the baseline."""
         class_weight = self._class_weights(shape)
         return self._reserve_for_classes(rows, shape, class_weight)
 
     def _reserve_for_classes(self, rows, shape, class_weight):
-        """Return the plan of rows with the baseline of weighted classes."""
+        """Return the `RowsFit` with the baseline of weighted classes."""
         max_abs_score = 1.0
         if self.loss == "log_loss":
             max_abs_score = MAX_SCORE
@@ -463,8 +463,8 @@ def _agreed_classes(*declarations):
     if not all(np.array_equal(labels, sets[0]) for labels in sets[1:]):
         described = " and ".join(str(labels) for labels in sets)
         raise ValueError(
-            f"classes differ: {described}; all calls of partial_fit and the parameter classes must "
-            "have the same"
+            f"classes differ: {described}; all calls of partial_fit and the parameter classes "
+            "must agree"
         )
     return sets[0]
 

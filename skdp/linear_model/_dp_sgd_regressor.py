@@ -41,7 +41,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     Each step draws a batch of rows, clips each row's gradient, adds noise to their sum and updates
     the weights with the result. Targets and predictions are clipped to `target_bounds`. All
     settings that are "auto" are computed from public quantities by a rule documented in
-    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: to the extent that they
+    ``docs/theory/dp_sgd.md``. The last steps of `fit` test the weights: to the extent that these
     explain no more than chance, they are shrunk towards the noisy mean of the targets.
 
     Parameters
@@ -67,25 +67,26 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         Half the squared residual, or the Huber loss, which is linear beyond `huber_threshold`.
     penalty : {"l2", None}, default="l2"
         Penalty that is added to the mean loss: alpha times half the squared norm of `coef_`. In
-        `fit` the intercept is penalized by its distance from a noisy mean of the targets, more so
-        if there is more noise. A fraction of epsilon is spent on that mean.
+        `fit`, the intercept is penalized by its distance from a noisy mean of the targets, and more
+        strongly the more noise there is. A fraction of epsilon is spent on that mean.
     alpha : float or "auto", default="auto"
         Regularization strength as in scikit-learn, at least 0. "auto" balances regularization and
         noise.
     max_grad_norm : float or "auto", default="auto"
-        Norm to which the gradient of a row, including the intercept, is clipped, for targets in
-        units of half their range: L2, or L1 with delta = 0. "auto" clips rows of norm `data_norm`
-        whose residual exceeds a quarter of the range, or Huber's threshold.
+        Norm to which the gradient of a row, including the intercept, is clipped: the L2 norm, or L1
+        with delta = 0, for targets in units of half their range. "auto" clips rows of norm
+        `data_norm` whose residual exceeds a quarter of the range, or Huber's threshold.
     sampling : {"auto", "full", "poisson", "without_replacement"}, default="auto"
         "full": all rows in each step. "poisson" (delta > 0): each row with the same probability,
         independently. "without_replacement" (delta = 0): batches of fixed size. "auto" uses partial
-        batches if `batch_size` is less than the number of rows, or if all rows take too long.
+        batches if `batch_size` is less than the number of rows, or if steps on all rows would take
+        too long.
     batch_size : int or "auto", default="auto"
         Number of rows per step, at most the number of rows of the table; the expected number with
         "poisson".
     max_iter : int or "auto", default="auto"
-        Number of epochs. An epoch has the number of steps whose batches of `batch_size` together
-        have as many rows as the table. There is no early stopping.
+        Number of epochs. In an epoch, the batches of `batch_size` rows together have as many rows
+        as the table. There is no early stopping.
     optimizer : {"nesterov", "sgd", "adam"}, default="nesterov"
         Optimizer: Nesterov's accelerated gradient, gradient descent with momentum, or Adam.
     learning_rate : {"constant", "invscaling", "linear"}, default="constant"
@@ -103,11 +104,11 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         If not None, weights, for targets in units of half their range, are projected onto the ball
         of this norm after each step.
     partial_fit_rows : {"any", "disjoint"}, default="any"
-        Relation of the rows of several calls of `partial_fit`. "any": nothing is declared, and the
-        costs of calls add up. "disjoint" declares that no row is in two calls. The calls are then
-        charged by parallel composition: only the most expensive one counts (with "replace_one" the
-        two most expensive ones, and for groups of k rows k times as many). With persons as the
-        unit, costs still add up, because a person may have rows in any call.
+        How the rows of several calls of `partial_fit` are related. "any": nothing is declared, and
+        the costs of the calls add up. "disjoint" declares that no row is in two calls. The calls
+        are then charged by parallel composition: only the most expensive one counts, or the two
+        most expensive ones with "replace_one". For groups of k rows, k times as many count. With
+        persons as the unit, costs still add up, because a person may have rows in any call.
     huber_threshold : float or "auto", default="auto"
         Threshold of the Huber loss in the units of targets, positive. "auto" is a tenth of their
         range. Ignored unless `loss` is "huber".
@@ -139,7 +140,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     sampling_ : str
         Sampling that was used.
     noise_multiplier_ : float
-        Scale of a step's noise over the sensitivity of its sum to one row or person.
+        Noise scale of a step divided by the sensitivity of the step's sum to one row or person.
     n_partial_fits_ : int
         Number of calls of `partial_fit` since the last `fit`; only after `partial_fit`.
     n_features_in_ : int
@@ -147,7 +148,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of features seen during `fit`, if X has names that are all strings.
     privacy_ : PrivacyStatement
-        The guarantee of the model, of all calls together, and its assumptions.
+        The guarantee of the model, for all calls together, and its assumptions.
 
     Raises
     ------
@@ -279,7 +280,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     def partial_fit(self, X, y, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged as a fit (see
+        Each call runs all the steps of a fit on its rows and is charged like a fit (see
         `partial_fit_rows`). If it fails or is refused, the estimator is unchanged.
 
         Parameters
@@ -322,7 +323,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
         return self
 
     def _reserve_for_baseline(self, rows, shape):
-        """Return the plan of rows with the noisy mean of targets as the baseline."""
+        """Return the `RowsFit` with the noisy mean of the targets as the baseline."""
         return reserve_for_mean_baseline(rows, shape.n_rows)
 
     def _loss_spec(self, shape):

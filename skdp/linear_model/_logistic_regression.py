@@ -23,12 +23,12 @@ class DPLogisticRegression(
     """Logistic regression with output, objective or gradient perturbation.
 
     The regularized logistic loss (the softmax loss for more than two classes) is minimized with
-    noise on the minimizer, on the objective or on each gradient. Nothing needs tuning: the
+    noise added to the minimizer, the objective or each gradient. Nothing needs tuning: the
     mechanism, C, the number of steps and the step size are chosen from public quantities. A
     fraction of epsilon is spent on noisy class frequencies, to which the weights are regularized.
-    Another fraction is spent on a test of the weights: to the extent that they explain no more than
-    chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows longer than
-    `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
+    Another fraction is spent on a test of the weights: to the extent that the weights explain no
+    more than chance, they are shrunk towards these frequencies, by a factor of at least 0.1. Rows
+    longer than `data_norm` are scaled down to it in `fit` only, or their gradients are clipped.
 
     Parameters
     ----------
@@ -53,20 +53,20 @@ class DPLogisticRegression(
         The labels that can occur. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
-        Where the noise is added. "output": to the minimizer. "objective": a random linear term
-        is added to the objective, whose minimizer is released. "gradient": to each clipped
-        gradient of an accelerated descent, with the noisy mean subtracted from the rows if C is
-        "auto" and the noise does not hide the mean. "auto" uses "gradient" if its expected loss is
-        smaller by 0.02 nats per row, and "objective" otherwise.
+        Where the noise is added. "output": to the minimizer. "objective": to the objective, as a
+        random linear term; the minimizer of the sum is released. "gradient": to each clipped
+        gradient of an accelerated descent. If C is "auto", the noisy mean is then subtracted from
+        the rows, unless noise hides the mean. "auto" uses "gradient" if its expected loss is
+        smaller by at least 0.02 nats per row, and "objective" otherwise.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances
         regularization and noise using public quantities: the numbers of rows, columns and classes,
         epsilon, delta, the relation and the norm bound. With "auto" the intercept is penalized by
         its distance from noisy class frequencies, which are released first. The weights are tested
-        only with "auto", and not with "output" or with total standard errors. If C is a number,
-        "objective" increases the regularization as much as its guarantee requires; if epsilon is
-        large, no increase is needed.
+        only with "auto", but not with the mechanism "output" or with total standard errors. If C is
+        a number, the mechanism "objective" increases the regularization as much as its guarantee
+        requires, which is not at all if epsilon is large.
     penalty : {"l2"}, default="l2"
         Norm of the penalty.
     class_weight : dict or "balanced", default=None
@@ -76,10 +76,10 @@ class DPLogisticRegression(
         to the standard deviation of their noise and to n / (100 k), so a weight is at most
         100. The noise grows with the largest weight.
     standard_errors : {"noise", "total"}, default="noise"
-        Content of `coef_standard_error_`. "noise": the privacy noise if its distribution is public,
-        at no cost. "total": sampling error and privacy noise together. This requires the Hessian of
-        the loss, which is released with noise for an eighth of the budget, in the same charge, for
-        at most 5000 weights. The rest of the budget is spent on the weights.
+        Content of `coef_standard_error_`. "noise": the privacy noise alone, if its distribution is
+        public, at no cost. "total": sampling error and privacy noise together. This requires the
+        Hessian of the loss, which is released with noise for an eighth of the budget, in the same
+        charge, and supports at most 5000 weights. The rest of the budget is spent on the weights.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -102,16 +102,17 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization strength that was used; it depends only on public quantities. If "gradient"
-        centers the rows and divides them by their released size, it refers to these rows.
+        Inverse regularization strength that was used; it depends only on public quantities. If
+        "gradient" centers the rows and divides them by their released size, C_ refers to the
+        resulting rows.
     mechanism_ : str
         Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
-        With ``standard_errors="noise"`` the standard deviation of the privacy noise in each
+        With ``standard_errors="noise"``, the standard deviation of the privacy noise in each
         coefficient, or None for "objective" and "gradient", for which it depends on the data. With
-        "total" an estimate of the standard error around the minimizer of the regularized loss of
-        the population, valid if the model holds. It is large where the noisy Hessian is not
-        informative. See ``docs/theory/standard_errors.md``.
+        "total", an estimate of the standard error around the minimizer of the population's
+        regularized loss, valid if the model holds. It is large where the noisy Hessian is
+        uninformative. See ``docs/theory/standard_errors.md``.
     data_norm_ : float
         The declared `data_norm`, or the released one.
     n_features_in_ : int

@@ -1,4 +1,4 @@
-"""The choice of the mechanism and the regularization of a fit, from public quantities alone."""
+"""Choice of a fit's mechanism and regularization, from public quantities alone."""
 
 import math
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from skdp.utils._validation import check_within
 NESTEROV = Settings("nesterov")
 MECHANISMS = ("output", "objective", "gradient")
 
-# Improvement of the expected loss, in nats per row, at which "auto" prefers gradients to
-# perturbation of the objective or the output. Gradients are slower, and their advantage grows with
-# the noise. It is smaller for output perturbation, whose noise is not reduced by curvature.
+# Improvement in the expected loss, in nats per row, at which "auto" prefers gradients to perturbing
+# the objective or the output. Gradients are slower, and their advantage grows with the noise. The
+# threshold is lower for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
-# For balanced weights, which are planned for a typical largest weight: the same margin, relative to
-# the one above. The expected loss due to noise is at least proportional to the weight, so an
-# improvement at the typical weight is larger by this ratio at the largest possible weight.
+# Factor of that margin for balanced weights, which are planned for a typical largest weight. The
+# expected loss due to noise is at least proportional to the weight, so an improvement at the
+# typical weight is larger by this ratio at the largest possible weight.
 BALANCED_MARGIN_FACTOR = TYPICAL_MAX_WEIGHT / MAX_BALANCED_WEIGHT
 
 
@@ -38,9 +38,9 @@ class MechanismCandidate:
     total_excess_loss : float
         Expected loss, summed over rows, in excess of the loss of weights of an expected norm.
     penalty_cost : float
-        Upper bound on the part of it that regularization causes.
+        Upper bound on the part of the excess loss that regularization causes.
     plan : callable
-        Returns the plan of the weights, a `PrivateSolver`.
+        Function that returns the plan of the weights, a `PrivateSolver`.
     """
 
     mechanism: str
@@ -52,7 +52,7 @@ class MechanismCandidate:
 
     @property
     def bounded_excess_loss(self):
-        """The excess loss, with the cost of regularization limited to the cost of zero weights."""
+        """Excess loss, with the cost of regularization limited to the cost of zero weights."""
         cost_of_zero = self.problem.n_rows * self.problem.loss.value_at_zero()
         return self.total_excess_loss - max(0.0, self.penalty_cost - cost_of_zero)
 
@@ -84,9 +84,9 @@ def choose_mechanism(
         Whether a fraction of the guarantee is reserved for the release of a Hessian.
     alternative : {"objective", "output"}, default="objective"
         The perturbation that "auto" compares with gradients. "output" is for losses for which
-        objective perturbation is not proved: the effect of noise on the gradient is divided by the
-        curvature plus the regularization, whereas noise on the minimizer depends only on the
-        regularization.
+        objective perturbation is not proved. The effect of noise on the gradient is divided by the
+        curvature plus the regularization, whereas noise on the minimizer depends on the
+        regularization alone.
     planned : WeightsFit, default=None
         Plan of the same fit for typical class weights. The result uses the same
         mechanism, number of steps and releases, so both have the same privacy event.
@@ -118,7 +118,7 @@ def choose_mechanism(
 def descent_candidate(
     rows, shape, loss_spec, requested=NESTEROV, min_alpha=0.0, *, is_centered=False, planned=None
 ):
-    """Return the candidate of noisy clipped gradients.
+    """Return the candidate that uses noisy clipped gradients.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def descent_candidate(
     requested : Settings, default=NESTEROV
         Requested settings; settings that are None are chosen by the rule.
     min_alpha : float, default=0.0
-        Lower bound on the L2 regularization strength of the mean loss, which is increased to the
-        value that balances regularization and noise.
+        Lower bound on the L2 regularization strength of the mean loss. The strength is raised to
+        the value that balances regularization and noise.
     is_centered : bool, default=False
         Whether rows may be centered; see `reserve_for_center`.
     planned : WeightsFit, default=None
@@ -146,8 +146,8 @@ def descent_candidate(
         requested = with_steps_of(requested, planned.weights.settings)
     problem = rows.sgd_problem(shape, loss_spec)
     settings = automatic_settings(problem, requested)
-    # Only for one output: with several outputs, centering weakened the shrinkage of weights that
-    # were fitted to rows without information.
+    # Rows are centered only for a single output. With several outputs, centering weakened the
+    # shrinkage of weights fitted to uninformative rows.
     has_one_output = loss_spec.loss.weights_shape == ()
     if is_centered and has_one_output and settings.sampling == "full":
         rows = reserve_for_center(rows, shape)
@@ -158,7 +158,7 @@ def descent_candidate(
     if rows.norm_search is not None:
         # The clip is multiplied by the released norm, which is between 2**-100 and 2**100.
         check_within(settings.clip, "the clip that target_bounds lead to", 1e-19, 1e19)
-    # The mean over the steps has the noise of one release that costs as much as all of them.
+    # The mean over the steps is as noisy as one release that costs as much as all of them together.
     noise_std = n_rows * release_noise(problem, settings.clip, settings.n_steps(n_rows))
     bounded_rows = rows.problem(loss_spec, shape)
     l2_reg_strength = n_rows * settings.alpha

@@ -24,17 +24,18 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism
 from skdp.mechanisms._plan import Plan
 from skdp.noise import discrete_gaussian, rounded_norm_noise
 
-# Largest fraction of epsilon for the Jacobian. For a given C the quadratic term is increased until
-# the Jacobian costs no more.
+# Largest fraction of epsilon for the Jacobian. For a given C, the quadratic term is increased until
+# the Jacobian costs no more than that.
 JACOBIAN_FRACTION = 0.25
-# Budget fraction of the small output noise: of epsilon for delta = 0, of mu otherwise.
+# Fraction of the budget spent on the small output noise: of epsilon for delta = 0, of mu otherwise.
 OUTPUT_FRACTION = 2.0**-6
-# Grid of b relative to its scale, and distance between b and a continuous sample, in steps per
-# coordinate.
+# Grid step of b relative to its scale, and the distance in steps per coordinate between b and a
+# continuous sample.
 GRID = 2.0**-40
 GRID_DISTANCE = {"Gaussian": 160.0, "Gamma-norm": 0.5}
 SLACK = 1e-12
-# Upper bound on an automatic C, in units of the expected norm of weights over that of a gradient.
+# Upper bound on an automatic C, in units of the expected norm of the weights over the gradient's
+# norm bound.
 MAX_C = 100.0
 # Norm of the weights, times data_norm, for which C="auto" balances regularization and noise.
 BALANCED_WEIGHTS_NORM = _planning.EXPECTED_WEIGHTS_NORM
@@ -44,7 +45,7 @@ SIGNAL_FRACTION = 0.7
 
 @dataclass(frozen=True)
 class LinearNoise:
-    """The distribution of the random linear term.
+    """Distribution of the random linear term.
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
     output : GaussianMechanism or GammaNormMechanism
         Noise that covers the error of the solver.
     mechanism : Plan
-        Cost of both, with the scale and the sensitivity for the summed loss without C.
+        Combined cost of both, with the scale and the sensitivity for the summed loss without C.
     """
 
     C: float
@@ -151,7 +152,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
         return self.output.release(weights, random_state=source)
 
     def noise_variance(self, curvature):
-        """Return the variance of the noise in the weights along directions of given curvature.
+        """Return the variance of the noise in the weights along directions with given curvatures.
 
         Parameters
         ----------
@@ -177,8 +178,8 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     guarantee : Guarantee
         Guarantee of the weights. With delta = 0, the noise has a Gamma-distributed norm.
     quadratic : float, default=None
-        1 plus the additional quadratic term. None for the smallest one that leaves most of epsilon
-        to the noise. For the C of `automatic_C` it is 1.
+        1 plus the additional quadratic term. None uses the smallest term that leaves most of
+        epsilon to the noise, which is 1 for the C of `automatic_C`.
 
     Returns
     -------
@@ -187,7 +188,7 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     Raises
     ------
     ValueError
-        If C is too large or too small for rows of this number and norm.
+        If C is too large or too small for this number of rows and their norm.
     """
     _planning.rounding_per_weight(problem, C)
     quadratic = quadratic or _quadratic(problem, C, guarantee)
@@ -199,7 +200,8 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     rounding = _rounding(problem, C, quadratic, radius)
     condition = 1.0 + C * problem.n_rows * problem.smoothness / quadratic
     tolerance = row_gradient * min(2.0**-16, 2.0**-11 / condition) + 4.0 * rounding
-    # The weights of either dataset are within twice this distance of its projected exact minimizer.
+    # For either dataset, the weights are within twice this distance of the projected exact
+    # minimizer.
     distance = (tolerance + rounding + noise.distance) / quadratic
     if not distance <= radius / 4.0:
         raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
@@ -227,16 +229,16 @@ def _distribution(guarantee):
 def log_jacobian(problem, C):
     r"""Return an upper bound on :math:`\ln\det(I + A)`.
 
-    A is the contribution of a unit to the Hessian over the Hessian's smallest eigenvalue. It has
-    rank r and trace at most :math:`C t`, so by the inequality of arithmetic and geometric
-    means the determinant is at most :math:`(1 + C t / r)^r`.
+    A is a unit's contribution to the Hessian, divided by the Hessian's smallest eigenvalue. It has
+    rank r and trace at most :math:`C t`, so by the inequality of arithmetic and geometric means the
+    determinant is at most :math:`(1 + C t / r)^r`.
     """
     rank = problem.curvature_rank
     return rank * math.log1p(C * problem.curvature_trace / rank)
 
 
-# Cached, since the two minimizations over noise multipliers take more time than the rest of a small
-# fit, and folds, trials and audits plan for the same public numbers repeatedly.
+# Cached: the two minimizations over noise multipliers take longer than the rest of a small fit, and
+# folds, trials and audits repeatedly plan for the same public numbers.
 @lru_cache(maxsize=256)
 def automatic_C(problem, weights_norm, guarantee):
     """Return the C that minimizes `expected_excess` without an additional quadratic term."""
@@ -246,7 +248,7 @@ def automatic_C(problem, weights_norm, guarantee):
 
     rank = problem.curvature_rank
     trace = problem.curvature_trace
-    # Largest C for either analysis: the Jacobian costs nearly all of epsilon, or it costs nothing.
+    # Largest C in either analysis: the Jacobian costs nearly all of epsilon, or costs nothing.
     max_C_of_jacobian = rank * math.expm1(min(0.99 * guarantee.epsilon / rank, 30.0)) / trace
     max_C_of_free_jacobian = _free_jacobian_limit(guarantee) / (4.0 * trace)
     max_C = MAX_C * weights_norm / problem.lipschitz
@@ -264,8 +266,8 @@ def automatic_C(problem, weights_norm, guarantee):
 def expected_excess(problem, C, weights_norm, guarantee, quadratic=None):
     r"""Return the expected excess loss, summed over rows, relative to weights of norm W.
 
-    It is the `quadratic_excess` for the regularizer of strength
-    :math:`\lambda = (1 + \Lambda) / C` and the noise on the summed gradient.
+    This is the `quadratic_excess` for a regularizer of strength :math:`\lambda = (1 + \Lambda) / C`
+    and the noise on the summed gradient.
     """
     quadratic = quadratic or _quadratic(problem, C, guarantee)
     l2_reg_strength = quadratic / C
@@ -295,7 +297,7 @@ def _quadratic(problem, C, guarantee):
 def _free_jacobian_limit(guarantee):
     """Return the largest 4 C times the trace of a row's curvature that costs (almost) nothing.
 
-    With delta = 0, if two rows differ, the gradient of one row can change by half of the total
+    With delta = 0, if two rows differ, the gradient of one can account for half of the total change
     while the Jacobian of the other adds to the cost.
     """
     if guarantee.delta == 0.0 and guarantee.relation == "replace_one":
@@ -327,7 +329,7 @@ def _noise_multiplier(problem, C, guarantee):
 def _multiplier(loss, guarantee, reduced_epsilon):
     """Return the scale of b in the same units, for an epsilon that includes the output noise.
 
-    `reduced_epsilon` is the epsilon for the vertices at which the Jacobian can add to the cost.
+    `reduced_epsilon` applies to the vertices at which the Jacobian can add to the cost.
     """
     epsilon = guarantee.epsilon
     delta = guarantee.delta
@@ -385,9 +387,9 @@ def _radius(problem, C, quadratic, linear_norm):
 
 
 def _rounding(problem, C, quadratic, radius):
-    """Return an upper bound on the rounding error of the gradient at weights within the radius.
+    """Return an upper bound on the gradient's rounding error at weights within the radius.
 
-    At the minimizer, the norm of the linear term equals that of the rest of the gradient.
+    At the minimizer, the linear term has the same norm as the rest of the gradient.
     """
     gradient_norm = quadratic * radius + C * problem.n_rows * problem.lipschitz
     rounding = 4.0 * np.finfo(np.float64).eps * gradient_norm

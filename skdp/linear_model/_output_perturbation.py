@@ -18,10 +18,10 @@ from skdp.linear_model import _planning
 from skdp.mechanisms._plan import vector_noise
 from skdp.utils._validation import check_positive, is_auto
 
-# Upper bound on the solver's tolerance, relative to the gradient of a row.
+# Upper bound on the solver's tolerance, relative to a row's gradient.
 RELATIVE_TOLERANCE = 2.0**-13
 
-# Norm of the weights, times data_norm, for which C="auto" balances regularization and noise, of
+# Norm of the weights, times data_norm, for which C="auto" balances regularization and noise in
 # hinge and Poisson models. Tuned on Adult (train).
 BALANCED_WEIGHTS_NORM = 5.0
 # Target signal-to-noise ratio, relative to gradient perturbation. Tuned on Adult (train).
@@ -87,7 +87,7 @@ def plan_output_perturbation(problem, C, guarantee):
     problem : PerturbationProblem
     C : float
     guarantee : Guarantee
-        Guarantee of the release. With delta = 0, it is the Gamma-norm mechanism.
+        Guarantee of the release. With delta = 0, the release uses the Gamma-norm mechanism.
 
     Returns
     -------
@@ -101,8 +101,8 @@ def plan_output_perturbation(problem, C, guarantee):
     distance = C * problem.lipschitz
     rounding = _gradient_rounding(problem, C)
     relative_noise = vector_noise(guarantee, 1.0).deviation(problem.size)
-    # The error of the solver is negligible if it is far below both the noise and the effect of one
-    # row. The solver may not reach a tolerance below four rounding errors.
+    # The solver's error is negligible if it is far below both the noise and the effect of one row.
+    # A tolerance below four rounding errors may be out of reach.
     tolerance = distance * min(RELATIVE_TOLERANCE, relative_noise / 64.0) + 4.0 * rounding
     distance *= guarantee.neighbors.sensitivity_factor
     sensitivity = (distance + 2.0 * (tolerance + rounding)) * (1.0 + 1e-12)
@@ -122,7 +122,7 @@ def automatic_C(problem, weights_norm, guarantee):
     curvature = problem.n_rows * problem.smoothness
     noise = _noise(problem, guarantee)
     C = ((weights_norm / noise) ** 2 / (2.0 * curvature)) ** (1.0 / 3.0)
-    # Beyond this condition number, less regularization only adds rounding errors.
+    # Beyond this condition number, reducing the regularization only adds rounding errors.
     return min(C, SIGNAL_FRACTION * problem.max_C(noise), _planning.MAX_CURVATURE / curvature)
 
 
@@ -149,8 +149,8 @@ def _gradient_rounding(problem, C):
     norm_by_value = math.sqrt(2.0 * summed * problem.value_at_baseline)
     weights_norm = min(norm_by_value, problem.n_rows * distance)
     weights_norm += problem.baseline_norm
-    # The solver stops within its tolerance of the minimizer. The tolerance is at most the effect of
-    # one row plus four rounding errors. This gives a linear equation for the rounding error.
+    # The solver stops within its tolerance of the minimizer, and the tolerance is at most the
+    # effect of one row plus four rounding errors. The rounding error thus solves a linear equation.
     weights_norm += distance
     per_weight = _planning.rounding_per_weight(problem, C)
     at_zero = _planning.gradient_rounding(problem, C, 0.0)

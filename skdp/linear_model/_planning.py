@@ -18,8 +18,8 @@ MAX_CURVATURE = 1e9
 EXPECTED_WEIGHTS_NORM = 10.0
 
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
-# Smallest norm of the gradient of a row, times C: the squares that solvers compare are far smaller
-# and must not underflow.
+# Smallest norm of a row's gradient, times C. The squares that solvers compare are far smaller and
+# must not underflow.
 MIN_GRADIENT = 1e-100
 
 
@@ -27,11 +27,11 @@ class ExpectedLossMixin:
     """The method `expected_excess_loss`, for estimators whose plan states the loss."""
 
     def expected_excess_loss(self, n_samples, n_features, n_classes=2):
-        """Return the expected excess loss that privacy causes, from public sizes alone.
+        """Return the expected excess loss due to privacy, from public sizes alone.
 
-        No data are read and nothing is charged. The value is the loss due to regularization and
+        No data are read and nothing is charged. The value is the excess due to regularization and
         noise in a quadratic model of the loss with unfavorable curvature. It is usually an upper
-        bound; see ``docs/benchmarks/planning.md``. It does not include the sampling error.
+        bound (see ``docs/benchmarks/planning.md``) and does not include the sampling error.
 
         Parameters
         ----------
@@ -80,14 +80,14 @@ class ExpectedLossMixin:
 
 @dataclass(frozen=True)
 class PrivateSolver(FrozenValue):
-    """A private method that computes weights; a plan has each name below.
+    """A private method of computing weights: the attributes and methods that every such plan has.
 
     ``run(loss, rows, y, source, start)`` returns the weights and `mechanism` is the mechanism that
     is charged. For a solver that minimizes a loss, `C` and `quadratic` are the constants of the
     objective, and ``noise_variance(curvature)`` returns the variance of the noise in the weights
-    along a direction in which the summed loss has this curvature. If the weights of a person's rows
-    sum to 1, the person changes the result no more than a single row. `choice` is the corresponding
-    value of the estimators' parameter `mechanism`.
+    along a direction in which the summed loss has this curvature. A person whose row weights sum to
+    1 changes the result no more than a single row does. `choice` is the corresponding value of the
+    estimators' parameter `mechanism`.
     """
 
     def averaging_bias(self, curvature, norm):
@@ -103,7 +103,7 @@ class PrivateSolver(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class PerturbationProblem(_default_settings.SGDProblem):
-    """The public sizes and bounds of a fit of a linear model, for all mechanisms.
+    """Public sizes and bounds of a linear model's fit, for all mechanisms.
 
     Here `norm` is an upper bound on the norm of a row, including the constant feature.
 
@@ -122,12 +122,12 @@ class PerturbationProblem(_default_settings.SGDProblem):
 
     @property
     def has_person_unit(self):
-        """True if the unit is a person. Its gradient and curvature are then means over its rows."""
+        """True if the unit is a person, whose gradient and curvature are means over their rows."""
         return self.guarantee.neighbors.unit == "person"
 
     @property
     def curvature_rank(self):
-        """Upper bound on the rank of a unit's curvature."""
+        """Upper bound on the rank of a unit's contribution to the Hessian."""
         if self.has_person_unit:
             return self.size
         return self.loss.curvature_rank
@@ -161,10 +161,10 @@ class PerturbationProblem(_default_settings.SGDProblem):
         return self.loss.value_at_zero() + self.lipschitz * self.baseline_norm
 
     def max_C(self, noise_std):
-        """Return the C beyond which noise on the summed gradient would exceed the signal.
+        """Return the C beyond which the noise in the summed gradient would exceed the signal.
 
-        With this C the expected norm of the weights falls as the noise grows, as it does under the
-        penalty of clipped gradients.
+        With this C, the expected norm of the weights falls as the noise grows, just as it does
+        under the penalty used with clipped gradients.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ def gradient_rounding(problem, C, weights_norm):
 
     A sum of m terms in any order has an error of at most :math:`\gamma_m` times the sum of their
     magnitudes (Higham 2002, section 3.1). Rows are added in blocks and blocks to a total. The error
-    of a score, :math:`\gamma_p R \|w\|`, changes a residual by at most its product with the loss's
+    in a score, :math:`\gamma_p R \|w\|`, changes a residual by at most this error times the loss's
     curvature. The residual itself is also rounded.
 
     Parameters
@@ -239,7 +239,7 @@ def rounding_per_weight(problem, C):
     Raises
     ------
     ValueError
-        If C is so large or so small that the bound or a computed norm is meaningless.
+        If C is so large or so small that the bound or a computed norm becomes meaningless.
     """
     if not C * problem.lipschitz >= MIN_GRADIENT:
         raise ValueError(f"C={C:g} is too small for rows of norm {problem.norm:g}")

@@ -26,21 +26,22 @@ TYPICAL_CURVATURE = 0.3
 WEIGHTS_NORM = 10.0
 # Expected variance of a score, times the curvature.
 SIGNAL = 0.003
-# Smallest clip of residuals, and the noise on the mean gradient below which the clip grows.
+# Smallest clip for residuals, and the noise in the mean gradient below which the clip grows.
 MIN_CLIP_FRACTION = 0.05
 CLIP_NOISE_THRESHOLD = 0.03
-# Clip of residuals in the shrinkage rule, and multiple of the null decrease that it subtracts.
+# Clip for residuals in the shrinkage rule, and multiple of the null decrease that the rule
+# subtracts.
 SHRINKAGE_RESIDUAL = 0.15
 NULL_DECREASE_FACTOR = 2.0
 
 
 class DPPoissonRegressor(PrivateLinearRegressor):
-    """Poisson regression with a log link and noisy clipped gradients or output perturbation.
+    """Poisson regression with a log link, by noisy clipped gradients or output perturbation.
 
-    The regularized Poisson deviance, with a bounded derivative, is minimized by noisy gradient
-    steps. Alternatively, it is minimized without noise, to a certified gradient norm, and noise is
-    added to the weights. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
-    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    The regularized Poisson deviance, modified to have a bounded derivative, is minimized by noisy
+    gradient steps. Alternatively, it is minimized without noise to a certified gradient norm, and
+    noise is added to the weights. Rows longer than `data_norm` are scaled down to it in `fit` only,
+    or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -70,10 +71,11 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         balances regularization and noise using public quantities. "gradient" increases a smaller
         alpha to that value.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimizer, "gradient" to the gradients of the steps of an
-        accelerated descent, each row's clipped to a fraction of its bound. The last steps test the
-        weights as in `DPRidge`. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is almost no noise.
+        "output" adds noise to the minimizer. "gradient" adds noise to each gradient of an
+        accelerated descent, in which each row's gradient is clipped to a fraction of its bound. The
+        last steps test the weights as in `DPRidge`. "auto" uses the mechanism with the smaller
+        expected loss, computed from public quantities, which is "gradient" unless there is almost
+        no noise.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -115,10 +117,10 @@ class DPPoissonRegressor(PrivateLinearRegressor):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
-    ``docs/theory/guarantees.md``. The derivative of the loss is at most `high`, which is its value
-    for rows whose predicted mean exceeds the target by `high` or more. Without such rows and with
-    little noise the model agrees with scikit-learn's ``PoissonRegressor`` on the clipped rows with
-    the constant feature.
+    ``docs/theory/guarantees.md``. The derivative of the loss is limited to `high`, the value that
+    it takes for rows whose predicted mean exceeds the target by `high` or more. If there are no
+    such rows and there is little noise, the model agrees with scikit-learn's ``PoissonRegressor``
+    on the clipped rows with the constant feature.
 
     References
     ----------
@@ -280,7 +282,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         return TargetScale(low, high, 0.0, 1.0)
 
     def score(self, X, y):
-        """Return D², the fraction of the Poisson deviance that is explained.
+        """Return D², the fraction of the Poisson deviance that the model explains.
 
         Parameters
         ----------
@@ -292,7 +294,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         Returns
         -------
         float
-            At most 1; 0 for predicting the mean of y.
+            At most 1; predicting the mean of y scores 0.
         """
         return d2_tweedie_score(y, np.maximum(self.predict(X), np.finfo(np.float64).tiny), power=1)
 

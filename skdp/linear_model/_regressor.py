@@ -1,4 +1,4 @@
-"""Base classes of linear models: reading of rows, target scale, predictions of regressors."""
+"""Base classes of linear models: reading rows, scaling targets, predictions of regressors."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from skdp.utils._warnings import warn_user
 
 @dataclass(frozen=True)
 class TargetScale(FrozenValue):
-    """Scale of targets, which are clipped to [low, high]: (y - offset) / half_range."""
+    """Scale of targets: y is clipped to [low, high] and mapped to (y - offset) / half_range."""
 
     low: float
     high: float
@@ -65,11 +65,11 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
     def _read(self, X, reset=True):
         """Return the rows; refuse dates, and warn about unscaled columns if data_norm is 1."""
-        # A partitioned table declares its types only after it was opened.
+        # The types of a partitioned table are known only once it has been opened.
         X = opened_table(X)
         check_types_of_numbers(X, after_fit=not reset)
-        # The table is read first, because a refused table should not trigger advice about its
-        # scale.
+        # The table is read first, because a table that is refused should not trigger advice about
+        # its scale.
         table = read_table(self, X, reset=reset, accept_sparse=True)
         meta = meta_of(X)
         names = None
@@ -106,7 +106,7 @@ class PrivateLinearModel(ExpectedLossMixin, TableEstimator):
 
 
 class PrivatePredictorMixin:
-    """Tags of predictors: scores are poor on few rows at epsilon = 1."""
+    """Tags of predictors, whose scores are poor on few rows at epsilon = 1."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

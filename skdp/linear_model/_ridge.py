@@ -15,7 +15,7 @@ from skdp.linear_model._regressor import PrivateLinearRegressor
 from skdp.utils._validation import check_choice, check_within
 
 MECHANISMS = ("auto", "sufficient_statistics", "gradient")
-# Maximum number of features of sufficient statistics, whose matrix then takes 20 GB.
+# Maximum number of features for sufficient statistics. Their matrix then takes 20 GB.
 MAX_FEATURES_OF_STATISTICS = 50_000
 
 # Squared loss of targets in [-1, 1], with residuals bounded by 1. Tuned on synthetic tables and
@@ -32,13 +32,13 @@ LOSS_SPEC = LossSpec(
     curvature_from="residuals",
 )
 
-# Norm of the weights, times that of rows, for the expected loss of sufficient statistics. Tuned so
-# that the comparison with gradients is right on the same tables.
+# Norm of the weights, times that of the rows, for the expected loss of sufficient statistics. Tuned
+# so that the comparison with gradients comes out right on the same tables.
 WEIGHTS_NORM_OF_STATISTICS = 4.0
 
 
 class LeastSquaresRegressor(PrivateLinearRegressor):
-    """Common part of `DPLinearRegression` and `DPRidge`, which differ in the L2 penalty."""
+    """Common part of `DPLinearRegression` and `DPRidge`, which differ only in the L2 penalty."""
 
     # A parameter of DPRidge only.
     alpha = 0.0
@@ -100,11 +100,11 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
 
 
 class DPLinearRegression(LeastSquaresRegressor):
-    """Ordinary least squares from noisy clipped gradients or noisy sufficient statistics.
+    """Ordinary least squares by noisy clipped gradients or from noisy sufficient statistics.
 
-    The model is regularized as much as the noise requires, and not at all if noise vanishes.
-    Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in `fit`, or their
-    gradients are clipped. Targets and predictions are clipped to `target_bounds`.
+    The model is regularized only as much as the noise requires, and not at all as the noise
+    vanishes. Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in `fit`, or
+    their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -127,16 +127,16 @@ class DPLinearRegression(LeastSquaresRegressor):
         the means of X and y and increase the noise in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
-        of the bounds.
+        data. The noise grows with the range or, without `fit_intercept`, with the larger of the
+        bounds' magnitudes.
     mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
         "sufficient_statistics" releases the products of the columns and the targets once. Rows
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
-        releases the gradients of the steps of an accelerated descent, each row's clipped to a
-        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is almost no noise. "gradient" increases
-        the regularization strength to the value that balances regularization and noise; the
-        intercept is not regularized. Its last steps test the weights: to the extent that they
+        releases each gradient of an accelerated descent, in which each row's gradient is clipped to
+        a fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities, which is "gradient" unless there is almost no noise. "gradient"
+        raises the regularization strength to the value that balances regularization and noise, but
+        does not regularize the intercept. Its last steps test the weights: to the extent that these
         explain no more than chance, they are shrunk towards the noisy mean of the targets.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -270,12 +270,11 @@ class DPLinearRegression(LeastSquaresRegressor):
 
 
 class DPRidge(LeastSquaresRegressor):
-    """Ridge regression from noisy clipped gradients or noisy sufficient statistics.
+    """Ridge regression by noisy clipped gradients or from noisy sufficient statistics.
 
-    The regularization strength is `alpha`, or the strength that the noise of the `mechanism`
-    requires if that is larger. Rows longer than `data_norm` get the weight ``(data_norm /
-    norm)**2`` in `fit`, or their gradients are clipped. Targets and predictions are clipped to
-    `target_bounds`.
+    The regularization strength is the larger of `alpha` and the strength that the noise of the
+    `mechanism` requires. Rows longer than `data_norm` get the weight ``(data_norm / norm)**2`` in
+    `fit`, or their gradients are clipped. Targets and predictions are clipped to `target_bounds`.
 
     Parameters
     ----------
@@ -298,16 +297,16 @@ class DPRidge(LeastSquaresRegressor):
         the means of X and y and increase the noise in all other statistics.
     target_bounds : tuple of (low, high)
         The range of targets, low < high. It must be given and must not be computed from the
-        data. The noise grows with the range or, without `fit_intercept`, with the larger magnitude
-        of the bounds.
+        data. The noise grows with the range or, without `fit_intercept`, with the larger of the
+        bounds' magnitudes.
     mechanism : {"auto", "sufficient_statistics", "gradient"}, default="auto"
         "sufficient_statistics" releases the products of the columns and the targets once. Rows
         longer than `data_norm` are scaled down to it, together with their targets. "gradient"
-        releases the gradients of the steps of an accelerated descent, each row's clipped to a
-        fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities: "gradient", unless there is almost no noise. "gradient" increases
-        the regularization strength to the value that balances regularization and noise; the
-        intercept is not regularized. Its last steps test the weights: to the extent that they
+        releases each gradient of an accelerated descent, in which each row's gradient is clipped to
+        a fraction of its bound. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities, which is "gradient" unless there is almost no noise. "gradient"
+        raises the regularization strength to the value that balances regularization and noise, but
+        does not regularize the intercept. Its last steps test the weights: to the extent that these
         explain no more than chance, they are shrunk towards the noisy mean of the targets.
     alpha : float, default=1.0
         Regularization strength as in scikit-learn: the objective is the summed squared error

@@ -1,11 +1,11 @@
 r"""The noisy mean row, about which the rows of a linear model are clipped.
 
-A gradient is the product of a residual and a row. Rows in one corner of their ball, such as amounts
-that are scaled by wide public bounds, have a large norm although they hardly vary. The clip, and
-with it the noise, is proportional to their norm, but only their variation is useful to the weights.
-After the mean row is subtracted, the norm is small. One Gaussian release contains the mean row and
-the mean squared norm, from which the mean squared distance from the released center is computed.
-Its sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
+A gradient is the product of a residual and a row. Rows in one corner of the ball, such as amounts
+scaled by wide public bounds, have a large norm although they hardly vary. The clip, and with it the
+noise, is proportional to their norm, but only their variation helps to fit the weights. Once the
+mean row is subtracted, the norm is small. One Gaussian release contains the mean row and the mean
+squared norm, from which the mean squared distance from the released center is computed. Its
+sensitivity and the rule for its budget are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -28,28 +28,28 @@ from skdp.utils._values import FrozenValue
 # numbers scaled by public bounds.
 CENTER_FRACTIONS = (0.001, 0.2)
 CENTER_NOISE_NORM = 0.1
-# The noise is planned for at least this number of columns: it must also be small relative to the
-# distance from the rows to the center.
+# The noise is planned for at least this many columns, since it must also be small relative to the
+# distance of the rows from the center.
 MIN_COLUMNS = 24
 # Rows are not centered if the noise in the center would have a larger norm than this.
 MAX_CENTER_NOISE_NORM = 0.35
-# Unit of centered rows, relative to their root mean squared norm. Longer rows have shortened
-# gradients.
+# Unit of centered rows, relative to their root mean squared norm. The gradients of longer rows are
+# shortened.
 UNIT_PER_SPREAD = 1.25
 # Smallest unit, relative to the bound on rows. It bounds rounding errors.
 MIN_UNIT = 0.05
-# Larger tables are not centered: a block of a sparse table is made dense for the sums.
+# Larger tables are not centered, because the sums require dense copies of blocks of a sparse table.
 MAX_COLUMNS = 2000
 # Smallest value of the constant feature, relative to the bound on rows, with which rows are
 # centered; see `rounding_factor`.
 MIN_CONSTANT = 0.05
-# Relative slack of a budget fraction, for roundings of noise multipliers.
+# Relative slack in a budget fraction, for rounding errors in noise multipliers.
 SLACK = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowCenter(FrozenValue):
-    """The release of the mean row and of the spread of rows around it.
+    """Release of the mean row and of the spread of rows around it.
 
     Parameters
     ----------
@@ -119,9 +119,9 @@ def rounding_factor(rows):
     """Return the factor by which centering increases the rounding error of sums of gradients.
 
     Rows are not centered when they are read: a gradient is the residual times the row minus the
-    residual times the center. The residual is at most the clip over the norm of the centered row
-    with its constant feature. So both products are at most the clip times 1 plus the norm of the
-    center over the constant.
+    residual times the center. The residual is at most the clip divided by the norm of the centered
+    row with its constant feature. So each product is at most the clip times (1 plus the norm of the
+    center divided by the constant).
     """
     if rows.center is None:
         return 1.0
@@ -129,12 +129,12 @@ def rounding_factor(rows):
 
 
 def reserve_for_center(rows, shape):
-    """Return the plan of rows with a fraction of the Gaussian budget for the center.
+    """Return the `RowsFit` with a fraction of the Gaussian budget reserved for the center.
 
-    Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
-    (Dong, Roth and Su 2022). So this function is for weights that are computed with full-batch
-    Gaussian steps. Rows are not centered, and the plan is returned unchanged, with delta = 0,
-    without a baseline, or where the noise in the center would cost more than it gains.
+    Gaussian releases whose fractions of mu squared add up to 1 together form one Gaussian release
+    (Dong, Roth and Su 2022). This function is therefore for weights computed with full-batch
+    Gaussian steps. Rows are not centered, and the `RowsFit` is returned unchanged, if delta = 0, if
+    there is no baseline, or if the noise in the center would cost more than centering gains.
 
     Parameters
     ----------

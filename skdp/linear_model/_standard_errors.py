@@ -1,10 +1,10 @@
 r"""Standard errors of released weights: privacy noise plus sampling, from a noisy Hessian.
 
-If :math:`F = \sum_i \nabla^2 \ell_i` at the released weights and the model holds, the
-weights that minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
+Let :math:`F = \sum_i \nabla^2 \ell_i` at the released weights. If the model holds, the weights that
+minimize :math:`C \sum \ell + \tfrac q2 \|w\|^2` have the sampling covariance
 :math:`(C F + q)^{-1} C^2 F (C F + q)^{-1}` (Huber 1967; the information identity). The covariance
-of the privacy noise in the weights is also a function of F. The noise in F is isotropic, so
-both are diagonal in the eigenvectors of the released matrix. The derivation is in
+of the privacy noise in the weights is also a function of F. The noise in F is isotropic, so both
+are diagonal in the eigenvectors of the released matrix. The derivation is in
 ``docs/theory/standard_errors.md``.
 """
 
@@ -22,17 +22,17 @@ from skdp.accounting import Composed, gaussian_noise_multiplier, gdp_to_delta, g
 from skdp.mechanisms._plan import Plan, vector_noise
 from skdp.mechanisms._stages import stages_of
 
-# Budget fraction of the Hessian: of the squared mu if both releases are Gaussian, otherwise of
-# epsilon and of delta.
+# Fraction of the budget spent on the Hessian: of the squared mu if both releases are Gaussian,
+# otherwise of epsilon and of delta.
 HESSIAN_FRACTION = 0.125
 # Frobenius norm of the difference between neighbors' Hessians. Under add/remove, it is one row's
 # Hessian. Under replace-one, the Hessians of two rows are positive semidefinite, so their
 # squared norms add.
 FROBENIUS_SENSITIVITY = {"add_remove": 1.0, "replace_one": math.sqrt(2.0)}
-# The Hessian is computed at weights so short that rounding errors of scores change it by at most
-# this fraction.
+# The Hessian is computed at weights so short that rounding errors in the scores change it by at
+# most this fraction.
 SCORE_ROUNDING = 2.0**-8
-# Largest number of weights, since the size of the Hessian is its square.
+# Largest number of weights; the size of the Hessian is the square of this number.
 MAX_WEIGHTS = 5000
 UNIT_ROUNDOFF = np.finfo(np.float64).eps / 2
 SLACK = 1e-12
@@ -45,13 +45,15 @@ class HessianRelease:
     Parameters
     ----------
     shape : tuple of int
-        Numbers of contrasts and features. Contrasts are one less than outputs, at least 1.
+        Numbers of contrasts and features. There is one contrast less than outputs, but at least
+        one.
     radius : float
         The Hessian is computed at weights of at most this norm.
     norm : float
         Upper bound on a row's norm.
     mechanism : GaussianMechanism or GammaNormMechanism
-        Mechanism of the upper triangle, with off-diagonal entries times the root of two.
+        Mechanism for the upper triangle, with off-diagonal entries multiplied by the square root of
+        two.
     """
 
     shape: tuple
@@ -84,8 +86,8 @@ class HessianRelease:
         """Return the standard errors of all weights, of shape (n_outputs, n_features).
 
         They combine the noise, the sampling variance and the squared bias of averaged iterates. An
-        eigenvalue that may be due to noise alone is not used: the sampling variance is then the
-        largest one over all curvatures, and the noise is divided by the regularizer alone.
+        eigenvalue that may be due to noise alone is not used. In its place, the sampling variance
+        is the largest over all curvatures, and the noise is divided by the regularizer alone.
 
         Parameters
         ----------
@@ -116,13 +118,13 @@ class HessianRelease:
         vectors = vectors.reshape(n_contrasts, n_features, size)
         if n_contrasts == 1:
             return np.sqrt(vectors**2 @ variance + bias**2)
-        # The data do not determine the mean of the weights over classes: it is noise.
+        # The mean of the weights over the classes is not determined by the data: it is pure noise.
         loadings = np.tensordot(helmert(n_contrasts + 1).T, vectors, axes=1)
         bias -= bias.mean(axis=0)
         return np.sqrt(loadings**2 @ variance + noise[-1] / (n_contrasts + 1) + bias**2)
 
     def compose_after(self, weights, guarantee):
-        """Return the composed cost, with the scale and the sensitivity of the weights.
+        """Return the composed cost of both releases, with the scale and sensitivity of the weights.
 
         Parameters
         ----------
@@ -142,7 +144,7 @@ class HessianRelease:
             epsilon=guarantee.epsilon,
             delta=guarantee.delta,
             stages=weights.stages + hessian_stages,
-            # The sensitivity of the Hessian is proved only for rows.
+            # The sensitivity of the Hessian is proved only for the row as the unit.
             by_person=False,
             scale=weights.scale,
             sensitivity=weights.sensitivity,
@@ -211,7 +213,7 @@ def plan_hessian(problem, guarantee):
             f"standard_errors is 'total' and the model has {size} weights: 'total' needs at most "
             f"{MAX_WEIGHTS}; use 'noise'"
         )
-    # The Gram matrix is summed in blocks, and classes are transformed to contrasts.
+    # The Gram matrix is summed in blocks, and classes are then transformed to contrasts.
     additions = max_bounded_additions(n_features) + 96 + 8 * n_outputs**2
     rounding = 1.1 * UNIT_ROUNDOFF * n_rows * additions + SCORE_ROUNDING
     radius = SCORE_ROUNDING / (3.3 * UNIT_ROUNDOFF * n_rows * (n_features + 4) * problem.norm)

@@ -68,8 +68,8 @@ def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the `ClassMoments`.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the `ClassMoments`.
     """
     d = shape.n_columns
     size = n_classes * (2 * d + 1)

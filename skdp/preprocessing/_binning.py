@@ -29,27 +29,26 @@ from skdp.utils._validation import check_bounds, check_integer, is_auto
 from skdp.utils._values import FrozenValue
 
 AUTOMATIC = ("uniform", "quantile")
-# For n_bins="auto": minimum and maximum number of bins, and minimum number of rows of a bin of
-# quantiles, relative to the noise scale of a quantile's rank.
+# For n_bins="auto": minimum and maximum number of bins, and minimum number of rows in a quantile
+# bin, relative to the noise scale of a quantile's rank.
 MIN_BINS = 8
 MAX_BINS = 32
 ROWS_PER_SCALE = 2.5
-# Maximum numbers of bins of a column and of all columns, so their edges, and copies of them,
-# fit into 1 GB.
+# Maximum number of bins per column and in total, so that the edges and their copies fit into 1 GB.
 MAX_COLUMN_BINS = 2**20
 MAX_TOTAL_BINS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnBins(FrozenValue):
-    """The bins of one column: intervals between edges, or categories.
+    """Bins of one column: intervals between edges, or categories.
 
     Parameters
     ----------
     kind : {"categories", "declared", "uniform", "quantile"}
         Categories, or the origin of the edges.
     limits : ndarray, default=None
-        Edges or categories; None if edges are to be found.
+        Edges or categories; None if the edges have yet to be found.
     other : int, default=-1
         Code of the category of undeclared values, or -1 if there is none.
     """
@@ -89,7 +88,7 @@ def column_bins(categories, other, edges, names, n_features):
             raise ValueError(f"edges: column {j} needs 'uniform', 'quantile' or edges")
         else:
             declared = check_edges(declared, "edges")
-            # The limits are the same as for bounds, so densities are finite.
+            # Edges have the same limits as bounds, so densities are finite.
             ends = declared[:-1], declared[1:]
             check_bounds(ends, len(declared) - 1, "edges", is_resolved=False)
             bins.append(ColumnBins("declared", declared))
@@ -99,14 +98,14 @@ def column_bins(categories, other, edges, names, n_features):
 
 
 def planned_n_bins(n_bins):
-    """Return the number of bins of equal width for a parameter `n_bins`."""
+    """Return the number of equal-width bins for a parameter `n_bins`."""
     if is_auto(n_bins):
         return MAX_BINS
     return check_integer(n_bins, "n_bins", 2, MAX_COLUMN_BINS)
 
 
 def _check_total_bins(n_bins, n_columns):
-    """Raise `ValueError` if the edges of the columns would not fit into memory."""
+    """Raise `ValueError` if the columns' edges would not fit into memory."""
     if n_bins * n_columns > MAX_TOTAL_BINS:
         raise ValueError(
             f"n_bins={n_bins} for {n_columns} columns is too large: there "
@@ -140,14 +139,14 @@ class EdgesSearch(FrozenValue):
     n_bins : int
         Number of bins of "uniform" and "quantile" columns.
     bounds : tuple of (low, high) or None
-        Bounds of these columns, in their order; NaN if they are to be found. None if there are no
-        such columns.
+        Bounds of these columns, in their order; NaN where they have yet to be found. None if there
+        are no such columns.
     search : Plan or None
         Plan that finds the bounds that are not declared.
     quantiles : Plan or None
         Plan that finds the edges of "quantile" columns.
     remaining : Guarantee or None
-        Remaining guarantee for a release on the bins, if there is one.
+        Guarantee that remains for a release on the bins, if there is one.
     """
 
     bins: list
@@ -171,8 +170,8 @@ class EdgesSearch(FrozenValue):
         guarantee : Guarantee
             Guarantee of everything that is released.
         quantiles_fraction : float in (0, 1], default=1.0
-            Fraction of the budget after the search that the quantiles receive. Below 1 the rest is
-            for a release on the bins.
+            Fraction of the budget left by the search that the quantiles receive. If it is below 1,
+            the rest is kept for a release on the bins.
         """
         auto = is_auto(n_bins)
         n_bins = planned_n_bins(n_bins)
@@ -217,7 +216,7 @@ class EdgesSearch(FrozenValue):
 
     @property
     def columns_with_found_bounds(self):
-        """Positions of the columns whose bounds are not declared and are needed."""
+        """Positions of the columns whose bounds are needed but not declared."""
         ranged = columns_of(self.bins, AUTOMATIC)
         if len(ranged) == 0:
             return ranged
@@ -256,9 +255,9 @@ class EdgesSearch(FrozenValue):
 def quantile_edges(quantiles, low, high):
     """Return bin edges from released quantiles; the outermost edges are the bounds.
 
-    A value on which several quantiles fall is common in the data and receives a separate narrow
-    bin. The value of a single quantile belongs to the bin below. Edges are half a step of the
-    quantiles' grid away from the value, so rounding cannot change its bin.
+    A value shared by several quantiles is common in the data and gets a narrow bin to itself. The
+    value of a single quantile belongs to the bin below it. Edges are half a step of the quantiles'
+    grid away from the value, so rounding cannot change its bin.
 
     Parameters
     ----------
@@ -345,7 +344,7 @@ def column_pairs(interactions, names, n_features):
     """
     declared = []
     if not isinstance(interactions, list | tuple):
-        # It is not a list of pairs, so the message shows it unchanged.
+        # The value is not a list of pairs, so the message shows it unchanged.
         interactions = [interactions]
     for pair in interactions:
         if isinstance(pair, str) or np.ndim(pair) != 1 or len(pair := tuple(pair)) != 2:
@@ -389,7 +388,7 @@ def _edge_entries(edges, names, n_features):
 
 
 def one_hot(codes, n_bins, value, sparse):
-    """Return one column per bin of each feature, with `value` if a row is in the bin."""
+    """Return one column per bin of each feature, which contains `value` for the rows in the bin."""
     columns = codes + (np.cumsum(n_bins) - n_bins)
     inside = codes >= 0
     shape = (len(codes), int(n_bins.sum()))
@@ -401,5 +400,5 @@ def one_hot(codes, n_bins, value, sparse):
     return encoded.toarray()
 
 
-# The names of the features of X: from the fit, from the argument, or x0, x1, ...
+# Names of X's features: from the fit, from the argument, or x0, x1, ...
 input_names = OneToOneFeatureMixin.get_feature_names_out

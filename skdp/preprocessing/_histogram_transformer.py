@@ -36,15 +36,15 @@ from skdp.utils._types import Bounds, Categories
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_within, is_auto
 from skdp.utils._values import FrozenValue
 
-# Default fraction of epsilon for the edges: large if the output depends only on them, smaller if it
-# also depends on the counts.
+# Default fraction of epsilon spent on the edges: large if the output depends on them alone, smaller
+# if it also depends on the counts.
 EDGES_FRACTION = {"onehot": 0.9, "ordinal": 0.9, "density": 0.5, "cumulative": 0.5}
 UNDECLARED_CUMULATIVE = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinsAndCounts(FrozenValue):
-    """The release of a fit: the edges that are not declared, and the counts of all columns.
+    """The release made by a fit: the edges that are not declared, and the counts of all columns.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class BinsAndCounts(FrozenValue):
             is_outermost = counts.argmax() in (0, len(counts) - 1)
             if column.kind != "uniform" and not (column.kind == "declared" and is_outermost):
                 continue
-            # The number of rows is public, so only the largest count has noise. The column is
+            # The number of rows is public, so only the largest count is noisy. The column is
             # reported only if the other counts are small even allowing for the noise.
             others = n_units - counts.max() + CERTAIN_NOISE * noise_std
             is_declared = j not in undeclared
@@ -130,41 +130,41 @@ class DPHistogramTransformer(PlannedTransformer):
     edges : {"quantile", "uniform"}, array, list or dict, default="quantile"
         "quantile": bins with about equal numbers of rows, found privately. "uniform": bins of equal
         width. An array: declared edges for every numeric column. A list with one entry per column,
-        or a dict of column to entry, can set the entry of each column. Declared edges are within
-        -1e150 and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
+        or a dict of column to entry, sets each column separately. Declared edges are within -1e150
+        and 1e150 and at least 1e-150 apart. Values beyond the outermost edges belong to the
         outermost bins.
     n_bins : int or "auto", default=32
         Number of bins of columns without declared edges, from 2 to 2**20. A column with only a few
         common values has fewer bins. "auto" is 32 for "uniform". For "quantile" it is the largest
-        number from 8 to 32 with which a bin has at least 2.5 times as many rows as the noise scale
-        of a quantile's rank: small for few rows, many columns or a small epsilon.
+        number from 8 to 32 for which each bin has at least 2.5 times as many rows as the noise
+        scale of a quantile's rank. It is small for few rows, many columns or a small epsilon.
     categories : dict of column to list, list, default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. If None, every column is numeric.
     other : label, default=None
-        Category that represents all values that are not declared, in columns whose list contains
-        it. In other columns, such a value is not in any bin.
+        Category that represents all undeclared values in the columns whose list contains it. In
+        other columns, an undeclared value is in no bin.
     encode : {"onehot", "ordinal", "density", "cumulative"}, default="onehot"
         "onehot": one column per bin. "ordinal": the index of the bin, from 0. "density": the
         fraction of rows in the bin, divided by its width if the column is numeric. "cumulative":
         the fraction of rows below the value, linear within the bin; a category counts half of its
         rows. A value that is not in any bin becomes zeros, -1, 0 and 0.5 respectively.
     interactions : list of pairs of columns, default=None
-        For "onehot": pairs of columns, named by position or name. Each pair adds one column per
-        combination of a bin of one feature and a bin of the other, for linear models. The
-        combinations are products of the released bins, so they are post-processing.
+        For "onehot": pairs of columns, named by position or name. For each combination of a bin of
+        one feature and a bin of the other, a pair adds one column, which is useful to linear
+        models. Combining released bins is post-processing.
     unit_norm : bool or "auto", default="auto"
-        If True, divide the output by the bound on its rows' Euclidean norm, so the norm is at
-        most 1, the default `data_norm` of linear models. "auto" does so for "onehot", where an
-        entry is then ``1 / sqrt(n_features + n_pairs)``.
+        If True, divide the output by a bound on the Euclidean norm of its rows. The norm is then at
+        most 1, the default `data_norm` of linear models. "auto" divides only for "onehot", whose
+        nonzero entries are then ``1 / sqrt(n_features + n_pairs)``.
     edges_fraction : float or "auto", default="auto"
-        Fraction of epsilon, after that of the bounds, that is spent on "quantile" edges, in (0, 1].
-        With 1 no counts are released and `counts_` is None. "auto" is 0.9 for "onehot" and
+        Fraction, in (0, 1], of the epsilon left by the bounds that is spent on "quantile" edges.
+        With 1, no counts are released and `counts_` is None. "auto" is 0.9 for "onehot" and
         "ordinal", which do not use the counts, and 0.5 for the others. Without "quantile" columns
         it must be "auto".
     sparse_output : bool, default=False
-        If True, `transform` returns a CSR array; for "onehot" only.
+        If True, `transform` returns a CSR array; only for "onehot".
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -177,14 +177,14 @@ class DPHistogramTransformer(PlannedTransformer):
     bin_edges_ : ndarray of shape (n_features,), of ndarray
         Bin edges of each numeric column and categories of each categorical column.
     counts_ : ndarray of shape (n_features,), of ndarray, or None
-        Noisy counts of each column's bins. They are non-negative, not integers, and sum to n (at
-        most n in columns where a value may be outside all bins).
+        Noisy counts of each column's bins. They are non-negative, need not be integers, and sum to
+        n (at most n in columns where a value may be outside all bins).
     n_bins_ : ndarray of shape (n_features,)
         Number of bins of each column.
     output_norm_ : float
         Bound on the Euclidean norm of every row that `transform` returns, computed from the
-        parameters and released values alone. It is a valid `data_norm` for a model that is fitted
-        to the output.
+        parameters and released values alone. It is a valid `data_norm` for a model fitted to the
+        output.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -407,7 +407,7 @@ class DPHistogramTransformer(PlannedTransformer):
         Returns
         -------
         float
-            Root mean square error of each count, before counts are made consistent.
+            Root mean squared error of each count, before counts are made consistent.
 
         Raises
         ------
@@ -495,7 +495,7 @@ class DPHistogramTransformer(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        # The plan of a fit refuses other values, and names the step.
+        # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output
         )
@@ -520,7 +520,7 @@ class DPHistogramTransformer(PlannedTransformer):
                 else:
                     checks[j] = _columns.check_labels
                     labels[j] = column.limits
-                    # The category of other values is not expected to occur in the column.
+                    # The category that represents undeclared values need not occur in the column.
                     is_expected = np.arange(len(column.limits)) != column.other
                     expected[j] = column.limits[is_expected]
             if not is_fit:
@@ -549,12 +549,12 @@ def _bin_labels(bins, size):
 
 
 def counts_mechanism(n_features, size, guarantee):
-    """Return the mechanism for the counts of all features' bins together.
+    """Return the mechanism that releases the counts of all features' bins together.
 
     A row is in one bin of each feature. If a row replaces another one, two counts can change.
     """
     sensitivity = guarantee.neighbors.sensitivity_factor * n_features
-    # An epsilon that is too small for this number of counts is refused here.
+    # The mechanism refuses an epsilon that is too small for this number of counts.
     return counting_mechanism(sensitivity, guarantee, error=lambda noise: noise.deviation(size))
 
 
@@ -584,7 +584,7 @@ def densities(bins, counts):
 
 
 def _norm_bound(encode, bins, counts, pairs):
-    """Return a bound on the norm of an encoded row, only from released values."""
+    """Return a bound on the norm of an encoded row, computed from released values only."""
     if encode in ("onehot", "cumulative"):
         root = math.sqrt(len(bins) + len(pairs))
         if root.is_integer():
@@ -601,7 +601,7 @@ def _norm_bound(encode, bins, counts, pairs):
 
 
 def _max_n_counts(edges):
-    """Return an upper bound on the number of counts that does not depend on released edges."""
+    """Return an upper bound on the number of counts that holds for all released edges."""
     size = 0
     for column in edges.bins:
         if column.limits is None:

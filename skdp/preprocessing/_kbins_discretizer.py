@@ -70,15 +70,15 @@ class DPKBinsDiscretizer(PlannedTransformer):
         "quantile" and for all of it with "uniform".
     n_bins : int or "auto", default=5
         Number of bins, from 2 to 2**20. A feature with only a few common values has fewer bins.
-        "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 with which
-        a bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
+        "auto" is 32 for "uniform". For "quantile" it is the largest number from 8 to 32 for which
+        each bin has at least 2.5 times as many rows as the noise scale of a quantile's rank.
     encode : {"onehot", "onehot-dense", "ordinal"}, default="onehot"
         "onehot": a sparse matrix with one column per bin. "onehot-dense": the same as an array.
         "ordinal": the index of the bin, from 0.
     strategy : {"quantile", "uniform"}, default="quantile"
         "quantile": bins with about equal numbers of rows. "uniform": bins of equal width between
-        the bounds, which must then be "auto", since nothing has to be learned if the bounds are
-        declared.
+        the bounds, which must then be "auto", because with declared bounds there is nothing to
+        learn.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".

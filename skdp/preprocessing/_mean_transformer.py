@@ -30,7 +30,7 @@ from skdp.utils._types import Bounds
 from skdp.utils._units import UnitText
 from skdp.utils._validation import check_choice, check_integer, has_auto, is_auto
 
-# Values in [-1, 1] are rounded to this grid, so their sums are exact in float64.
+# Grid to which values in [-1, 1] are rounded, so that their sums are exact in float64.
 STEP = 2.0**-22
 LARGEST_COUNT = 2**31
 # With a noisy count, the number of persons is private and must not determine the grid. Weighted
@@ -57,8 +57,8 @@ def plan_means(shape, guarantee, *, noise, noisy_count=False):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the noisy means, within the bounds.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,), and
+        returns the noisy means, within the bounds.
     """
     size = shape.n_columns + noisy_count
     mechanism = noise_of_means(guarantee, size, noise)
@@ -74,7 +74,7 @@ def _release_means(mechanism, n_rows, X, source, low, high, persons=None):
     """Return the noisy means, within the bounds. If `n_rows` is None, it is released with noise."""
     means = np.clip(scaled_means(mechanism, X, source, low, high, n_rows, persons), -1.0, 1.0)
     half = (high - low) / 2
-    # A warning may not depend on a number of rows that is private.
+    # A warning must not depend on the number of rows if that is private.
     if n_rows is not None:
         report_unfilled_means(means, mechanism.deviation(len(low)) / n_rows, low, high)
     return np.clip(low + half + half * means, low, high)
@@ -85,8 +85,8 @@ def noise_of_means(guarantee, size, noise):
 
     `noise` is "laplace" or "gaussian"; "auto" selects the one with the smaller standard deviation.
     """
-    # A row contributes a point of [-1, 1]^d, and 1 to the count; a null row contributes nothing.
-    # The square root is rounded; the next larger double is an upper bound.
+    # A row contributes a point in [-1, 1]^d, and 1 to the count; a null row contributes nothing.
+    # The square root is rounded, so the next larger double is taken as an upper bound.
     sensitivity = float(guarantee.neighbors.sensitivity_factor)
     l1 = sensitivity * size
     l2 = math.nextafter(sensitivity * math.sqrt(size), math.inf)
@@ -97,7 +97,7 @@ def noise_of_means(guarantee, size, noise):
 
 
 def scaled_means(mechanism, X, source, low, high, n_rows=None, persons=None):
-    """Return the noisy means of the features scaled to [-1, 1], before they are clipped.
+    """Return the noisy means, before clipping, of the features scaled to [-1, 1].
 
     If the number of rows, or of persons, is None, it is released with noise.
     """
@@ -137,8 +137,8 @@ class DPMeanTransformer(BoundedColumnsTransformer):
     count : {"public", "noisy"}, default="public"
         Divisor of the sums. "public": the number of rows, which is then public. A removed row is
         still counted, and contributes the midpoint of the bounds. "noisy": a noisy count that is
-        released together with the sums, for tables whose number of rows is private; the noise is
-        larger. Under "replace_one" the number of rows is public and "noisy" is refused.
+        released together with the sums, for tables whose number of rows is private. The noise is
+        then larger. Under "replace_one" the number of rows is public and "noisy" is refused.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -311,13 +311,13 @@ class DPMeanTransformer(BoundedColumnsTransformer):
         n_samples : int
             Number of rows.
         n_features : int, default=None
-            Number of features that are released together. None uses the length of `bounds`, or 1 if
-            they are two numbers.
+            Number of features that are released together. None means the length of `bounds`, or 1
+            if `bounds` is a pair of numbers.
 
         Returns
         -------
         ndarray of shape (n_features,)
-            Root mean square error of each mean, before it is clipped to the bounds. With
+            Root mean squared error of each mean, before it is clipped to the bounds. With
             ``count="noisy"`` it is the error of a mean at the midpoint of the bounds, to first
             order; at either end it is larger by a factor of sqrt(2).
 
@@ -427,7 +427,7 @@ def sums_by_noise(X, low, high, row_weights, noise_grid):
 def _add_truncated(step, sums, u, row_weights):
     u *= 1.0 / STEP
     np.rint(u, out=u)
-    # Exact: whole numbers below 2**49 times a power of two.
+    # The product is exact: an integer below 2**49 times a power of two.
     u *= (row_weights * (STEP / step))[:, np.newaxis]
     sums += np.trunc(u, out=u).astype(np.int64).sum(axis=0)
 

@@ -42,8 +42,8 @@ from skdp.utils._validation import check_boolean, check_real
 class DPOneHotEncoder(PlannedTransformer):
     """Encode categories as indicator columns, one for each category.
 
-    Categories are declared, or found by a stability threshold on their noisy counts. A rare or
-    unknown category is encoded as zeros, or as the category `other`.
+    Categories are declared, or found by a stability threshold on their noisy counts. Rare and
+    unknown categories are encoded as zeros, or as the category `other`.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class DPOneHotEncoder(PlannedTransformer):
         Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
         Delta of a fit, in [0, 1). Finding categories needs a positive delta. With declared
-        categories 0 adds discrete Laplace noise to the counts, and a positive delta adds Gaussian
+        categories, 0 adds discrete Laplace noise to the counts and a positive delta adds Gaussian
         noise.
     categories : list, dict of column to list or "auto", or "auto", default=None
         Declared categories, which must not be taken from the data: a list with one list per column,
@@ -61,11 +61,11 @@ class DPOneHotEncoder(PlannedTransformer):
     other : label, default=None
         Category of the values that are unknown or infrequent. It is the last output column, unless
         it is a declared category. None encodes these values as zeros. A column in which no category
-        was found then has no output column; a following model may refuse that, after the encoder
-        was charged.
+        was found then has no output column. A model behind the encoder may refuse this after the
+        encoder was charged.
     min_frequency : int or float, default=None
-        Categories whose noisy count (int) or fraction of the rows (float below 1) is smaller are
-        infrequent and have no output column.
+        Noisy count (int) or fraction of the rows (float below 1) below which a category is
+        infrequent and has no output column.
     sparse_output : bool, default=True
         If True, `transform` returns a CSR matrix, else an array.
     accountant : PrivacyAccountant, default=None
@@ -78,15 +78,14 @@ class DPOneHotEncoder(PlannedTransformer):
     Attributes
     ----------
     categories_ : list of ndarray
-        Categories of each column: those declared, or those found, sorted with numbers before
+        Categories of each column: the declared ones, or those found, sorted with numbers before
         strings; then `other`, if it is not one of them. Equal numbers are one category: True, 1 and
-        1.0 are found as 1. If categories are to be found, values that are neither text nor numbers
-        of a magnitude below 2**53 (dates, intervals, long identifiers) are refused before the
-        charge.
+        1.0 are found as 1. A search for categories accepts only text and numbers of magnitude below
+        2**53. Other values (dates, intervals, long identifiers) are refused before the charge.
     counts_ : list of ndarray
-        Noisy counts of each column's categories, without an appended `other`. None, for the whole
-        table or for a single column, if nothing was counted because categories are declared and
-        there is no `min_frequency`.
+        Noisy counts of each column's categories, without an appended `other`. If categories are
+        declared and `min_frequency` is None, nothing is counted; the attribute, or the entry of
+        such a column, is then None.
     infrequent_categories_ : list of ndarray
         Categories of each column that have no output column.
     n_features_in_ : int
@@ -317,13 +316,13 @@ class DPOneHotEncoder(PlannedTransformer):
 
     @property
     def _makes_sparse(self):
-        # The plan of a fit refuses other values, and names the step.
+        # Other values are refused by `plan_fit`, whose error names the step.
         return self.sparse_output is True or bool(
             isinstance(self.sparse_output, np.bool_) and self.sparse_output
         )
 
     def _encoded_labels(self):
-        """Return the categories of each column that have an indicator."""
+        """Return, for each column, the categories that have an indicator."""
         encoded_labels = []
         for labels, infrequent in zip(self.categories_, self.infrequent_categories_, strict=True):
             if len(infrequent):
@@ -369,7 +368,7 @@ def _min_count(min_frequency, n_rows):
     is_share = isinstance(min_frequency, float) and 0.0 < min_count < 1.0
     if not (is_share or (min_count.is_integer() and min_count >= 1)):
         raise ValueError(
-            f"min_frequency must be a count or a share in (0, 1), got {min_frequency!r}"
+            f"min_frequency must be a count or a fraction in (0, 1), got {min_frequency!r}"
         )
     if is_share:
         min_count *= n_rows

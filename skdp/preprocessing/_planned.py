@@ -19,10 +19,10 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
     """Base of transformers that are fitted by a plan.
 
     A pipeline finds redundant charges by three attributes, which are False unless a class sets
-    them: `_rescales`, features are shifted or scaled; `_undoes_scaling`, the output is the same if
-    they were shifted or scaled before; `_known_range`, the range of the output is known. It plans
-    the charge for a table of unknown shape with `_shape_dependent_if_auto` (see
-    `PrivateEstimator`).
+    them. `_rescales`: features are shifted or scaled. `_undoes_scaling`: shifting or scaling the
+    features beforehand does not change the output. `_known_range`: the range of the output is
+    known. The pipeline plans the charge for a table of unknown shape with
+    `_shape_dependent_if_auto` (see `PrivateEstimator`).
     """
 
     _public: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -39,9 +39,9 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         -------
         ndarray of str
             The name of the input column, if it has one output column. Otherwise its name, an
-            underscore, and the index of a bin, a category or a class. These names are followed, if
-            present, by those of pairs, which are the names of both cells separated by a space, and
-            of indicators of missing values, ``missingindicator_`` and the column's name.
+            underscore, and the index of a bin, a category or a class. Columns of pairs follow, if
+            present; their names are the names of both cells separated by a space. Indicators of
+            missing values come last; their names are ``missingindicator_`` and the column's name.
         """
         names = self._names_made(input_names(self, input_features), self._parts_of_columns())
         return np.array(names, dtype=object)
@@ -231,7 +231,7 @@ def planned_input_names(form):
 
 
 def _named_by_labels(form):
-    """Return a form whose names are the columns' labels, even those that are not strings.
+    """Return a form named by the columns' labels, even if they are not strings.
 
     These are the keys of dicts in parameters.
     """

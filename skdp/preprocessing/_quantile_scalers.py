@@ -23,13 +23,12 @@ from skdp.stats._release import plan_within_bounds
 from skdp.utils._types import Bounds
 from skdp.utils._validation import check_boolean, check_increasing, check_within, is_auto
 
-# Between the bounds quantiles lie on a grid of 2**24 steps. A range of a few steps is treated as
-# empty.
+# Quantiles lie on a grid of 2**24 steps between the bounds. A range of a few steps counts as empty.
 LEAST_RANGE = 2.0**-21
 
 # Rank of the extremes that "auto" releases, in multiples of the rank's noise scale: large enough
-# that the empty ranges next to the bounds are rarely selected. Also, the maximum fraction of rows
-# that is left out at either end.
+# that the empty ranges next to the bounds are rarely selected. Below it, the maximum fraction of
+# rows that is left out at either end.
 RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 
@@ -55,9 +54,9 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
     feature_range : tuple of (float, float), default=(0, 1)
         Images of the two quantiles, within -1e100 and 1e100.
     quantile_range : "auto" or tuple of (float, float), default="auto"
-        The two quantiles, in percent. "auto" chooses quantiles as extreme as the noise allows: with
-        s the noise scale of a quantile's rank, the fraction min(0.05, 12 s / n_samples) of the rows
-        is left out at either end, which tends to 0 as epsilon grows.
+        The two quantiles, in percent. "auto" chooses quantiles as extreme as the noise allows. If s
+        is the noise scale of a quantile's rank, it leaves out the fraction min(0.05, 12 s /
+        n_samples) of the rows at either end. This fraction tends to 0 as epsilon grows.
     clip : bool, default=False
         If True, `transform` clips to `feature_range`.
     accountant : PrivacyAccountant, default=None
@@ -469,7 +468,7 @@ def plan_magnitudes(shape, guarantee, *, level):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,).
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,).
     """
     plan = plan_quantiles(shape, guarantee, quantiles=(level,))
 
@@ -478,7 +477,7 @@ def plan_magnitudes(shape, guarantee, *, level):
 
 def _release_magnitudes(plan, X, source, low, high, persons=None):
     """Return the quantiles of a plan for the magnitudes of the columns' clipped values."""
-    # The magnitudes of numbers within the bounds are between these limits.
+    # The magnitudes of values within the bounds are between these limits.
     min_magnitude = np.maximum(np.maximum(low, -high), 0.0)
     max_magnitude = np.maximum(-low, high)
     magnitudes = Rows(X).mapped(partial(_magnitudes, low=low, high=high))
@@ -509,8 +508,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         epsilon and at most a fifth of delta. Values are clipped to it in `fit`.
     quantile : "auto" or float, default="auto"
         Quantile of the magnitudes, in percent, above 0 and at most 100. "auto" chooses one as
-        extreme as the noise allows: with s the noise scale of a quantile's rank, the fraction
-        min(0.05, 12 s / n_samples) of the rows is left out, which tends to 0 as epsilon grows.
+        extreme as the noise allows. If s is the noise scale of a quantile's rank, it leaves out the
+        fraction min(0.05, 12 s / n_samples) of the rows. This fraction tends to 0 as epsilon grows.
     clip : bool, default=False
         If True, `transform` clips to [-1, 1].
     accountant : PrivacyAccountant, default=None
@@ -700,14 +699,14 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
 
 
 def tail_of_noise(plan, shape):
-    """Return the fraction of rows to leave out at an end, from a plan with the maximum fraction."""
+    """Return the fraction of rows to leave out at each end, from a plan with the maximum one."""
     return min(LARGEST_TAIL, RANKS_PER_SCALE * plan.scale / shape.n_rows)
 
 
 def flat_ranges(ranges, low, high):
-    """Return the ranges; ranges that are too small are replaced by the bounds' range.
+    """Return the ranges, with those that are too small replaced by the bounds' range.
 
-    So, after the division, values within the bounds are at most ``1 / LEAST_RANGE`` apart,
-    regardless of the unit.
+    After a division by them, values within the bounds are therefore at most ``1 / LEAST_RANGE``
+    apart, whatever their unit.
     """
     return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

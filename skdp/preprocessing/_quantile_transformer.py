@@ -25,7 +25,7 @@ from skdp.utils._validation import check_choice, check_integer, is_auto
 # this many noise scales of a rank apart.
 SCALES_APART = 4.0
 MOST_LEVELS = 10
-# Maximum of the parameter: the quantiles, and the nodes of the tree that finds them, fit into 1 GB.
+# Maximum of `n_quantiles`: the quantiles, and the nodes of the tree that finds them, fit into 1 GB.
 MAX_QUANTILES = 2**20
 
 # Probability at which the normal output is clipped, as in scikit-learn.
@@ -67,7 +67,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
     quantiles_ : ndarray of shape (n_quantiles, n_features)
         Noisy quantiles, non-decreasing; the first and the last are the bounds.
     references_ : ndarray of shape (n_quantiles,)
-        Fractions of the rows that the quantiles represent, evenly spaced from 0 to 1.
+        Fractions of the rows below the quantiles, evenly spaced from 0 to 1.
     n_quantiles_ : int
         Number of quantiles.
     bounds_ : tuple of ndarray of shape (n_features,)
@@ -231,7 +231,7 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         X = read_samples(self, X)
         shares = np.empty_like(X)
         for j, quantiles in enumerate(self.quantiles_.T):
-            # The mean of two interpolations maps a value of several equal quantiles to the middle
+            # The mean of two interpolations maps a value shared by several quantiles to the middle
             # of their fractions.
             up = np.interp(X[:, j], quantiles, self.references_)
             down = np.interp(-X[:, j], -quantiles[::-1], -self.references_[::-1])
@@ -256,6 +256,6 @@ class DPQuantileTransformer(BoundedColumnsTransformer):
         X = read_samples(self, X)
         if self.output_distribution == "normal":
             X = ndtr(X)
-        # Now the values are probabilities.
+        # From here on, the values are probabilities.
         columns = zip(X.T, self.quantiles_.T, strict=True)
         return np.column_stack([np.interp(p, self.references_, q) for p, q in columns])

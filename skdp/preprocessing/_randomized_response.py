@@ -50,7 +50,7 @@ class ColumnwiseResponse(FrozenValue):
         """Return the plan of one report of every row, with one epsilon for all columns."""
         joint = JointMechanism(self.columns, epsilon)
         name = "k-ary randomized response on each column"
-        # Maximum over the columns of the noise in debiased counts, for one row.
+        # Largest noise in a debiased count of any column, for one row.
         scale = max(column.scale for column in self.columns)
         # There is only one stage, because each `transform` is one release.
         stage = Stage(
@@ -84,7 +84,8 @@ class ColumnwiseResponse(FrozenValue):
         for j, column in enumerate(self.columns):
             values = table.column(j).to_array()
             if j in table.float_types:
-                # A value that its type rounds is reported as the category to which it is equal.
+                # A value that its dtype rounds is reported as the category that it equals in this
+                # dtype.
                 labels = self.categories[j]
                 codes = table.codes([j], [labels], [UNDECLARED])[:, 0]
                 values = objects([*labels.tolist(), None])[codes]
@@ -102,8 +103,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
     Parameters
     ----------
     epsilon : float, default=1.0
-        Epsilon of one `transform`, positive, for all columns of a row together; each of d columns
-        receives epsilon / d.
+        Epsilon of one `transform`, positive, for all columns of a row together. Each of the d
+        columns receives epsilon / d.
     categories : list or dict of column to list
         Declared categories, which must not be taken from the data: a list with one list per column,
         a dict from a column's name or position to its list, or one flat list for every column.

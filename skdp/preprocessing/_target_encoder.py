@@ -51,7 +51,7 @@ class DPTargetEncoder(PlannedTransformer):
     epsilon : float, default=1.0
         Epsilon of a fit, positive, for all columns together.
     delta : float, default=0.0
-        Delta of a fit, in [0, 1). With declared categories 0 adds Laplace noise and a positive
+        Delta of a fit, in [0, 1). With declared categories, 0 adds Laplace noise and a positive
         delta adds Gaussian noise. Finding categories needs a positive delta and spends it.
     categories : list, dict of column to list or "auto", or "auto", default=None
         Declared categories, which must not be taken from the data: a list with one list per column,
@@ -105,10 +105,9 @@ class DPTargetEncoder(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row, including its target, as the unit. The proof is in ``docs/theory/encoders.md``.
-
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder uses cross-fitting
-    there, so no row is encoded with its own target. Here epsilon bounds the information that an
-    encoding reveals about one row's target, and cross-fitting would be charged for every fold.
+    there, so no row is encoded with its own target. Here epsilon bounds what an encoding reveals
+    about one row's target, and cross-fitting would have to be charged for every fold.
 
     References
     ----------
@@ -288,7 +287,7 @@ class DPTargetEncoder(PlannedTransformer):
         Returns
         -------
         ndarray of shape (n_samples, n_features) or (n_samples, n_features * n_classes), float64
-            The second shape with more than two classes.
+            Encoded values. With more than two classes, there are n_classes columns per feature.
         """
         table = self._read_samples(X)
         check_encoded(self, table)
@@ -325,7 +324,7 @@ class DPTargetEncoder(PlannedTransformer):
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The outcomes of a target: ends of its range, or classes. Weights of a target sum to 1."""
+    """The outcomes of a target: ends of its range, or classes. The weights of a target sum to 1."""
 
     low: float
     high: float
@@ -350,7 +349,7 @@ class Outcomes:
 
     @property
     def encoded(self):
-        """Indices of the outcomes with a column; of two outcomes, only the second has one."""
+        """Indices of the outcomes that have a column; if there are two, only the second has one."""
         if self.n_outcomes == 2:
             return [1]
         return list(range(self.n_outcomes))
@@ -388,7 +387,7 @@ class ReleasedEncodings(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OutcomeSums(FrozenValue):
-    """The release of a fit: the categories, unless declared, then noisy sums of outcomes' weights.
+    """The release made by a fit: categories, unless declared, then noisy sums of outcome weights.
 
     Parameters
     ----------
@@ -453,11 +452,12 @@ def _add_weights(sums, columns, target, row_weights, categories, outcomes, n_row
 
 
 def _shrunk_means(sums, variance, smooth):
-    """Return the shrunk means of outcomes of each category, and the overall means.
+    """Return the shrunk means of the outcomes in each category, and the overall means.
 
-    With N the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
-    overall mean and V the variance of the noise in S - N p, the mean is ``p + N (S - N p) / (N**2 +
-    smooth N + 4 max(smooth, 1) V)``. Without noise, this is the formula of scikit-learn.
+    Let N be the noisy number of a category's rows, S the noisy sum of an outcome's weights, p its
+    overall mean and V the variance of the noise in S - N p. The mean is
+    ``p + N (S - N p) / (N**2 + smooth N + 4 max(smooth, 1) V)``. Without noise, this is the formula
+    of scikit-learn.
     """
     n_outcomes = sums.shape[1]
     total = sums.sum(axis=0)

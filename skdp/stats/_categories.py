@@ -293,7 +293,7 @@ def check_declared(table, release):
         lists = [None] * table.shape[1]
     declared = {j: labels for j, labels in enumerate(lists) if labels is not None}
     other = getattr(release, "other", None)
-    # The category of other values is not expected to occur in the column.
+    # The category that represents undeclared values need not occur in the column.
     expected = {j: _without(other, labels) for j, labels in declared.items()}
     found_columns = [j for j in range(len(lists)) if j not in declared]
     table.check({}, declared, found_columns=found_columns, expected=expected)

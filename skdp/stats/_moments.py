@@ -54,8 +54,8 @@ def plan_moments(shape, guarantee, *, n_moments=1, counted=False):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the noisy means, and the noisy variances or None, in the units of the columns.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the noisy means, and the noisy variances or None, in the units of the columns.
     """
     size = (n_moments + counted) * shape.n_columns
     mechanism = noise_of_moments(shape, guarantee, n_moments, counted)
@@ -184,8 +184,8 @@ def plan_sums(shape, guarantee):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the noisy sums.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the noisy sums.
     """
     n_rows = shape.n_rows
     mechanism = noise_of_moments(shape, guarantee)

@@ -179,10 +179,10 @@ def plan_covariance(shape, guarantee):
     Returns
     -------
     Plan
-        Its run also receives the bounds, arrays `low` and `high` of shape (n_columns,). It returns
-        the noisy correlations and standard deviations. The scaled variance in every direction is at
-        least the standard deviation of the noise, and at most the largest one of rows within the
-        bounds.
+        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
+        returns the noisy correlations and standard deviations. The scaled variance in every
+        direction is at least the standard deviation of the noise, and at most the largest one of
+        rows within the bounds.
     """
     moment = SecondMoment(guarantee=guarantee, n_rows=shape.n_rows, n_columns=shape.n_columns)
     run = partial(_release_covariance, moment)

@@ -20,15 +20,15 @@ from skdp.utils._validation import check_choice, check_within
 
 
 class DPLinearSVC(PrivateLinearClassifier):
-    """Linear support vector classifier by noisy clipped gradients or output perturbation.
+    """Linear support vector classifier fitted by noisy clipped gradients or output perturbation.
 
     The regularized Huberized hinge loss is minimized by noisy gradient steps. Alternatively, it is
-    minimized without noise, to a certified gradient norm, and noise is added to the weights.
-    Several classes are fitted jointly, with the multiclass hinge of Crammer and Singer, rounded in
-    the same way. With C="auto" a fraction of epsilon is spent on noisy class frequencies, to which
-    the weights are regularized. Another fraction is spent on a test of the weights: to the extent
-    that they explain no more than chance, they are shrunk towards these frequencies, by a factor of
-    at least 0.1. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
+    minimized without noise to a certified gradient norm, and noise is added to the weights. Several
+    classes are fitted jointly, with the multiclass hinge of Crammer and Singer, rounded in the same
+    way. With C="auto" a fraction of epsilon is spent on noisy class frequencies, to which the
+    weights are regularized. Another fraction is spent on a test of the weights: to the extent that
+    the weights explain no more than chance, they are shrunk towards these frequencies, by a factor
+    of at least 0.1. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
     gradients are clipped.
 
     Parameters
@@ -65,14 +65,14 @@ class DPLinearSVC(PrivateLinearClassifier):
         minimizer grows with C. "auto" balances regularization and noise using public quantities,
         and penalizes the intercept by its distance from noisy class frequencies.
     huber_threshold : float, default=0.5
-        Half the width h of the interval of margins over which the hinge's corner is rounded,
-        between 1e-4 and 1e4. The loss exceeds the hinge by at most h / 4 (several classes: h / 2).
-        The noise does not depend on it. Fits with small values take longer.
+        Half-width h of the interval of margins over which the hinge's corner is rounded, between
+        1e-4 and 1e4. The loss exceeds the hinge by at most h / 4, or h / 2 with several classes.
+        The noise does not depend on h. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
-        accelerated descent, with the noisy mean subtracted from the rows if C is "auto" and the
-        noise does not hide the mean. "auto" uses the mechanism with the smaller expected loss,
-        computed from public quantities.
+        "output" adds noise to the minimizer, "gradient" to each clipped gradient of an accelerated
+        descent. If C is "auto", "gradient" also subtracts the noisy mean from the rows, unless
+        noise hides the mean. "auto" uses the mechanism with the smaller expected loss, computed
+        from public quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -117,8 +117,8 @@ class DPLinearSVC(PrivateLinearClassifier):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with
     the row as the unit. The numbers of rows and columns are public. The proof is in
     ``docs/theory/guarantees.md``. With little noise and a small `huber_threshold`, the model agrees
-    with scikit-learn's ``LinearSVC(loss="hinge")``, for several classes with
-    ``multi_class="crammer_singer"``.
+    with scikit-learn's ``LinearSVC(loss="hinge")`` or, for several classes, with
+    ``LinearSVC(multi_class="crammer_singer")``.
 
     References
     ----------
@@ -254,7 +254,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         loss_spec = hinge_loss_spec(loss, loss.loss_lipschitz, typical_weight, class_weight)
         rows = plan_rows(self, shape.n_rows, guarantee)
         if C is None:
-            # A hinge loss needs no scores beyond the margin 1.
+            # A hinge loss gains nothing from scores beyond the margin 1.
             rows = reserve_for_class_baseline(rows, shape.n_rows, class_weight, max_abs_score=1.0)
         rows = reserve_for_shrinkage(rows, shape)
         mechanism = check_choice(self.mechanism, "mechanism", ("auto", "output", "gradient"))
