@@ -458,7 +458,7 @@ def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
     kinds : set of str, default=None
         Kinds of the categories, as in `label_kinds`; None computes them.
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which get another error message.
+        True for samples passed to a fitted estimator, for which the error message differs.
 
     Returns
     -------
@@ -520,7 +520,7 @@ def check_distinct_labels(name, float_type, categories, after_fit=False):
         Type in which numbers are compared, see `rounded_labels`.
     categories : ndarray of shape (n_categories,)
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which get another error message.
+        True for samples passed to a fitted estimator, for which the error message differs.
     """
     first_index = {}
     for i, key in enumerate(map(label_key, rounded_labels(categories, float_type).tolist())):
@@ -545,7 +545,7 @@ def check_exact_labels(name, categories, after_fit=False):
         Name of the values for messages.
     categories : ndarray of shape (n_categories,)
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which get another error message.
+        True for samples passed to a fitted estimator, for which the error message differs.
     """
     for category in categories.tolist():
         # No number rounds to infinity: numbers beyond double precision are refused elsewhere.
@@ -616,7 +616,7 @@ def check_label_forms(values, name, after_fit=False):
     name : str
         Name of the values for messages.
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which get another error message.
+        True for samples passed to a fitted estimator, for which the error message differs.
 
     Returns
     -------

@@ -120,7 +120,7 @@ def check_types_of_numbers(X, name="X", *, after_fit=False):
     names = None
     if _frames.is_frame(meta):
         names = _frames.names_of(meta)
-    # A column of Arrow has an attribute `type` instead of `dtype`.
+    # An Arrow column has an attribute `type` instead of `dtype`.
     types = _frames.types_of(meta)
     if len(types) == 0 and hasattr(type(meta), "to_pylist"):
         types = [meta.type]

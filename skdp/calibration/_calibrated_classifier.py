@@ -162,15 +162,15 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     The counts of rows by class and score are released with noise, on a public grid of scores. A
     sigmoid or an increasing function is fitted to them, from the score to the probability. The fit
     of the classifier and the counts together cost one (`epsilon`, `delta`), which is charged before
-    the fit. By default a quarter of the rows is held out for the counts. Then no row is in both, so
-    the fit and the counts each have the whole budget.
+    the fit. By default, a quarter of the rows is held out for the counts. No row is then in both,
+    so the fit and the counts each have the whole budget.
 
     Parameters
     ----------
     estimator : estimator
         A private classifier of two classes with `predict_proba` or `decision_function`, or a
-        pipeline as in `DPGridSearchCV`. Its epsilon, delta, accountant and random_state are set by
-        this estimator, unless it is fitted already, see `cv`.
+        pipeline as in `DPGridSearchCV`. This estimator sets its epsilon, delta, accountant and
+        random_state, unless it is already fitted (see `cv`).
     epsilon : float, default=1.0
         Budget of the fits and the counts together, positive.
     delta : float, default=1e-6
@@ -180,15 +180,15 @@ class DPCalibratedClassifierCV(BaseCountedScores):
         value; with few rows, it changes little. "isotonic" is an increasing function, or the
         sigmoid if there are too few rows for one.
     cv : float, int, splitter, iterable or "prefit", default=0.25
-        Rows whose scores are counted. A float is the fraction of rows that are held out by a public
-        seed. An int is that number of folds; it and the splitters are as in `DPGridSearchCV`, and
-        None is 5 folds. "prefit", or an estimator in `sklearn.frozen.FrozenEstimator`, counts the
-        scores of a fitted estimator on all rows, which must not be those of its fit.
+        Rows whose scores are counted. A float is the fraction of rows that a public seed holds out.
+        An int is a number of folds; ints and splitters are as in `DPGridSearchCV`, and None means 5
+        folds. "prefit", or an estimator in `sklearn.frozen.FrozenEstimator`, counts the scores of a
+        fitted estimator on all rows, which must not be those of its fit.
     refit : bool, default=False
-        Fit the estimator to all rows, with half of the budget. Required if `cv` has several
-        splits. If False, the model that was fitted without the held-out rows is published.
+        If True, fit the estimator to all rows, with half of the budget. Required if `cv` has
+        several splits. If False, the model fitted without the held-out rows is published.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time, by joblib.
     accountant : PrivacyAccountant, default=None
@@ -209,8 +209,8 @@ class DPCalibratedClassifierCV(BaseCountedScores):
         Noisy counts of the first and the second class by cell of the score, from which everything
         else is computed.
     score_edges_ : ndarray of shape (n_cells - 1,)
-        Inner edges of the cells, as probabilities; a decision value corresponds to that of its
-        logistic function.
+        Inner edges of the cells, as probabilities. The logistic function maps decision values to
+        them.
     response_method_ : {"predict_proba", "decision_function"}
         The method whose scores are calibrated.
     classes_ : ndarray of shape (2,)

@@ -102,7 +102,7 @@ class AdaSSP(PrivateSolver):
 
     @property
     def _scales(self):
-        """Divisors of A, b and the eigenvalue: bounds divided by square roots of the fractions."""
+        """Divisors of A, b and the eigenvalue: their bounds over the square roots of fractions."""
         R = math.hypot(self.data_norm, self.constant)
         fraction_A, fraction_b, fraction_eigenvalue = SENSITIVITY_FRACTIONS
         return (

@@ -137,7 +137,7 @@ class MeanBaseline(FrozenValue):
 
     @property
     def score_std(self):
-        """Approximate standard deviation of the score; for counts, if their mean is high / 10.
+        """Approximate standard deviation of the score; counts are assumed to average high / 10.
 
         It does not vanish with the noise, because the score at the mean of all columns, which the
         intercept represents, differs from the mean of the targets.

@@ -180,7 +180,7 @@ def descent_candidate(
 
 
 def with_steps_of(requested, settings):
-    """Return requested settings with the batches and the number of passes of other settings."""
+    """Return the requested settings, with batches and number of passes taken from others."""
     return replace(
         requested,
         sampling=settings.sampling,

@@ -1,7 +1,7 @@
-"""Metrics of two classes, computed from released counts of cells by class and score.
+"""Metrics for two classes, computed from released counts by class and cell of the score.
 
-Functions of counts accept arrays of shape (..., 2, n_cells): the last axis but one is the class,
-the negative one first. Counts are noisy, so they may be negative.
+Functions of counts accept arrays of shape (..., 2, n_cells). The second-to-last axis is the class,
+the negative class first. Counts are noisy, so they may be negative.
 """
 
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ MAX_LOG_LOSS = 5.0
 def roc_auc(counts):
     """Return the area under the ROC curve, with densities that are linear within each cell.
 
-    If rows of both classes in one cell counted as ties, the area would be too small by about
-    1 / n_cells^2, since scores also rise with the fraction of positives within cells. For linear
-    densities with slopes s of the positives and t of the negatives, relative to their means, a
+    If rows of both classes in one cell counted as ties, the area would be too small by about 1 /
+    n_cells^2, since the fraction of positives also rises with the score within cells. For linear
+    densities whose slopes, relative to their means, are s for positives and t for negatives, a
     positive has the higher score with probability 1/2 + (s - t) / 12. The slopes are half the
     differences between the adjacent cells, so the correction is a sum of products of counts with
-    independent noise. It is at most half of the sum of products of both counts of a cell: this is
-    the bound on the error of ties.
+    independent noise. It is at most half of the sum, over the cells, of the products of both
+    counts, which bounds the error due to ties.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def roc_auc(counts):
 
 
 def average_precision(counts):
-    """Return the average precision if the rows of both classes are evenly mixed in each cell."""
+    """Return the average precision for rows of both classes that are evenly mixed in each cell."""
     negatives, positives = nonnegative(counts)[..., ::-1].swapaxes(0, -2)[:2]
     true_before = np.cumsum(positives, axis=-1) - positives
     false_before = np.cumsum(negatives, axis=-1) - negatives
@@ -67,7 +67,7 @@ def average_precision(counts):
 def average_precision_range(counts):
     """Return the smallest and largest average precision of rows with these counts.
 
-    It is smallest if in each cell all negatives have higher scores than all positives.
+    The smallest one results if, in each cell, all negatives have higher scores than all positives.
     """
     negatives, positives = nonnegative(counts)[:, ::-1]
     true_before = np.cumsum(positives) - positives
@@ -86,7 +86,7 @@ def average_precision_range(counts):
 
 
 def brier_score(counts, probabilities):
-    """Return the mean squared difference between the label and the probability of its cell."""
+    """Return the mean squared difference between a row's label and the probability of its cell."""
     losses = np.stack([probabilities**2, (1.0 - probabilities) ** 2])
     return ratio((counts * losses).sum(axis=(-2, -1)), counts.sum(axis=(-2, -1)))
 
@@ -107,7 +107,7 @@ def confusion(counts, first_positive):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinaryCells(FrozenValue):
-    """Released counts by class and cell of the score: the source of all metrics of two classes.
+    """Released counts by class and cell of the score: the source of all metrics for two classes.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class BinaryCells(FrozenValue):
         return self.matrix.score("brier_score", statistic)
 
     def log_loss(self):
-        """Return the log loss, with the loss of each cell clipped to `MAX_LOG_LOSS`."""
+        """Return the log loss, with the loss in each cell clipped to `MAX_LOG_LOSS`."""
 
         def statistic(counts):
             return log_loss(counts, self.probabilities)
@@ -209,8 +209,8 @@ class BinaryCells(FrozenValue):
         ----------
         n_bins : int
         strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or at most this number of bins that have about equally many rows
-            by the released counts, and more rows than noise.
+            Bins of equal width, or at most `n_bins` bins that, by the released counts, have about
+            equally many rows and more rows than noise.
         """
         if strategy == "quantile":
             totals = self.matrix.counts.sum(axis=0)
@@ -240,7 +240,7 @@ def calibration_of_bins(matrix, starts, edges):
 
     value = fractions(matrix.counts)
     errors = matrix.errors(fractions)
-    # A bin that may be empty has no known fraction.
+    # The fraction of positives is unknown in a bin that may be empty.
     binned = np.add.reduceat(matrix.counts.sum(axis=-2), starts)
     width = np.diff(np.append(starts, matrix.counts.shape[-1]))
     is_hidden = binned < HIDDEN_STD * matrix.count_std * np.sqrt(2.0 * width)

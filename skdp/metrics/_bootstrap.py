@@ -1,7 +1,7 @@
-"""Parametric bootstrap of noise and of sampling, only from released values.
+"""Parametric bootstrap of noise and sampling, from released values only.
 
-All of it is post-processing: it reads released values and public numbers, and its random numbers
-come from the source of noise of the release.
+All of it is post-processing: it reads released values and public numbers, and draws its random
+numbers from the release's noise source.
 """
 
 import math
@@ -29,7 +29,7 @@ def uniforms(shape, stream):
 def draw_noise(mechanism, size, n_draws, stream):
     """Return draws of the noise of a mechanism, an array of shape (n_draws, size).
 
-    They are drawn in double precision, because they do not protect anything.
+    They are drawn in double precision, because these draws do not protect anything.
     """
     if isinstance(mechanism, GammaNormMechanism):
         directions = ndtri(uniforms((n_draws, size), stream))
@@ -47,10 +47,10 @@ def draw_noise(mechanism, size, n_draws, stream):
 
 
 def draw_counts(expected, total, n_draws, stream):
-    """Return draws of counts of `total` independent rows with these expected counts.
+    """Return draws of the counts of `total` independent rows with these expected counts.
 
-    They are Poisson counts, divided by their sum and multiplied by the total, which has the means
-    and covariances of a multinomial distribution up to terms of order 1 / total.
+    They are Poisson counts, divided by their sum and multiplied by the total. Their means and
+    covariances are those of a multinomial distribution up to terms of order 1 / total.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class Errors(FrozenValue):
     total: np.ndarray
 
     def intervals(self, value, low=-math.inf, high=math.inf, slack=(0.0, 0.0)):
-        """Return the intervals of noise, and of noise and sampling, each (low, high).
+        """Return the intervals for noise alone and for noise and sampling, each as (low, high).
 
         Parameters
         ----------
@@ -109,7 +109,7 @@ class Errors(FrozenValue):
         )
 
     def deviations(self):
-        """Return the standard deviations of the noise, and of noise and sampling."""
+        """Return the standard deviations of the noise alone, and of noise and sampling together."""
         return np.nanstd(self.noise, axis=0), np.nanstd(self.total, axis=0)
 
 

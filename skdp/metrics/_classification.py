@@ -107,13 +107,13 @@ def dp_accuracy_score(
 ) -> NoisyScore:
     """Return the fraction of correct predictions with differential privacy.
 
-    One row changes one of the two released counts, those of right and of wrong predictions. Their
+    The counts of right and wrong predictions are released. One row changes one of them, and their
     sum is public.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_pred : array-like of shape (n_samples,)
         Predicted labels. Each must be computed from its row alone.
     epsilon : float, default=1.0
@@ -186,13 +186,13 @@ def dp_balanced_accuracy_score(
 ) -> NoisyScore:
     """Return the mean of the classes' recalls with differential privacy.
 
-    Right and wrong predictions are counted by class. One row is in one of these counts, and the
-    counts determine the sizes of the classes.
+    Right and wrong predictions are counted by class. Each row is in one of these counts, which also
+    determine the sizes of the classes.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_pred : array-like of shape (n_samples,)
         Predicted labels. Each must be computed from its row alone.
     epsilon : float, default=1.0
@@ -270,7 +270,7 @@ def dp_confusion_matrix(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_pred : array-like of shape (n_samples,)
         Predicted labels. Each must be computed from its row alone.
     epsilon : float, default=1.0
@@ -346,16 +346,16 @@ def dp_roc_auc_score(
 ) -> NoisyScore:
     """Return the area under the ROC curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid; the number of its cells
-    depends on the number of rows and epsilon. One row is in one cell. Within a cell, the densities
-    of both classes are assumed to be linear. For rows in any order, the difference from the area
-    with ties in each cell is at most half of the sum, over the cells, of the product of both
-    classes' fractions in the cell.
+    The counts of rows by class and score are released on a public grid, whose number of cells
+    depends on the number of rows and epsilon. Each row is in one cell. Within a cell, the densities
+    of both classes are assumed to be linear. For rows in any order, the area differs from that with
+    ties in each cell by at most half of the sum, over the cells, of the product of both classes'
+    fractions in the cell.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_score : array-like of shape (n_samples,) or (n_samples, 2)
         Score of the positive class, or probabilities of both. Each must be computed from its row
         alone.
@@ -366,11 +366,11 @@ def dp_roc_auc_score(
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
-        to be public. The second of the sorted labels is the positive one.
+        to be public. The second of the sorted labels is the positive class.
     score_bounds : tuple of (low, high) or None, default=(0, 1)
-        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores
-        are clipped. None for scores without a public range, such as decision values: their logistic
-        function is used.
+        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores are
+        clipped. None is for scores without a public range, such as decision values, and applies the
+        logistic function to them.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -434,15 +434,14 @@ def dp_average_precision_score(
 ) -> NoisyScore:
     """Return the average precision with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid; the number of its cells
-    depends on the number of rows and epsilon. One row is in one cell. Rows of both classes in one
-    cell are assumed to be evenly mixed. The intervals include the bound for rows in any other
-    order.
+    The counts of rows by class and score are released on a public grid, whose number of cells
+    depends on the number of rows and epsilon. Each row is in one cell. Rows of both classes in one
+    cell are assumed to be evenly mixed. The intervals allow for rows in any other order.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_score : array-like of shape (n_samples,) or (n_samples, 2)
         Score of the positive class, or probabilities of both. Each must be computed from its row
         alone.
@@ -453,11 +452,11 @@ def dp_average_precision_score(
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
-        to be public. The second of the sorted labels is the positive one.
+        to be public. The second of the sorted labels is the positive class.
     score_bounds : tuple of (low, high) or None, default=(0, 1)
-        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores
-        are clipped. None for scores without a public range, such as decision values: their logistic
-        function is used.
+        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores are
+        clipped. None is for scores without a public range, such as decision values, and applies the
+        logistic function to them.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -521,14 +520,14 @@ def dp_roc_curve(
 ) -> NoisyCurve:
     """Return a ROC curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid; the number of its cells
-    depends on the number of rows and epsilon. One row is in one cell. The curve has a point at each
-    edge of the grid, and both rates are monotonic.
+    The counts of rows by class and score are released on a public grid, whose number of cells
+    depends on the number of rows and epsilon. Each row is in one cell. The curve has a point at
+    each edge of the grid, and both rates are monotonic.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_score : array-like of shape (n_samples,) or (n_samples, 2)
         Score of the positive class, or probabilities of both. Each must be computed from its row
         alone.
@@ -539,11 +538,11 @@ def dp_roc_curve(
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
-        to be public. The second of the sorted labels is the positive one.
+        to be public. The second of the sorted labels is the positive class.
     score_bounds : tuple of (low, high) or None, default=(0, 1)
-        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores
-        are clipped. None for scores without a public range, such as decision values: their logistic
-        function is used.
+        Public range of the scores, which corresponds to probabilities from 0 to 1; other scores are
+        clipped. None is for scores without a public range, such as decision values, and applies the
+        logistic function to them.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -608,14 +607,14 @@ def dp_calibration_curve(
 ) -> NoisyCurve:
     """Return a calibration curve with differential privacy.
 
-    The counts of rows by class and score are released, on a public grid; the number of its cells
-    depends on the number of rows and epsilon. One row is in one cell. The edges of the bins are
+    The counts of rows by class and score are released on a public grid, whose number of cells
+    depends on the number of rows and epsilon. Each row is in one cell. The edges of the bins are
     edges of the grid.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_prob : array-like of shape (n_samples,) or (n_samples, 2)
         Probability of the positive class, or probabilities of both. Each must be computed from its
         row alone.
@@ -626,13 +625,13 @@ def dp_calibration_curve(
         smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
-        to be public. The second of the sorted labels is the positive one.
+        to be public. The second of the sorted labels is the positive class.
     n_bins : int, default=5
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
-        "uniform" takes bins of equal width. "quantile" merges cells until a bin has an n-th of the
-        rows by the released counts, for `n_bins` n, and more rows than noise. It gives at most
-        `n_bins` bins, and suits rare classes, almost all of whose rows have small probabilities.
+        "uniform" uses bins of equal width. "quantile" merges cells until, by the released counts, a
+        bin has a fraction of 1 / n_bins of the rows, and more rows than noise. It gives at most
+        `n_bins` bins and suits rare classes, for which almost all rows have small probabilities.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -647,8 +646,8 @@ def dp_calibration_curve(
     Returns
     -------
     NoisyCurve
-        Can be unpacked as ``prob_true, prob_pred``. Its `bin_edges` are those of the bins. A bin
-        that may be empty has the interval [0, 1].
+        Can be unpacked as ``prob_true, prob_pred``. Its `bin_edges` are the edges of the bins. A
+        bin that may be empty has the interval [0, 1].
 
     Raises
     ------
@@ -700,15 +699,15 @@ def dp_log_loss(
     """Return the mean log loss with differential privacy.
 
     The sum over rows of ``min(-log p, bound)`` is released, where p is the probability of the row's
-    label: probabilities of labels are clipped to at least ``exp(-bound)``.
+    label. This means that probabilities of labels below ``exp(-bound)`` are raised to it.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the sorted classes, or of the second of two. Those of a row must be
-        computed from that row alone.
+        Probabilities of the sorted classes, or of the second of two classes. A row's probabilities
+        must be computed from that row alone.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
@@ -793,16 +792,16 @@ def dp_brier_score(
     """Return the Brier score with differential privacy.
 
     The sum over rows of the squared distance between the probabilities and the label is released.
-    As in scikit-learn's `brier_score_loss`, the distance is that of the positive class if there are
-    two classes. If there are more, it is that of all classes, which is at most 2.
+    As in scikit-learn's `brier_score_loss`, the distance covers only the positive class if there
+    are two classes. If there are more, it covers all classes and is at most 2.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels. Their number is public.
+        True labels. The number of labels is public.
     y_prob : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of the sorted classes, or of the second of two. Those of a row must be
-        computed from that row alone.
+        Probabilities of the sorted classes, or of the second of two classes. A row's probabilities
+        must be computed from that row alone.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0

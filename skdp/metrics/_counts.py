@@ -15,8 +15,8 @@ from skdp.utils._values import FrozenValue
 
 # If a denominator is below this number of standard deviations of its noise, it may be 0.
 HIDDEN_STD = 3.0
-# Cells are merged until they have as many rows as this multiple of their noise, so fractions
-# of positives lie between 0 and 1 and few bins are told apart by noise alone.
+# Cells are merged until they have at least this many times as many rows as noise, so that fractions
+# of positives are between 0 and 1 and few bins differ by noise alone.
 ROWS_PER_NOISE = 5.0
 
 
@@ -31,10 +31,10 @@ class ReleasedMatrix(FrozenValue):
     total : int
         The public number of rows, or of persons.
     noisy, resampled : ndarray of shape (n_draws, n_rows, n_columns)
-        Draws: the expected counts with noise, and counts of resampled rows with noise.
+        Draws of the expected counts with noise, and of the counts of resampled rows with noise.
     expected : ndarray of shape (n_rows, n_columns)
-        The non-negative counts to which the draws add noise. Noise added to noisy counts would be
-        too wide where a metric divides by a count.
+        The non-negative counts to which the draws add noise. If noise were added to noisy counts,
+        intervals would be too wide where a metric divides by a count.
     count_std : float
         Standard deviation of the noise in one count.
     """
@@ -49,8 +49,8 @@ class ReleasedMatrix(FrozenValue):
     def score(self, name, statistic, low=0.0, high=1.0, slack=(0.0, 0.0)):
         """Return a `NoisyScore` of a function of counts, in the range [low, high].
 
-        With a positive slack the intervals also contain the quantiles of the draws themselves, and
-        the intervals from draws about the noisy counts: such a function is highly nonlinear.
+        A positive slack is for highly nonlinear functions. The intervals then also contain the
+        quantiles of the draws themselves, and the intervals from draws about the noisy counts.
         """
         raw_value = float(statistic(self.counts))
         value = float(np.clip(raw_value, low, high))
@@ -82,7 +82,7 @@ class ReleasedMatrix(FrozenValue):
     def ratio(self, name, statistic, denominator):
         """Return a `NoisyScore` of a ratio of counts in [0, 1].
 
-        Its intervals are [0, 1] if the denominator, another function of the counts, may be 0.
+        The denominator is another function of the counts. If it may be 0, the intervals are [0, 1].
         """
         score = self.score(name, statistic)
         values = denominator(self.noisy)
@@ -131,7 +131,7 @@ def release_matrix(counts, total, mechanism, n_released, stream, n_draws, *, is_
     """
     noise = draw_noise(mechanism, counts.size, n_draws, stream).reshape(n_draws, *counts.shape)
     if is_complete:
-        # The noise in the sum is known, and is subtracted from all counts in equal parts.
+        # The noise in the sum is known, so it is subtracted from all counts in equal parts.
         counts = with_total(counts, total)
         noise = with_total(noise, 0.0)
     expected = nonnegative(counts)
@@ -169,7 +169,7 @@ def accuracy(matrix):
 
 
 def balanced_accuracy(matrix):
-    """Return the mean over classes of the fraction of rows that are predicted correctly."""
+    """Return the mean over classes of the fraction of rows predicted correctly."""
     diagonal = np.diagonal(matrix, axis1=-2, axis2=-1)
     return ratio(diagonal, matrix.sum(axis=-1)).mean(axis=-1)
 
@@ -180,7 +180,7 @@ def precision(matrix):
 
 
 def recall(matrix):
-    """Return the fraction of positives that are predicted."""
+    """Return the fraction of positives that are predicted as positive."""
     return ratio(matrix[..., 1, 1], matrix[..., 1, :].sum(axis=-1))
 
 
@@ -209,7 +209,7 @@ def with_total(counts, total):
 
 
 def ratio(numerator, denominator):
-    """Return a ratio; 0 where the denominator is not positive, as scikit-learn's default."""
+    """Return a ratio, which is 0 where the denominator is not positive, as in scikit-learn."""
     is_positive = denominator > 0.0
     return np.where(is_positive, numerator / np.where(is_positive, denominator, 1.0), 0.0)
 
@@ -224,7 +224,7 @@ def merge_cells(totals, count_std, min_rows=0.0):
     count_std : float
         Standard deviation of the noise in one count.
     min_rows : float, default=0
-        Number of rows that a bin has at least, besides a multiple of its noise.
+        Minimum number of rows in a bin, in addition to the minimum given by its noise.
 
     Returns
     -------
@@ -241,6 +241,6 @@ def merge_cells(totals, count_std, min_rows=0.0):
             starts.append(cell)
             rows = 0.0
             width = 0
-    # The remaining cells of the lowest scores join the bin above them.
+    # The remaining cells, those with the lowest scores, join the bin above them.
     starts[-1:] = [0]
     return np.array(sorted(starts))

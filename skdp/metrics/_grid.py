@@ -14,10 +14,10 @@ from skdp.utils._validation import check_increasing
 # Cells have equal widths in a mixture of the probability and its logit. With equal widths in the
 # probability, all scores of a rare class would be in the first cells; with equal widths in the
 # logit, half of the cells would be in tails without rows. This weight and the factor below were
-# chosen by the errors of AUC, average precision, Brier score and calibration on training rows of
-# three tables and on simulated ones (`docs/benchmarks/metric_constants.py grid`). With a weight of
-# 0.9, errors on the real tables are smaller, but errors of the AUC with 1 % positives are twice as
-# large.
+# chosen by the errors in AUC, average precision, Brier score and calibration on training rows of
+# three tables and on simulated tables (`docs/benchmarks/metric_constants.py grid`). With a weight
+# of 0.9, errors on the real tables are smaller, but errors in the AUC with 1 % of positives are
+# twice as large.
 PROBABILITY_WEIGHT = 0.8
 # Range of the logit in which cells have equal widths.
 MAX_LOGIT = 8.0
@@ -34,7 +34,7 @@ CALIBRATION_BINS = 8
 
 
 def number_of_cells(n_units, guarantee, factor=CELLS_FACTOR):
-    """Return the number of cells of the grid, an even number, only from public numbers.
+    """Return the number of cells of the grid, an even number, from public numbers only.
 
     Parameters
     ----------
@@ -60,7 +60,8 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     thresholds : tuple of float, default=()
         Probabilities that must be edges. For each of them, the nearest edge is set to it.
     n_bins : int, default=8
-        Number of equal bins of the calibration curve; the nearest edge is set to each of theirs.
+        Number of equal-width bins of the calibration curve. For each of their edges, the nearest
+        edge of the grid is set to it.
 
     Returns
     -------
@@ -78,8 +79,7 @@ def probability_edges(n_cells, thresholds=(), n_bins=CALIBRATION_BINS):
     edges = np.concatenate([high, [0.5], 1.0 - high[::-1]])
     for fixed in (*(np.arange(1, n_bins) / n_bins), 0.5, *thresholds):
         edges[np.argmin(np.abs(edges - fixed))] = fixed
-    # Two fixed values may have changed the same edge, which then no longer equals the first of
-    # them.
+    # Two fixed values may have replaced the same edge; the first of them is then lost.
     inner = [value for value in thresholds if 0.0 < value < 1.0]
     edges = np.union1d(edges, np.concatenate([np.arange(1, n_bins) / n_bins, [0.5], inner]))
     return edges[(edges > 0.0) & (edges < 1.0)]
@@ -102,15 +102,15 @@ def score_cells(scores, edges, score_bounds=(0.0, 1.0)):
     edges : ndarray of shape (n_edges,)
         Of `probability_edges`.
     score_bounds : tuple of (low, high) or None, default=(0, 1)
-        The range that corresponds to probabilities from 0 to 1. If None, a score corresponds to
-        the probability of its logistic function.
+        The range that corresponds to probabilities from 0 to 1. If None, a score's logistic
+        function is its probability.
 
     Returns
     -------
     ndarray of int64
     """
-    # The edges are converted, not the scores: a tiny positive decision value is above 0, but its
-    # logistic function is rounded to 1/2.
+    # The edges are converted instead of the scores, because the logistic function of a tiny
+    # positive decision value is rounded to 1/2.
     if score_bounds is None:
         edges = logit(edges)
     else:
@@ -127,7 +127,7 @@ def cell_probabilities(edges):
 
 
 def thresholds_at(edges, score_bounds=(0.0, 1.0)):
-    """Return decreasing thresholds; the scores ``>=`` a threshold are those above its edge."""
+    """Return decreasing thresholds; scores ``>=`` a threshold are the scores above its edge."""
     if score_bounds is None:
         edges = logit(edges)
     else:

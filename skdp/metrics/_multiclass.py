@@ -11,7 +11,7 @@ from skdp.utils._values import FrozenValue
 
 
 def one_against_rest_auc(blocks):
-    """Return the mean over classes of the area under the ROC curve of the class against the rest.
+    """Return the mean, over classes, of the area under the ROC curve of a class against the rest.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ def one_against_rest_auc(blocks):
     """
     scores = [block.score("roc_auc_ovr", roc_auc) for block in blocks]
     value = float(np.mean(scores))
-    # The blocks have independent noise, but the same rows. Their sampling errors are added as if
-    # they were perfectly correlated, which gives at least the true standard deviation.
+    # The blocks have independent noise but count the same rows. Their sampling errors are added as
+    # if perfectly correlated, so the standard deviation is at least the true one.
     noise_std = float(np.sqrt(np.sum([score.noise_std**2 for score in scores]))) / len(scores)
     sampling = [np.sqrt(max(score.std**2 - score.noise_std**2, 0.0)) for score in scores]
     std = float(np.hypot(noise_std, np.mean(sampling)))

@@ -1,4 +1,4 @@
-"""Reading and checking of labels, scores and numbers; nothing is computed from their values."""
+"""Reading and checking labels, scores and numbers; nothing is computed from their values."""
 
 import numpy as np
 from sklearn.utils import column_or_1d
@@ -20,7 +20,7 @@ def read_labels(y, name, n_rows=None):
 
 
 def _check_length(values, name, n_rows):
-    """Raise `ValueError` unless there is one value per row, and at least one."""
+    """Raise `ValueError` unless there is one value per row and at least one row."""
     if n_rows is not None and len(values) != n_rows:
         raise ValueError(f"{name} has {len(values)} rows, but y_true has {n_rows}")
     if not len(values):
@@ -71,8 +71,8 @@ def read_scores(y_score, name, n_rows):
         values = np.ascontiguousarray(values[:, 1])
     if values.ndim != 1:
         raise ValueError(
-            f"{name} must have one score per row, the larger the more likely the second class, or "
-            f"two columns of probabilities, got shape {values.shape}"
+            f"{name} must have one score per row, larger for a more likely second class, or two "
+            f"columns of probabilities, got shape {values.shape}"
         )
     check_finite(values, name)
     _check_length(values, name, n_rows)

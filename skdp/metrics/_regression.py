@@ -46,9 +46,9 @@ def dp_r2_score(
 ) -> NoisyScore:
     """Return the coefficient of determination with differential privacy.
 
-    It is 1 minus the sum of squared errors divided by the sum of squared distances from the targets
-    to their mean, from one joint release of the sums of errors, of targets about the middle of the
-    bounds and of their squares.
+    The coefficient is 1 minus the sum of squared errors divided by the sum of squared distances of
+    the targets from their mean. Both come from one joint release of the sums of errors, of targets
+    about the middle of the bounds and of their squares.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def dp_r2_score(
     Returns
     -------
     NoisyScore
-        A float with its intervals; it has no lower bound.
+        A float with its intervals. Its range has no lower bound.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Releases of metrics: statistics of rows, and metrics from noisy statistics."""
+"""Releases of metrics: statistics of rows, and the metrics computed from noisy statistics."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def release_metric(
         Name of the metric, for the ledger.
     n_rows : int
     make_statistics : callable
-        Returns the `MetricStatistics` for the number of units and a `Guarantee` for one of them.
+        Returns the `MetricStatistics` for a number of units and a `Guarantee` for one unit.
     rows : tuple of ndarray
         Arguments of their `statistics`.
     epsilon, delta, groups, accountant, random_state
@@ -54,13 +54,13 @@ def release_metric(
 
 
 def pairs_of_codes(codes, predicted):
-    """Return the true and the predicted codes: the pairs of a confusion matrix."""
+    """Return the true and the predicted codes, the pairs that a confusion matrix counts."""
     return codes, predicted
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MatrixCounts(CellCounts):
-    """Counts of pairs of codes: a confusion matrix, or right answers by class.
+    """Counts of pairs of codes: a confusion matrix, or right and wrong predictions by class.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class BinaryCounts(CellCounts):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MulticlassMetrics(FrozenValue):
-    """Released counts of a classifier of several classes.
+    """Released counts for a classifier with several classes.
 
     Parameters
     ----------
@@ -181,8 +181,8 @@ class MulticlassMetrics(FrozenValue):
 class MulticlassCounts(CellCounts):
     """Counts of a confusion matrix and further blocks, for several classes.
 
-    Each block adds 1 to the L1 sensitivity: the confusion matrix, the calibration of the top label,
-    and the histograms of k classes against the others, which add k.
+    Each block adds 1 to the L1 sensitivity. The blocks are the confusion matrix, the calibration of
+    the top label, and k histograms of one class against the others.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class MulticlassCounts(CellCounts):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossSums(RowSums):
-    """Sums of bounded losses in units of their bound, and of the squares of these.
+    """Sums of bounded losses, in units of their bound, and of the squared losses.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ class LossSums(RowSums):
     loss : callable
         Returns the loss of each row, computed from this row alone.
     bound : float, default=1
-        Largest loss of a row, to which losses are clipped; they are at least 0.
+        Largest loss of a row, to which losses are clipped. The smallest possible loss is 0.
     """
 
     name_of_metric: str
@@ -315,7 +315,7 @@ class LossSums(RowSums):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ErrorSums(RowSums):
-    """Sums of errors and of targets, from which all metrics of numbers are computed.
+    """Sums of errors and of targets, from which all regression metrics are computed.
 
     With the targets scaled to u in [-1, 1] and the error e = (target - prediction) / width in
     [-1, 1], a row's vector is (e^2, |e|, u, u^2, e^4, u^3, u^4, e^2 u, e^2 u^2).
@@ -334,8 +334,8 @@ class ErrorSums(RowSums):
     def exact_sensitivities(self):
         """The (L1, L2) sensitivities of sums without rounding errors.
 
-        They are maxima over both rows of the separate changes of each term, except that u and u^2
-        cannot change by their maxima at once: a change of u by s changes u^2 by at most s (2 - s).
+        For each term, the largest change over both rows is used separately, except that u and u^2
+        cannot both change by their maxima: a change of u by s changes u^2 by at most s (2 - s).
         """
         squared, absolute, first, second, *others = self.factors
         fourth_error, third, fourth, error_first, error_second = others

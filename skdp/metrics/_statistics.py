@@ -1,4 +1,4 @@
-"""Statistics from which metrics are computed, with their noise: counts of cells, and sums."""
+"""Statistics from which metrics are computed, and their noise: counts of cells, and sums."""
 
 import math
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from skdp.mechanisms import GammaNormMechanism, GaussianMechanism, LaplaceMechan
 from skdp.mechanisms._plan import counting_mechanism, plan_release
 from skdp.utils._values import FrozenValue
 
-# Relative bound on the rounding of a row's values, of its weight and of the sensitivity itself.
+# Relative bound on the rounding of a row's values, its weight and the sensitivity itself.
 ROUNDING = 1.0 + 2.0**-40
 
 # Factors of the sums of a regression: squared error, absolute error, y, y^2 and, for the standard
 # errors only, the fourth power of the error, the third and fourth power of y, and the squared error
 # times y and times y^2. A larger factor means less noise in that sum and more in the others. With
-# these, the errors of R^2 and of the mean squared and absolute errors are within a third of the
-# smallest that any factors have, on training rows of california_housing and two simulated tables
+# these factors, the errors in R^2 and in the mean squared and absolute errors are within a third of
+# the smallest possible ones, on training rows of california_housing and two simulated tables
 # (`docs/benchmarks/metric_constants.py factors`).
 REGRESSION_FACTORS = (1.0, 0.45, 0.1, 0.15, 0.05, 0.03, 0.03, 0.03, 0.03)
 # Factors of the mean of values in [0, 1] and of their mean square, which is needed only for the
@@ -32,10 +32,10 @@ MEAN_FACTORS = (1.0, 0.2)
 class MetricStatistics(FrozenValue):
     """Base class of statistics to which noise is added, and from which metrics are computed.
 
-    `statistics` of disjoint sets of rows can be added. ``metrics(noisy, mechanism, source)`` also
-    accepts statistics to which another mechanism added its noise, as for cross-validation.
-    Subclasses define both, and the `mechanism` of the noise, the `size` of the statistics and their
-    (L1, L2) `sensitivities`.
+    The `statistics` of disjoint sets of rows can be added. ``metrics(noisy, mechanism, source)``
+    also accepts statistics to which another mechanism added its noise, as in cross-validation.
+    Subclasses define both methods, the `mechanism` of the noise, the `size` of the statistics and
+    their (L1, L2) `sensitivities`.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class MetricStatistics(FrozenValue):
     guarantee: Guarantee
 
     def plan(self):
-        """Return the plan of the release, whose run returns the metrics."""
+        """Return the plan of the release, whose `run` returns the metrics."""
         return plan_release(
             self.mechanism,
             self.run,
@@ -68,8 +68,8 @@ class MetricStatistics(FrozenValue):
 class CellCounts(MetricStatistics):
     """Counts of cells, to which each row adds one unit per block.
 
-    A row is in one cell of each block, or in none. Under add/remove, one count of each block
-    changes by 1, under replace-one two counts do.
+    A row is in at most one cell of each block. In each block, one count changes by 1 under
+    add/remove, and two counts do under replace-one.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def count_cells(cells, sizes, row_weights=None):
     Weights are multiples of 2**-26, so their sums are exact.
     """
     counts = [
-        # The code -1 is counted in an entry that is left out.
+        # Rows with the code -1 are counted in an entry that is left out.
         weighted_bincount(codes + 1, row_weights, size + 1)[1:]
         for codes, size in zip(cells, sizes, strict=True)
     ]
@@ -134,8 +134,8 @@ class RowSums(MetricStatistics):
     @property
     def sensitivities(self):
         """The (L1, L2) sensitivities of the sums, with their rounding."""
-        # `exact_sum` rounds each value towards zero, which never increases a norm; the difference
-        # of two rounded values is larger by at most one step of its grid.
+        # `exact_sum` rounds each value towards zero, which never increases a norm. Rounding
+        # increases the difference of two values by at most one step of the grid.
         rounding = self.size * (2.0 * self.n_units) * 2.0**-50
         l1, l2 = self.exact_sensitivities
         return (l1 + rounding) * ROUNDING, (l2 + rounding) * ROUNDING
@@ -155,9 +155,9 @@ class RowSums(MetricStatistics):
     def exact_sums(self, values, row_weights=None):
         """Return the exact sums of centered values times their factors."""
         centered = (values - np.array(self.center)) * np.array(self.factors)
-        # The weights of a person's rows sum to 1, so the grid holds all sums of `n_units` units. It
-        # must not depend on the number of rows, which is private if the unit is a person: a finer
-        # or coarser grid would round the values of all other rows differently.
+        # The weights of a person's rows sum to 1, so the grid can represent all sums over `n_units`
+        # units. If the unit is a person, the number of rows is private and the grid must not depend
+        # on it: a finer or coarser grid would round the values of all other rows differently.
         return exact_sum(centered, (-1.0, 1.0), n_samples=self.n_units, row_weights=row_weights)
 
     def uncentered(self, sums):

@@ -1,4 +1,4 @@
-"""Metrics of numbers, and means of bounded losses, computed from released sums."""
+"""Regression metrics, and means of bounded losses, computed from released sums."""
 
 import math
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def mean_score(name, sums, statistics, mechanism, stream, n_draws, *, scale=1.0)
     mean, mean_square = sums / statistics.n_units
     noise = statistics.uncentered_noise(draw_noise(mechanism, statistics.size, n_draws, stream))
     noise = noise[:, 0] / statistics.n_units
-    # A variance that is smaller than its noise is not known, so the noise is added to it.
+    # A variance smaller than its noise is unknown, so the noise is added to it.
     variance_noise = np.std(noise) * statistics.factors[0] / statistics.factors[1]
     mean_clipped = float(np.clip(mean, 0.0, 1.0))
     variance = np.clip(mean_square - mean_clipped**2, 0.0, mean_clipped * (1.0 - mean_clipped))
@@ -105,7 +105,7 @@ def error_covariance(means):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RegressionSums(FrozenValue):
-    """Released sums of errors and of targets: the source of all metrics of numbers.
+    """Released sums of errors and of targets: the source of all regression metrics.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class RegressionSums(FrozenValue):
 
     @cached_property
     def moments(self):
-        """The means of `regression_values`, made consistent: within their ranges."""
+        """The means of `regression_values`, clipped to their possible ranges."""
         means = self.sums / self.n_units
         low = np.array([0.0, 0.0, -1.0, 0.0, 0.0, -1.0, 0.0, -1.0, 0.0])
         return np.clip(means, low, 1.0)
@@ -156,32 +156,34 @@ class RegressionSums(FrozenValue):
     def _sampling_variance(self, name):
         """Return the variance of one row's influence on a metric, from released moments.
 
-        The influence of a row on R^2 is -(e^2 - (1 - R^2) d^2) / V for the distance d to the mean.
+        A row's influence on R^2 is -(e^2 - (1 - R^2) d^2) / V, where d is its distance from the
+        mean.
         """
         squared, absolute, first, second, fourth_error, third, fourth, *_ = self.moments
         if name == "absolute":
             return max(squared - absolute**2, 0.0)
-        # The noise in the fourth moment can exceed it: the variance is at least that of the squares
-        # of normal errors.
+        # The noise in the fourth moment can exceed the moment, so the variance is raised to at
+        # least that of the squares of normal errors.
         error_variance = max(fourth_error - squared**2, 2.0 * squared**2)
         if name == "squared":
             return error_variance
         variance = second - first**2
         fourth_central = fourth - 4.0 * first * third + 6.0 * first**2 * second - 3.0 * first**4
-        # A variance of squares is at most that of a variable that takes only the two bounds.
+        # The variance of squares is at most that of a variable that takes only the values at the
+        # two bounds.
         spread = min(max(fourth_central - variance**2, 0.0), 4.0 * max(variance, 0.0))
         unexplained = 4.0 * squared / variance
         covariance = self._error_covariance(math.sqrt(error_variance * spread))
         independent = 16.0 * error_variance + unexplained**2 * spread
-        # The difference of equal terms may be negative by rounding.
+        # Rounding may make the difference of equal terms negative.
         return max(independent - 8.0 * unexplained * covariance, 0.0) / variance**2
 
     def _error_covariance(self, max_magnitude):
         """Return the covariance of e^2 and d^2, shrunk towards 0 where it is mostly noise.
 
-        The factor is the signal's part of its square. With 0 the interval of R^2 is too wide where
-        errors are larger for extreme targets, and an unshrunk covariance makes it too narrow as
-        often as too wide.
+        The factor is the fraction of the squared covariance that is signal. With a factor of 0, the
+        interval of R^2 would be too wide where errors are larger for extreme targets. An unshrunk
+        covariance would make it too narrow as often as too wide.
 
         Parameters
         ----------
@@ -260,7 +262,7 @@ class RegressionSums(FrozenValue):
 
         if variance > 3.0 * np.std(noisy):
             return self._score("r2", statistic, "r2", -math.inf, 1.0)
-        # Nothing is known about the ratio: the result is the value for predicting the mean.
+        # Nothing is known about the ratio, so the result is the value for predicting the mean.
         return NoisyScore(
             0.0,
             name="r2",

@@ -23,10 +23,10 @@ class NoisyScore(float):
     std : float
         Standard deviation of noise and sampling together.
     noise_interval : tuple of (low, high)
-        Interval for the metric of the raw rows: it reflects only the noise.
+        Interval for the metric of the raw rows, which reflects only the noise.
     interval : tuple of (low, high)
-        Interval for the metric of the population from which the rows were drawn: noise and
-        sampling. If the privacy unit is a person, each person counts as one draw.
+        Interval for the metric of the population from which the rows were drawn, which reflects
+        noise and sampling. If the privacy unit is a person, each person counts as one draw.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class NoisyConfusionMatrix(FrozenValue):
 
 @dataclass(frozen=True, eq=False)
 class NoisyCurve(FrozenValue):
-    """A released curve with two 95 % intervals for the height of each point separately.
+    """A released curve with two 95 % intervals for the height of each single point.
 
     It can be unpacked like the result of scikit-learn's function.
 
@@ -177,7 +177,7 @@ class NoisyCurve(FrozenValue):
     noise_interval, interval : tuple of (low, high)
         Intervals of `y`, as in `NoisyScore`.
     thresholds : ndarray of shape (n_points,), default=None
-        Thresholds of a ROC curve: a row counts as positive if its score is at least this.
+        Thresholds of a ROC curve: a row counts as positive if its score is at least the threshold.
     bin_edges : ndarray of shape (n_points + 1,), default=None
         Edges of the bins of a calibration curve. A bin contains its upper edge.
 

@@ -37,9 +37,9 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
-# Widths that are tried if a strategy depends on the table's width and the width is unknown.
+# Widths that are tried if a strategy depends on the table's width and that is unknown.
 POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
-# Description of each strategy, for the printed line and the privacy statement.
+# Description of each strategy, for the printed line and for the privacy statement.
 STRATEGY_TEXTS = {
     "disjoint": UnitText(
         lambda unit: f"each candidate on a separate part, compared on held-out {unit}s"
@@ -116,7 +116,7 @@ def make_task(
     Raises
     ------
     ValueError
-        If there is no candidate, a candidate cannot be planned or scored, or rows cannot be read.
+        If there are no candidates, a candidate cannot be planned or scored, or rows cannot be read.
     """
     if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
         raise ValueError(f"public_steps must be a tuple of names of steps, got {public_steps!r}")
@@ -157,7 +157,7 @@ def _delegate_to_best_estimator(name):
 
 
 class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
-    """Base class of searches over a public list of candidates, for one charge.
+    """Base class of searches over a public list of candidates, charged once.
 
     Subclasses return the parameters of the candidates from ``_candidate_params()``.
     """
@@ -177,8 +177,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
         **params : dict
-            Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
-            routing enabled.
+            Passed to the `fit` of the estimator and, if metadata routing is enabled, routed as in
+            scikit-learn.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return self
 
     def _check_parameters(self):
-        """Raise `ValueError` for parameters of the search that are wrong for every table."""
+        """Raise `ValueError` for parameters of the search that no table could make valid."""
         check_choice(self.strategy, "strategy", ("auto", *STRATEGIES))
         check_choice(self.selection, "selection", SELECTIONS)
         check_boolean(self.refit, "refit")
@@ -216,7 +216,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     def _check_score_and_splits(self, candidates, table, n_columns):
         """Raise `ValueError` if candidates cannot be scored, or the rows cannot be split.
 
-        A pipeline calls it before its first charge, with the known facts about the rows of the
+        A pipeline calls this before its first charge, with the known facts about the rows of the
         search.
 
         Parameters
@@ -264,7 +264,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             plan_layout(task, self.strategy, self.cv, ids, terms.composition)
 
     def _read_plan_and_charge(self, fit, X, y, groups, params):
-        """Return the charged `SearchRun`: do everything that precedes the first fit."""
+        """Do everything that precedes the first fit, and return the charged `SearchRun`."""
         self._check_parameters()
         check_selectable(self.estimator, X)
         rows = Rows.read(self, fit, X, y, groups, **self._routed(params))
@@ -304,7 +304,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
     def score(self, X, y):
         """Return the raw score of the published model on the given rows.
 
-        The score has no noise: on private rows it is not private. For a private score use
+        The score has no noise, so it is not private on private rows. For a private score, use
         `skdp.model_selection.make_dp_scorer`.
 
         Parameters
@@ -344,7 +344,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return self.best_estimator_.feature_names_in_
 
     def get_metadata_routing(self):
-        """Return the metadata routing to the estimator and the splitter.
+        """Return how metadata is routed to the estimator and the splitter.
 
         Returns
         -------
@@ -419,8 +419,8 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
             if fitted_steps:
                 last = fitted_steps[-1].privacy_
                 charged = replace(charged, scale=last.noise_scale, sensitivity=last.sensitivity)
-            # The published fit is one of many fits with a joint charge, and the model also reveals
-            # the choice. So the statement of every step contains the charge of the whole search.
+            # The published fit is one of many fits charged together, and the model also reveals the
+            # choice. So the statement of every step contains the charge of the whole search.
             charge = fit.public_charge(charged)
             searched = tuple(for_unit(text, fit.terms.unit) for text in public)
             for fitted_step in fitted_steps:
@@ -472,7 +472,7 @@ def _results(candidates, scores, noise_std, best):
     results["params"] = [candidate.params for candidate in candidates]
     results["mean_test_score"] = scores
     results["noise_std_test_score"] = np.where(np.isnan(scores), np.nan, noise_std)
-    # The best candidate was chosen by a separate release, not by the noisy scores: it ranks first.
+    # The best candidate ranks first, although a separate release chose it, not the noisy scores.
     sort_keys = np.where(np.isnan(scores), -np.inf, scores)
     sort_keys[best] = np.inf
     results["rank_test_score"] = 1 + np.sum(sort_keys[None, :] > sort_keys[:, None], axis=1)

@@ -1,4 +1,4 @@
-"""Candidates of a search, the rows that they are fitted on, and the plan of one fit."""
+"""Candidates of a search, the rows that they are fitted to, and the plan of one fit."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ from skdp.pipeline._steps import with_dense_columns
 from skdp.pipeline._trial import strip_callbacks, verbose_params
 from skdp.utils._values import FrozenValue
 
-# Parameters that a search sets in every fit, from its total budget.
+# Parameters that a search derives from its total budget and sets in every fit.
 SET_BY_SEARCH = ("epsilon", "delta", "accountant", "random_state")
 
 
@@ -162,7 +162,7 @@ class Rows(FrozenValue):
         return config_context(enable_metadata_routing=True)
 
     def fit(self, model):
-        """Return a model after fitting it to the rows."""
+        """Fit a model to the rows and return it."""
         with self.routing(), no_columns_named():
             return model.fit(self.X, self.y, **self.fit_params)
 
@@ -192,7 +192,7 @@ class CandidateFit(FrozenValue):
         return plan_event(self.charges)
 
     def model(self, allow):
-        """Return the estimator to fit; `allow` turns a planned charge into an allowance."""
+        """Return the estimator to be fitted; `allow` turns a planned charge into an allowance."""
         allowances = [allow(charge) for charge in self.charges]
         budget = self.guarantee
         return strip_callbacks(self.pipeline.with_budget(budget.epsilon, budget.delta, allowances))
@@ -216,7 +216,7 @@ class CandidateFit(FrozenValue):
 
 
 def labels_of_candidate(model, y):
-    """Return the label set of a classifier, declared or that of y, and None for other models."""
+    """Return the label set of a classifier, from its declaration or y; None for other models."""
     if not is_classifier(model):
         return None
     declared = [
@@ -266,15 +266,15 @@ def make_candidate(estimator, params, rows, public_steps=(), accountant=None):
     Raises
     ------
     ValueError
-        If the grid sets a parameter that the search sets, a step would learn from the data
-        without privacy, a step has another accountant, a step refuses a parameter or the target,
-        or y has fewer than two labels or an undeclared label.
+        If the grid sets a parameter that the search sets; if a step would learn from the data
+        without privacy, has another accountant, or refuses a parameter or the target; or if y has
+        fewer than two labels or an undeclared one.
     """
     check_searched(params)
     if isinstance(estimator, FrozenEstimator):
         raise ValueError(
-            "estimator is a FrozenEstimator, which is not fitted again, so that there is nothing "
-            "to fit or to choose: score it with dp_evaluate, or pass the estimator inside it"
+            "estimator is a FrozenEstimator, which is never fitted again, so there is nothing to "
+            "fit or to choose: score it with dp_evaluate, or pass the estimator inside it"
         )
     model = with_dense_columns(with_params(estimator, params), public_steps)
     plan = plan_pipeline(

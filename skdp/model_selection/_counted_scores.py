@@ -1,4 +1,4 @@
-"""Base class of classifiers whose scores are counted by class to adjust their predictions."""
+"""Base class of classifiers whose predictions are adjusted using counts of scores by class."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -73,8 +73,8 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
             rows, and each row has weight 1 / (number of rows of that person); see
             ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
         **params : dict
-            Passed to the `fit` of the estimator, and routed as in scikit-learn with metadata
-            routing enabled.
+            Passed to the `fit` of the estimator and, if metadata routing is enabled, routed as in
+            scikit-learn.
 
         Returns
         -------
@@ -90,7 +90,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         """
         if self._is_prefit:
             self._check_parameters()
-            # A frozen estimator that is not private is assumed to be fitted to public rows.
+            # A frozen estimator that is not private is assumed to have been fitted to public rows.
             check_scored(self.estimator, self, lambda: raw_data_policy(self._terms))
         with private_fit(self, n_tasks=1 + bool(self.refit)) as fit:
             if self._is_prefit:
@@ -108,7 +108,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
 
     @property
     def _is_prefit(self):
-        """True if the estimator was fitted before, and only its scores are counted."""
+        """True if the estimator is already fitted, so that only its scores are counted."""
         is_named = isinstance(self.cv, str) and self.cv == "prefit"
         return is_named or isinstance(self.estimator, FrozenEstimator)
 
@@ -180,7 +180,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         tests = np.concatenate(splits.test)
         if len(np.unique(tests)) < len(tests):
             raise ValueError(
-                f"cv={self.cv!r} has a row in several test sets, so that it would be counted "
+                f"cv={self.cv!r} has a row in several test sets, which would be counted "
                 "repeatedly: use folds, such as cv=5"
             )
         self._check_single_model(len(splits.train))
@@ -205,7 +205,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
         """Return declared inner edges of the cells, as probabilities; None if there are none."""
 
     def _grid_edges(self, n_units, guarantee):
-        """Return the inner edges for public numbers; None for those of the grid of metrics."""
+        """Return the inner edges for public numbers; None for the edges of the metrics' grid."""
 
     def _binary_task(self, classes, method):
         return BinaryTask(classes=np.asarray(classes), metrics=BINARY_METRICS, method=method)
@@ -330,7 +330,7 @@ class BaseCountedScores(ClassifierMixin, BasePrivateSearch):
     def score(self, X, y):
         """Return the accuracy of the predictions on the given rows.
 
-        The score has no noise: on private rows it is not private. For a private score use
+        The score has no noise, so it is not private on private rows. For a private score, use
         `skdp.dp_evaluate`.
 
         Parameters

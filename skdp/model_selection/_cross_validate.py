@@ -1,4 +1,4 @@
-"""Private cross-validation: several metrics of pooled folds, for one charge."""
+"""Private cross-validation: several metrics of pooled folds, in one charge."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skdp.model_selection._plans import ONLY_SCORES_FRACTION
 from skdp.model_selection._pooled import PooledStatistics
 from skdp.utils._types import TableLike
 
-# Quantile of the spread due to noise alone; a larger spread of folds is reported.
+# Quantile of the spread due to noise alone, above which the spread of folds is reported.
 SPREAD_QUANTILE = 0.95
 
 
@@ -46,8 +46,8 @@ def dp_cross_validate(
 ) -> EvaluationReport:
     """Cross-validate a private estimator and release several metrics, for one budget.
 
-    The predictions of all folds are pooled before noise is added once, as if they were from one
-    model, so the metrics and their standard errors are those of all rows together.
+    The predictions of all folds are pooled, as if they came from one model, before noise is added
+    once. So the metrics and their standard errors are those of all rows together.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def dp_cross_validate(
     delta : float, default=1e-6
         Budget of all fits and metrics together, in [0, 1).
     cv : int, splitter or iterable, default=None
-        As in `DPGridSearchCV`; None is 5 folds. A row must not be in several test sets.
+        As in `DPGridSearchCV`; None means 5 folds. No row may be in several test sets.
     metrics : sequence of str, default=None
-        As in `dp_evaluate`; None is all metrics of the estimator.
+        As in `dp_evaluate`; None means all metrics of the estimator.
     target_bounds : tuple of (low, high), default=None
         As in `dp_evaluate`.
     groups : array-like of shape (n_samples,), default=None
@@ -72,7 +72,7 @@ def dp_cross_validate(
         rows, and each row has weight 1 / (number of rows of that person); see
         ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time.
     accountant : PrivacyAccountant, default=None
@@ -85,7 +85,7 @@ def dp_cross_validate(
     Returns
     -------
     EvaluationReport
-        `fold_scores_` has noisy metrics of single folds, and `fold_spread_` their standard
+        `fold_scores_` contains noisy metrics of single folds, and `fold_spread_` their standard
         deviation where it exceeds that of the noise.
 
     Raises
@@ -97,9 +97,9 @@ def dp_cross_validate(
 
     Notes
     -----
-    All fits, none of which is released, and all metrics together are
-    (`epsilon`, `delta`)-differentially private under the accountant's relation; see
-    ``docs/theory/model_selection.md``. The estimator's own epsilon and delta are set here.
+    All metrics and all fits, none of which is released, are together (`epsilon`,
+    `delta`)-differentially private under the accountant's relation; see
+    ``docs/theory/model_selection.md``. The estimator's own epsilon and delta are overwritten.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def dp_cross_validate(
             tests = np.concatenate(splits.test)
             if len(np.unique(tests)) < len(tests):
                 raise ValueError(
-                    f"cv={cv!r} has a row in several test sets, so that pooled metrics would count "
-                    "it repeatedly: use folds, such as cv=5"
+                    f"cv={cv!r} has a row in several test sets, which pooled metrics would count "
+                    "repeatedly: use folds, such as cv=5"
                 )
 
             def make_score(metrics, pipe):
@@ -166,9 +166,9 @@ def dp_cross_validate(
 
 
 def grid_guarantee(guarantee):
-    """Return a guarantee with the epsilon at which Laplace noise is as large as that of the scores.
+    """Return a guarantee whose epsilon gives Laplace noise as large as that in the scores.
 
-    It determines the grid of scores. Only public numbers are used.
+    This epsilon determines the grid of scores. Only public numbers are used.
     """
     if guarantee.delta == 0.0:
         return replace(guarantee, epsilon=guarantee.epsilon * ONLY_SCORES_FRACTION)
@@ -178,7 +178,7 @@ def grid_guarantee(guarantee):
 
 
 def _scores_of_folds(score, coarse, mechanism, source):
-    """Return noisy metrics of the folds, and their spread where it exceeds the noise's spread."""
+    """Return noisy metrics of the folds, and their spread where it exceeds that of the noise."""
     task = score.task
     sizes = np.array(score.fold_sizes, dtype=float)
     noise = draw_noise(mechanism, coarse.size, N_DRAWS, source.stream()) / score.fold_factor

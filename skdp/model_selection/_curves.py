@@ -1,4 +1,4 @@
-"""Cross-validation, validation curves and learning curves: many noisy scores for one charge."""
+"""Cross-validation, validation curves and learning curves: many noisy scores, one charge."""
 
 from collections.abc import Iterable, Sequence
 from inspect import signature
@@ -17,7 +17,7 @@ from skdp.utils._types import TableLike
 
 
 class DPScores(PrintedDocument):
-    """Noisy scores of cross-validation that were released together.
+    """Noisy cross-validation scores that were released together.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class DPScores(PrintedDocument):
     Attributes
     ----------
     scores_ : ndarray
-        Noisy scores; the last axis is the folds.
+        Noisy scores; the last axis corresponds to the folds.
     noise_ : float
         Standard deviation of the noise in each score.
     mean_ : float or ndarray
@@ -98,7 +98,7 @@ def dp_cross_val_score(
     delta : float, default=1e-6
         Budget of all fits and scores together, in [0, 1).
     cv : int, splitter or iterable, default=None
-        As in `DPGridSearchCV`; None is 5 folds.
+        As in `DPGridSearchCV`; None means 5 folds.
     scoring : str or BoundedScore, default=None
         As in `DPGridSearchCV`.
     groups : array-like of shape (n_samples,), default=None
@@ -106,7 +106,7 @@ def dp_cross_val_score(
         rows, and each row has weight 1 / (number of rows of that person); see
         ``docs/theory/persons.md``. Requires an accountant with unit="person", or none.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time.
     accountant : PrivacyAccountant, default=None
@@ -119,8 +119,8 @@ def dp_cross_val_score(
     Returns
     -------
     DPScores
-        With `scores_` of shape (n_folds,), the standard deviation `noise_` of the
-        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+        It has `scores_` of shape (n_folds,), `noise_` (the standard deviation of the noise in each
+        score), `mean_`, `mean_noise_` and `privacy_`.
 
     Raises
     ------
@@ -131,10 +131,10 @@ def dp_cross_val_score(
 
     Notes
     -----
-    All fits, none of which is released, and all scores together are
-    (`epsilon`, `delta`)-differentially private under the accountant's relation. With k folds a
-    row is in k - 1 training sets and in one test set; the guarantee composes these, see
-    ``docs/theory/model_selection.md``. The estimator's own epsilon and delta are set here.
+    All scores and all fits, none of which is released, are together (`epsilon`,
+    `delta`)-differentially private under the accountant's relation. With k folds, a row is in k - 1
+    training sets and in one test set, and the guarantee composes these (see
+    ``docs/theory/model_selection.md``). The estimator's own epsilon and delta are overwritten.
 
     Examples
     --------
@@ -183,7 +183,8 @@ def dp_validation_curve(
     y : array-like of shape (n_samples,)
         Targets or labels.
     param_name : str
-        Name of the parameter. Not epsilon, delta, accountant or random_state: they are set here.
+        Name of the parameter. It cannot be epsilon, delta, accountant or random_state, which are
+        arguments of this function.
     param_range : sequence
         Values of the parameter; public.
     **options
@@ -193,8 +194,8 @@ def dp_validation_curve(
     Returns
     -------
     DPScores
-        With `scores_` of shape (n_values, n_folds), the standard deviation `noise_` of the
-        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+        It has `scores_` of shape (n_values, n_folds), `noise_` (the standard deviation of the noise
+        in each score), `mean_`, `mean_noise_` and `privacy_`.
 
     Raises
     ------
@@ -250,8 +251,8 @@ def dp_learning_curve(
     Returns
     -------
     DPScores
-        With `scores_` of shape (n_sizes, n_folds), the standard deviation `noise_` of the
-        noise in each, `mean_`, `mean_noise_` and `privacy_`.
+        It has `scores_` of shape (n_sizes, n_folds), `noise_` (the standard deviation of the noise
+        in each score), `mean_`, `mean_noise_` and `privacy_`.
 
     Raises
     ------

@@ -42,16 +42,16 @@ def dp_evaluate(
 ) -> EvaluationReport:
     """Evaluate a fitted model on private rows, with all metrics from one release.
 
-    For two classes the counts of rows by class and score are released, on a public grid; all
-    metrics and curves are computed from them. For several classes these are the confusion matrix
-    and the calibration of the predicted label, and for regressors the sums of errors and targets.
+    For two classes, the counts of rows by class and score are released on a public grid, and all
+    metrics and curves are computed from them. For several classes, the confusion matrix and the
+    calibration of the predicted label are released; for regressors, the sums of errors and targets.
 
     Parameters
     ----------
     model : estimator
         Fitted classifier or regressor. With `groups`, a prediction must not depend on other rows,
-        not even in the last bit. This holds for skdp's models and pipelines of them; other models
-        are refused.
+        not even in the last bit. This holds for skdp's models and for pipelines of them; other
+        models are refused.
     X : array-like of shape (n_samples, n_features)
         Rows that were not used to fit the model.
     y : array-like of shape (n_samples,)
@@ -59,14 +59,14 @@ def dp_evaluate(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if that is
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     metrics : sequence of str, default=None
-        Metrics to report, by default all. Two classes: "roc_auc", "average_precision", "accuracy",
-        "balanced_accuracy", "precision", "recall", "f1", "brier_score" and "log_loss". Several
-        classes: "accuracy" and "balanced_accuracy", and on request "roc_auc_ovr", whose counts of
-        k classes raise the sensitivity by k. Regressors: "r2", "mean_absolute_error",
-        "mean_squared_error" and "root_mean_squared_error".
+        Metrics to report; None means all that are listed, except those on request. Two classes:
+        "roc_auc", "average_precision", "accuracy", "balanced_accuracy", "precision", "recall",
+        "f1", "brier_score" and "log_loss". Several classes: "accuracy" and "balanced_accuracy", and
+        on request "roc_auc_ovr", whose counts for k classes raise the sensitivity by k. Regressors:
+        "r2", "mean_absolute_error", "mean_squared_error" and "root_mean_squared_error".
     target_bounds : tuple of (low, high), default=None
         Public range of a regressor's targets, to which targets and predictions are clipped. None
         uses the model's range.
@@ -89,8 +89,8 @@ def dp_evaluate(
     ------
     ValueError
         If a parameter or the data are invalid, or the model cannot be evaluated; nothing was
-        charged. Errors in the `predict` of a model of neither skdp nor scikit-learn
-        come after the charge.
+        charged. If the model is from neither skdp nor scikit-learn, errors in its `predict` are
+        raised after the charge.
     BudgetExceededError
         If the accountant refuses the charge; nothing was computed.
 
@@ -102,10 +102,10 @@ def dp_evaluate(
     Notes
     -----
     The release is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. The
-    rows that the model was fitted to are covered by its own fit, if that was private. Labels are
-    predicted at a probability of 1/2, or a decision value of 0, unless the model is scikit-learn's
-    `FixedThresholdClassifier` or `TunedThresholdClassifierCV`. The log loss is computed at the
-    middle of a score's cell and clipped to 5 nats.
+    rows that the model was fitted to are covered by its own fit, if that was private. The threshold
+    for predicted labels is a probability of 1/2 or a decision value of 0, unless the model is
+    scikit-learn's `FixedThresholdClassifier` or `TunedThresholdClassifierCV`. The log loss is
+    computed at the middle of a score's cell and clipped to 5 nats.
 
     Examples
     --------
@@ -130,7 +130,8 @@ def dp_evaluate(
             return task.statistics(n_units, guarantee).plan()
 
         plan = plan_for(plan_for_unit, fit.make_guarantee(epsilon, delta))
-        # The model may refuse a cell. Nothing is combined over rows or released before the charge.
+        # The prediction shows whether the model refuses a cell. Nothing is combined over rows or
+        # released before the charge.
         rows = None
         if is_read_before_charge(model) and fit.can_charge(plan):
             rows = task.rows(model, table, targets)

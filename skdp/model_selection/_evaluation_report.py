@@ -1,4 +1,4 @@
-"""The result of a private evaluation, as a printed table, a dict and a picture."""
+"""The result of a private evaluation, as a printed table, a dict or a picture."""
 
 import numpy as np
 
@@ -50,21 +50,21 @@ class EvaluationReport(PrintedDocument):
     scores_ : dict of str to NoisyScore
         The metrics by name, each with its intervals.
     baselines_ : dict of str to float
-        Noisy metrics of a model that always predicts the most frequent class or the mean.
+        Noisy metrics of a model that always predicts the most frequent class, or the mean.
     confusion_matrix_ : NoisyConfusionMatrix or None
         None for regressors.
     roc_curve_ : NoisyCurve or None
         None for regressors and for several classes.
     calibration_curve_ : NoisyCurve or None
-        Of the positive class, or with several classes of the predicted label. None for models
-        without probabilities.
+        Calibration of the positive class or, with several classes, of the predicted label. None for
+        models without probabilities.
     fold_scores_ : dict of str to ndarray
         Noisy metrics of the folds of a cross-validation; empty for `dp_evaluate`.
     fold_spread_ : dict of str to float
-        Standard deviation of the metric over folds, only where it exceeds that of the noise.
+        Standard deviation of each metric over the folds, if it exceeds that of the noise.
     privacy_ : PrivacyStatement
-        Privacy statement of the one charge. It covers the rows that were scored; in a
-        cross-validation also those of the fits.
+        Privacy statement of the one charge. It covers the scored rows and, in a cross-validation,
+        the rows of the fits.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class EvaluationReport(PrintedDocument):
         Parameters
         ----------
         axes : sequence of matplotlib Axes, default=None
-            One for each picture; None makes a new figure.
+            One for each picture; None creates a new figure.
 
         Returns
         -------
@@ -163,12 +163,11 @@ class EvaluationReport(PrintedDocument):
         return EvaluationDisplay(self).plot(axes)
 
     def _protected(self):
-        """Return whose rows the guarantee covers."""
+        """Return a description of the rows that the guarantee covers."""
         if self._release_label == "dp_cross_validate":
-            return "all rows: those that were fitted to, and those that were scored"
+            return "all rows: those used for fitting, and those that were scored"
         return (
-            "the rows that were scored; not the rows that the model was fitted to, unless its fit "
-            "was private"
+            "the scored rows, but not the rows of the model's fit, unless that was private"
         )
 
     def _notes(self):
@@ -177,7 +176,7 @@ class EvaluationReport(PrintedDocument):
             low, high = score.noise_interval
             width = high - low
             if name == "average_precision":
-                # The metric's interval also includes the bound on the error from the grid.
+                # The metric's interval also includes the error bound of the grid.
                 width = min(width, 2.0 * NORMAL_QUANTILE * score.noise_std)
             if name in FRACTIONS and not width <= 2.0 * MAX_HALF_WIDTH:
                 yield (
@@ -190,7 +189,7 @@ class EvaluationReport(PrintedDocument):
                     "Use a larger epsilon, more rows or narrower target_bounds"
                 )
             elif name in self.baselines_ and not self.is_better_than_guessing(name):
-                yield f"{name} is not clearly better than that of guessing"
+                yield f"{name} is not clearly better than guessing"
         for name, spread in self.fold_spread_.items():
             yield f"{name} differs between folds by more than the noise: standard deviation " + (
                 f"{spread:.2g}"

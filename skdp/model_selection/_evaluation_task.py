@@ -1,4 +1,4 @@
-"""Evaluation of a model: the plan of its release, the rows that it reads, and the metrics."""
+"""Evaluation of a model: the plan of the release, the rows that it reads, and the metrics."""
 
 import math
 from dataclasses import dataclass
@@ -45,10 +45,10 @@ BINARY_METRICS = (
     "brier_score",
     "log_loss",
 )
-# Metrics of two classes for models that only predict labels.
+# Metrics for two classes if the model only predicts labels.
 LABEL_METRICS = ("accuracy", "balanced_accuracy", "precision", "recall", "f1")
 MULTICLASS_METRICS = ("accuracy", "balanced_accuracy")
-# Metrics of several classes that need further counts, so they are released only on request.
+# Metrics for several classes that need further counts, so they are released only on request.
 REQUESTED_METRICS = ("roc_auc_ovr",)
 REGRESSION_METRICS = ("r2", "mean_absolute_error", "root_mean_squared_error", "mean_squared_error")
 
@@ -61,7 +61,7 @@ class Evaluation(FrozenValue):
     ----------
     scores : dict of str to NoisyScore
     baselines : dict of str to float
-        The metrics of guessing the most frequent class, or the mean, where they are known.
+        Metrics, where known, of guessing the most frequent class or the mean.
     gains : dict of str to NoisyScore
         Differences from the baseline, for metrics that are compared with a noisy baseline.
     confusion_matrix : NoisyConfusionMatrix or None
@@ -78,7 +78,7 @@ class Evaluation(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BinaryTask(FrozenValue):
-    """Evaluation of a classifier of two classes by its probabilities or decision values.
+    """Evaluation of a two-class classifier by its probabilities or decision values.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class BinaryTask(FrozenValue):
         }
         calibration_curve = None
         if bounds_known(cells):
-            # Bins of equal width would hold few rows of a rare class: mostly noise.
+            # Bins of equal width would contain few rows of a rare class and mostly noise.
             calibration_curve = cells.calibration_curve(CALIBRATION_BINS, "quantile")
         return Evaluation(
             scores=scores,
@@ -174,7 +174,7 @@ def entropy(share):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassesTask(FrozenValue):
-    """Evaluation of a classifier of several classes, or of one that only predicts labels.
+    """Evaluation of a classifier with several classes, or of one that only predicts labels.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class ClassesTask(FrozenValue):
         probabilities = None
         if self.has_probabilities:
             probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
-        # A label that is unknown to the model counts as the first class, for every row.
+        # Labels unknown to the model count as the first class in all rows.
         return label_codes(y, self.classes), np.maximum(predicted, 0), probabilities
 
     def coarse(self, values, statistics):
@@ -301,7 +301,7 @@ class NumbersTask(FrozenValue):
 
 
 def hit_scores(counts):
-    """Return accuracy and balanced accuracy of counts (..., n_classes, 2) of wrong and right."""
+    """Return accuracy and balanced accuracy from (..., n_classes, 2) counts of wrong and right."""
     counts = np.maximum(counts, 0.0)
     right = counts[..., 1]
     totals = counts.sum(axis=-1)
@@ -362,9 +362,9 @@ def make_task(model, metrics, target_bounds, classes=None):
     Parameters
     ----------
     model : estimator
-        Fitted, or unfitted if `classes` are passed for a classifier.
+        Fitted model; a classifier may be unfitted if `classes` are passed.
     metrics : list of str or None
-        None is all metrics that exist for the kind of model.
+        None means all metrics that exist for this kind of model.
     target_bounds : tuple of (low, high) or None
         None uses the model's bounds.
     classes : ndarray, default=None
@@ -383,7 +383,7 @@ def make_task(model, metrics, target_bounds, classes=None):
         has_probabilities = hasattr(model, "predict_proba")
         has_scores = has_probabilities or hasattr(model, "decision_function")
         if has_tuned_threshold(model):
-            # The threshold is one of the scores of this method.
+            # The threshold refers to the scores that this method returns.
             has_probabilities = model.response_method_ == "predict_proba"
         if len(classes) == 2 and has_scores:
             return BinaryTask(
@@ -472,7 +472,7 @@ def threshold_of(model, has_probabilities=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Parts(FrozenValue):
-    """The parts of a model that rows pass through."""
+    """Parts of a model that rows pass through."""
 
     model: object
 
@@ -500,8 +500,8 @@ def check_row_wise(model):
     """Raise `ValueError` unless each prediction depends on its row alone, to the last bit.
 
     With persons as the unit, the number of rows is private. If predictions depended on other rows,
-    one person's rows could change how the scores of other rows are rounded, and so which cells of
-    the grid they are in. The sensitivity of the counts would then be larger than assumed.
+    one person's rows could change the rounding of other rows' scores, and thus their cells of the
+    grid. The sensitivity of the counts would then be larger than assumed.
     """
     parts = _Parts(model=model).parts
     for part in parts:
@@ -513,7 +513,7 @@ def check_row_wise(model):
         return
     raise ValueError(
         f"{type(model).__name__} may compute a row's prediction differently if there are other "
-        "rows (a product of matrices rounds blocks of rows at once), and the number of rows is "
-        "private if the unit is a person. Evaluate a model of skdp, or by rows: leave groups out "
-        "and use an accountant with unit='row' or 'group'"
+        "rows (a matrix product rounds blocks of rows at once), and the number of rows is "
+        "private if the unit is a person. Evaluate a model of skdp, or evaluate by rows: leave "
+        "groups out and use an accountant with unit='row' or 'group'"
     )

@@ -1,7 +1,7 @@
-"""The release of the scores of folds: the fits, one charge, and the noise.
+"""Release of the scores of folds: the fits, one charge, and the noise.
 
 `dp_cross_validate`, `dp_cross_val_score` and the curves differ only in the score of a fold: counts
-or sums that are pooled over folds, or one number for each fold.
+or sums pooled over folds, or one number per fold.
 """
 
 from dataclasses import dataclass
@@ -90,7 +90,8 @@ def release_folds(
         Fractions of the training rows of each fold.
     make_score_of_folds : callable, default=None
         ``make_score_of_folds(rows, splits, guarantee)`` returns the function from `scoring` and a
-        candidate to the score of a fold. None is a number for each fold, by its name in `scoring`.
+        candidate to the score of a fold. With None, the score is one number per fold, named in
+        `scoring`.
 
     Returns
     -------

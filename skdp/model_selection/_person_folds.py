@@ -14,7 +14,7 @@ from skdp.utils._validation import check_integer, check_within
 
 
 class PersonKFold(BaseCrossValidator):
-    """K-fold splitter by person: all rows of a person are in the fold that the id determines.
+    """K-fold splitter by person: the id determines one fold for all rows of a person.
 
     The fold is a hash of the id under a public key. So the rows of one person, and their number,
     never change the fold of another person. ``GroupKFold`` does not guarantee this, because it
@@ -71,7 +71,7 @@ class PersonKFold(BaseCrossValidator):
         y : object
             Not read.
         groups : array-like of shape (n_samples,)
-            An id of the person of each row: numbers, strings, bytes or dates.
+            Person id of each row: numbers, strings, bytes or dates.
 
         Yields
         ------
@@ -98,14 +98,15 @@ def person_train_test_split(
 ) -> list:
     """Split arrays into training and test rows so that no person is on both sides.
 
-    A hash of the id decides the side, independently of all other persons; see `PersonKFold`.
+    A hash of the id decides on which side a person is, independently of all others; see
+    `PersonKFold`.
 
     Parameters
     ----------
     *arrays : array-like of shape (n_samples, ...)
         Tables and columns of equal length.
     groups : array-like of shape (n_samples,)
-        An id of the person of each row: numbers, strings, bytes or dates.
+        Person id of each row: numbers, strings, bytes or dates.
     test_size : float, default=0.25
         Expected fraction of persons in the test set, in (0, 1).
     random_state : int, default=0
@@ -114,7 +115,7 @@ def person_train_test_split(
     Returns
     -------
     list of array-like
-        Training and test rows of each array, and finally of `groups`.
+        Training and test rows of each array, and lastly of `groups`.
 
     Raises
     ------
@@ -154,6 +155,6 @@ def _hashes(X, groups, purpose, random_state):
     ids = id_column(groups)
     seed = check_integer(random_state, "random_state", 0)
     check_consistent_length(X, ids)
-    # Missing ids raise an error here, because a row without an id has no fold.
+    # Missing ids raise an error, because a row without an id has no fold.
     persons = read_persons(ids, len(ids), "distinct")
     return label_hashes(persons.first_entries(ids), f"{purpose} {seed}")[persons.codes]

@@ -1,6 +1,6 @@
 """The fits of a search and its privacy cost, fixed before the charge and before any fit.
 
-The index of a row determines in which fits it takes part and whether it is scored. A *record path*
+A row's index determines the fits in which it takes part and whether it is scored. A *record path*
 is the composition of all mechanisms that read one such row. The privacy cost of the search is the
 cost of its most expensive record path (parallel composition).
 """
@@ -28,7 +28,7 @@ from skdp.utils._units import UnitText
 from skdp.utils._validation import SIZES
 from skdp.utils._values import FrozenValue
 
-# Assumptions and inputs of stages, as a privacy statement writes them.
+# Assumptions and inputs of stages, as they appear in a privacy statement.
 TRAINING_PART = UnitText(lambda unit: f"the {unit}s of its training part")
 SCORED_PART = UnitText(lambda unit: f"the {unit}s that are scored")
 ASSIGNED = UnitText(lambda unit: f"which {unit}s go where")
@@ -52,20 +52,20 @@ REFIT_FRACTION = 0.5
 # used for training.
 SELECTION_FRACTION = 0.25
 SCORES_FRACTION = 0.1
-# The same fractions if scored rows are not used in fits: the two then share all of the budget that
+# The same fractions if scored rows are not used in fits. The two then share all of the budget that
 # remains after the refit.
 HELD_OUT_SELECTION_FRACTION = 0.7
 HELD_OUT_SCORES_FRACTION = 0.3
 # Fraction of the whole budget for the noisy scores, if no candidate is chosen.
 ONLY_SCORES_FRACTION = 0.2
-# Fraction of the whole epsilon for the denominators of a score, if they are not declared. They are
-# counts and a variance of all rows, far more precise than a score of one fold.
+# Fraction of the whole epsilon for the denominators of a score, if they are not declared.
+# Denominators are counts or a variance over all rows, far more precise than the score of one fold.
 DENOMINATORS_FRACTION = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTask(FrozenValue):
-    """The request of a search: candidates, score and budget. All of these are public.
+    """Public description of a search: its candidates, score and budget.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class SearchTask(FrozenValue):
         return plan_fit
 
     def public(self, candidates):
-        """Return the list of public quantities, as a privacy statement writes them."""
+        """Return the list of public quantities, as they appear in a privacy statement."""
         labels = ()
         if self.candidates[0].pipeline.classes is not None:
             labels = ("the label set",)
@@ -153,8 +153,8 @@ class SearchTask(FrozenValue):
     def budget_part(self, fraction, delta_fraction):
         """Return a fraction of the budget as a guarantee.
 
-        With delta > 0 the fraction is one of the squared epsilon, as zCDP losses compose; with
-        delta = 0 it is one of epsilon.
+        It is a fraction of the squared epsilon with delta > 0, because that is how zCDP composes,
+        and of epsilon with delta = 0.
         """
         total = self.guarantee
         factor = fraction
@@ -167,7 +167,7 @@ class SearchTask(FrozenValue):
         """Plan of the denominators of the score, computed from all rows; None if there are none."""
         if not self.score.needs_denominators:
             return None
-        # Without delta, so it can be composed with every mechanism of the search.
+        # It has no delta, so it composes with every mechanism of the search.
         total = self.guarantee
         guarantee = replace(total, epsilon=total.epsilon * DENOMINATORS_FRACTION, delta=0.0)
         classes = self.candidates[0].pipeline.classes
@@ -175,7 +175,7 @@ class SearchTask(FrozenValue):
 
     @property
     def denominator_events(self):
-        """List of the event of the denominators, empty without them."""
+        """List with the event of the denominators; empty if there are none."""
         if self.denominators is None:
             return []
         return [self.denominators.event]
@@ -206,19 +206,18 @@ class SearchFit(FrozenValue):
     ----------
     task : SearchTask
     strategy : str
-        "scores" for a cross-validation and "histogram" for counts of scores: no candidate is
-        chosen.
+        "scores" for a cross-validation and "histogram" for counts of scores choose no candidate.
     runs : dict of (int, int) to CandidateFit
-        The fits, by (candidate, split). For random stopping: the fits that a run may draw.
+        The fits by (candidate, split). For random stopping, the fits that a run may draw.
     refits : tuple of CandidateFit, default=()
-        One per candidate, of which one will be fitted; empty without a refit.
+        One per candidate, only one of which will be fitted. Empty without a refit.
     layout : Layout
     choice : mechanism or None, default=None
         Mechanism that chooses a candidate by the raw scores.
     noisy : mechanism
         Mechanism that releases the scores.
     record_paths : tuple of Event
-        The compositions that one row can take part in, see the module's docstring.
+        The compositions in which one row can take part; see the module's docstring.
     released_together : int, default=1
         Number of noisy scores per release; 1 for random stopping, which releases one per run.
     mean_runs : int or None
@@ -243,11 +242,11 @@ class SearchFit(FrozenValue):
     denominators: object = None
 
     def plan(self):
-        """Return the plan, which has no run: `SearchRun` runs the fits and the releases.
+        """Return the plan, which has no `run`, because `SearchRun` runs the fits and the releases.
 
-        It charges the only record path, or the total (epsilon, delta) of several. With a reserved
-        delta the charge is the total as well. For a group of rows, that delta also grows with the
-        epsilon of the runs. An event that contains only the delta cannot express this.
+        The charge is the event of the only record path, or the total (epsilon, delta) if there are
+        several or a delta is reserved. For a group of rows, the reserved delta also grows with the
+        epsilon of the runs, which an event that contains only this delta could not express.
         """
         total = self.task.guarantee
         event = total.event
@@ -279,9 +278,10 @@ class SearchFit(FrozenValue):
 
     @property
     def training_stages(self):
-        """Stages of the unpublished fits on which scores depend: one per distinct event.
+        """Stages of the unpublished fits on which scores depend, one per distinct event.
 
-        Their models are not published, but the scores depend on them, so they are charged.
+        The models of these fits are not published, but the scores depend on them, so they are
+        charged.
         """
         is_secret = self.mean_runs is not None
         name_of_runs = "fits that are scored"
@@ -323,7 +323,7 @@ class SearchFit(FrozenValue):
         return stages
 
     def with_denominators(self, y, source, persons=None):
-        """Release the denominators of the score, and return the search with a score that uses them.
+        """Release the score's denominators, and return the search with a score that uses them.
 
         Its mechanisms use the sensitivity of that score; their events do not change.
 
@@ -361,7 +361,7 @@ class SearchFit(FrozenValue):
 
     @property
     def releases(self):
-        """Number of planned releases; the expected number for random stopping."""
+        """Number of planned releases; for random stopping, its expected value."""
         steps = [len(run.charges) for run in self.runs.values()]
         if self.mean_runs is None:
             runs = sum(steps)
@@ -389,7 +389,7 @@ def plan_runs(task, strategy, layout):
     """
     patterns = layout.patterns()
     is_search = strategy != "scores"
-    # True if some rows are both trained on and scored, so both share a budget.
+    # True if some rows are both trained on and scored, so that both uses share a budget.
     is_shared = any(runs and is_scored for runs, is_scored in patterns) or not is_search
     max_fits = max(len(runs) for runs, _ in patterns)
     scores_fraction = ONLY_SCORES_FRACTION
@@ -481,14 +481,14 @@ def selection_sensitivities(task, layout):
     """Return the sensitivity of one candidate's score, and the (L1, L2) ones of all scores."""
     m = len(task.candidates)
     sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
-    # One row changes the scores of all m candidates; the factor covers rounding.
+    # One row changes the scores of all m candidates. The factor covers rounding.
     return sensitivity, sensitivity * m, sensitivity * math.sqrt(m) * (1.0 + 2.0**-50)
 
 
 def _release_mechanism(task, layout, scale):
     """Return None, as nothing is chosen, and the mechanism that releases the scores of all runs."""
     if isinstance(task.score, PooledStatistics):
-        # A row is scored in one fold, so its sensitivity is that of one table.
+        # A row is scored in one fold only, so the sensitivity is that of one table.
         l1, l2 = task.score.sensitivities
         return None, score_noise(task, ONLY_SCORES_FRACTION, scale, l1=l1, l2=l2)
     l1, l2 = release_sensitivities(task, layout)
@@ -513,7 +513,7 @@ def release_sensitivities(task, layout):
 
 
 def score_noise(task, budget_fraction, scale, *, l1, l2):
-    """Return the mechanism that releases scores of the given L1 and L2 sensitivities."""
+    """Return the mechanism that releases scores with the given L1 and L2 sensitivities."""
     total = task.guarantee
     if total.delta == 0.0:
         return mechanisms.LaplaceMechanism(total.epsilon * budget_fraction * scale, l1)
@@ -522,7 +522,7 @@ def score_noise(task, budget_fraction, scale, *, l1, l2):
 
 
 def plan_random_stopping(task, layout, mean_runs):
-    """Return the plan of random stopping: keep the best noisy score of a random number of runs.
+    """Return the plan of random stopping, which keeps the best of a random number of noisy scores.
 
     The privacy cost was derived by Liu and Talwar (STOC 2019) and Papernot and Steinke (ICLR 2022).
 
@@ -542,7 +542,7 @@ def plan_random_stopping(task, layout, mean_runs):
     sensitivity = task.score.planned_sensitivity(layout.splits.test_sizes[0], total.relation)
     runs_delta = total.delta * (0.25 if task.refit else 0.5)
     epsilon = total.epsilon * (1.0 - task.refit_fraction) / 3.0
-    # Each run may use the delta, so it is divided by their mean number.
+    # Each run may use up this delta, so it is divided by the mean number of runs.
     budget = replace(total, epsilon=epsilon, delta=runs_delta / mean_runs)
 
     def cost(scale):
@@ -583,7 +583,7 @@ def plan_random_stopping(task, layout, mean_runs):
 
 
 def _run_score_mechanism(run, sensitivity, delta):
-    """Return the mechanism for a run's score whose cost equals that of the run's fit.
+    """Return the mechanism for a run's score that costs as much as the run's fit.
 
     A row is either trained on or scored, so both may use the same budget. None if the cost of
     the fit has no closed form.

@@ -1,4 +1,4 @@
-"""The statistics of all folds of a cross-validation, pooled before noise is added once."""
+"""The statistics of all folds of a cross-validation, pooled before noise is added."""
 
 import math
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ PURE_FOLD_FACTOR = 0.25
 
 @dataclass(frozen=True)
 class PooledStatistics(BoundedScore):
-    """Statistics of the predictions of all folds, in place of a score.
+    """Statistics of the predictions of all folds, used instead of a score.
 
     The released vector is the sum of the folds' statistics, followed by each fold's
-    coarse statistics times a factor. Each row is in at most one fold, so the vector has the
-    sensitivity of the statistics of one table, times a factor for its second part.
+    coarse statistics times a factor. Each row is in at most one fold, so the sensitivity of the
+    vector is that of one table's statistics, times a factor for the coarse part.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class PooledStatistics(BoundedScore):
         """The (L1, L2) sensitivities of the released vector."""
         l1, l2 = self.statistics.sensitivities
         factor = self.fold_factor
-        # Coarse statistics are sums of disjoint entries, or a part, of the statistics, so a
-        # row changes them by at most as much. Under replace-one both rows are in the same fold,
+        # Coarse statistics are sums of disjoint entries of the statistics, or some of the entries,
+        # so a row changes them by no more. Under replace-one both rows are in the same fold,
         # because the index determines the fold. The relative 2**-40 covers the rounding.
         rounding = 1.0 + 2.0**-40
         return l1 * (1.0 + factor) * rounding, l2 * math.hypot(1.0, factor) * rounding

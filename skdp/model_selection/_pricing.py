@@ -1,4 +1,4 @@
-"""Privacy cost of record paths, and the scale at which the most expensive one fits a budget."""
+"""Privacy cost of record paths, and the scale at which the costliest one fits a budget."""
 
 import math
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ SCALES = (2.0**-30, 2.0**20)
 
 
 def fitting_scale(task, make_record_paths):
-    """Return a scale at which all record paths fit the budget and the worst nearly exhausts it.
+    """Return a scale at which all record paths fit the budget and the costliest nearly exhausts it.
 
     Costs grow approximately in proportion to the scale.
     """
@@ -28,7 +28,7 @@ def fitting_scale(task, make_record_paths):
     def cost(scale):
         return max(get_epsilon(e, delta, relation=relation) for e in make_record_paths(scale))
 
-    # Errors of a candidate that do not depend on its budget are raised here, unchanged.
+    # A candidate's errors that do not depend on its budget are raised here, unchanged.
     cost(1.0)
     try:
         fits, exceeds = bracket(cost, target, 1.0, 0.9, *SCALES)
@@ -38,7 +38,7 @@ def fitting_scale(task, make_record_paths):
             "candidate does not decrease with its epsilon, or the candidate refuses a smaller "
             f"epsilon: {error}"
         ) from None
-    # A fit may change its mechanism at some epsilon, so the cost jumps over the budget.
+    # A fit may change its mechanism at some epsilon, at which the cost may jump over the budget.
     if exceeds is None:
         scale = fits
     else:
@@ -51,7 +51,7 @@ def fitting_scale(task, make_record_paths):
 
 
 def worst_record_paths(record_paths):
-    """Return the record paths (lists of events) that can be the most expensive ones, composed.
+    """Return, as composed events, the record paths (lists of events) that can be the costliest.
 
     The Gaussian events of a path are merged into one. Among paths that differ only in this event,
     the one with the smallest noise multiplier dominates the others.
@@ -98,7 +98,7 @@ class RunCost(FrozenValue):
     event : Event
         Event of a run with probability 1 - `reserved_delta`.
     reserved_delta : float, default=0.0
-        0 if every fit has a Renyi bound.
+        Reserved delta; 0 if every fit has a Renyi bound.
     """
 
     event: object

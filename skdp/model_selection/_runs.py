@@ -27,10 +27,10 @@ from skdp.utils._values import FrozenValue
 def dry_run(search, rows):
     """Raise the errors that a private step of any fit of the search would raise before its charge.
 
-    Nothing is released and nothing is stored. First `check_candidate` checks all parameters and
-    the target against public information. Then the rows are read by every private step that no
-    private step precedes. Later steps read only the columns that bypass those steps. Each
-    candidate reads all rows, but plans for the size of its smallest training set.
+    Nothing is released and nothing is stored. First `check_candidate` checks all parameters and the
+    target against public information. Then every private step that no other private step precedes
+    reads the rows. Later steps read only the columns that bypass those steps. Each candidate reads
+    all rows, but plans for the size of its smallest training set.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def dry_run(search, rows):
     Raises
     ------
     ValueError
-        If a step raises one before its charge, or if there are too many scores to release.
+        If a step raises an error before its charge, or if there are too many scores to release.
     """
     search.noisy.check_size(search.released_together)
     train = search.layout.splits.train
@@ -74,7 +74,7 @@ def check_candidate(fit, rows, n_units):
         Plan of a fit of the candidate.
     rows : Rows
     n_units : int
-        Number of rows, or of persons, that the fit is planned for.
+        Number of rows, or of persons, for which the fit is planned.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _dry_run_candidate(fit, rows, n_units):
     """Run the private steps of a fit up to their charge, to raise their errors."""
     check_candidate(fit, rows, n_units)
     steps = find_steps(fit.pipeline.pipe, rows.n_columns)
-    # Third-party estimators may write into the table that they receive: give them a copy.
+    # Third-party estimators may write into the table that they receive, so they get a copy.
     if any(is_estimator(step.estimator) and not of_skdp(step.estimator) for step in steps):
         rows = rows.take(np.arange(rows.n_units))
     for step in steps:
@@ -145,7 +145,7 @@ class SearchRun(FrozenValue):
         Number of fits that run at a time.
     source : RandomSource
     charge : Charge, default=None
-        The charge of the ledger; None without an accountant.
+        The charge in the ledger; None without an accountant.
     """
 
     search: object
@@ -161,7 +161,7 @@ class SearchRun(FrozenValue):
         if n_jobs is not None:
             n_jobs = min(effective_n_jobs(int(n_jobs)), len(search.runs))
         dry_run(search, rows)
-        # A table may contain objects that cannot be pickled: sending them raises an error here,
+        # A table may contain objects that cannot be pickled. Sending them raises an error here,
         # before the charge.
         with suppress_fit_output():
             sent = tuple(search.runs.values()), rows, search.task.score
@@ -229,7 +229,7 @@ class SearchRun(FrozenValue):
 
 
 def _parallel(rows, n_jobs):
-    """Return a `Parallel` for fits; only threads, or dask, if dask workers hold the rows.
+    """Return a `Parallel` for fits, which uses only threads or dask if dask workers hold the rows.
 
     Another process would have no client of the dask cluster.
     """
@@ -280,7 +280,7 @@ def _choose(run):
     search = run.search
     numbers = list(search.runs)
     m = len(search.layout.candidate_splits)
-    # Without a refit the fit of the chosen candidate is published, if it has only one.
+    # Without a refit, the chosen candidate's fit is published if there is only one.
     publishes_fit = not search.refits and len(numbers) == m
     results = run.fit(numbers, return_models=publishes_fit)
     values = {number: raw for number, (raw, _) in zip(numbers, results, strict=True)}
@@ -291,7 +291,7 @@ def _choose(run):
 
 
 def _random_number_of_runs(run):
-    """Return the outcome of a geometric number of runs: the run with the best noisy score.
+    """Return the outcome of a geometric number of runs, the run with the best noisy score.
 
     The number of runs and the other scores stay secret.
     """

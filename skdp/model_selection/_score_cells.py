@@ -1,4 +1,4 @@
-"""Counts of the scores of a model by class, released with the fits of the model for one charge.
+"""Counts of a model's scores by class, released together with its fits in one charge.
 
 The counts are those of `skdp.metrics`: rows by class and cell of the score, on a public grid. The
 threshold of a classifier and the calibration of its probabilities are functions of them.
@@ -19,15 +19,16 @@ from skdp.model_selection._pooled import PooledStatistics
 from skdp.model_selection._pricing import dominating_event, fitting_scale, worst_record_paths
 from skdp.utils._values import FrozenValue
 
-# Fraction of the budget for the counts, after the refit, if counted rows are also trained on.
+# Fraction of the budget after the refit that the counts receive if counted rows are also trained
+# on.
 COUNTS_FRACTION = 0.2
-# Width on the scale of the logit of the first and the last cell, which are unbounded.
+# Width, on the logit scale, assumed for the first and the last cell, which are unbounded.
 OUTER_WIDTH = 0.5
 
 
 @dataclass(frozen=True)
 class PooledCells(PooledStatistics):
-    """Counts of the scores of all test sets by class and cell, in place of a score.
+    """Counts of the scores of all test sets by class and cell, used instead of a score.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ def cell_counts(task, n_units, guarantee, edges=None):
 def plan_counted_fits(task, layout):
     """Return the plan of a model's fits on their splits and of the counts of its scores.
 
-    Rows that are only counted can spend the whole budget, apart from that of the refit, on the
-    counts. For rows that are trained on and counted, the fits and the counts share it.
+    For rows that are only counted, the whole budget except the refit's can be spent on the counts.
+    For rows that are trained on and counted, the fits and the counts share it.
 
     Parameters
     ----------
@@ -144,10 +145,10 @@ def plan_counted_fits(task, layout):
 
 
 def _noise_of_counted_rows(task, make_record_paths, fraction):
-    """Return the mechanism with the least noise for the budget of rows that are only counted.
+    """Return the least noisy mechanism for the budget of rows that are only counted.
 
-    Laplace noise is far smaller than Gaussian noise where nothing else is released, since a row is
-    in a single cell. Both are compared at the scale that the budget allows.
+    If nothing else is released, Laplace noise is far smaller than Gaussian noise, since a row is in
+    a single cell. Both are compared at the scale that the budget allows.
     """
     l1, l2 = task.score.sensitivities
 
@@ -213,7 +214,7 @@ class ScoreCells(FrozenValue):
         starts = merge_cells(totals, self.count_std)
         binned = np.add.reduceat(self.counts, starts, axis=1)
         widths = np.diff(np.append(starts, len(totals)))
-        # The last term is for bins without rows.
+        # The last term handles bins without rows.
         weights = np.maximum(totals, 0.0) + 1e-9
         logits = np.add.reduceat(weights * self.logits, starts) / np.add.reduceat(weights, starts)
         inner = np.asarray(self.edges)[starts[1:] - 1]
@@ -243,14 +244,14 @@ class ScoreBins(FrozenValue):
     counts : ndarray of shape (2, n_bins)
         Noisy counts of negatives and positives, which may be negative.
     count_stds : ndarray of shape (n_bins,)
-        Standard deviation of the noise in a count of each bin.
+        Standard deviation of the noise in each count of a bin.
     logits : ndarray of shape (n_bins,)
         Logit of the score that represents each bin: the mean of its cells.
     thresholds : ndarray of shape (n_bins - 1,)
         Smallest score of each bin but the first, in the units of the scores.
     threshold_stds : ndarray of shape (n_bins - 1,)
         Standard deviation of the noise in the number of rows of a class between each threshold and
-        the usual one, the probability 1/2.
+        the usual one, a probability of 1/2.
     """
 
     counts: np.ndarray
@@ -265,12 +266,12 @@ class ScoreBins(FrozenValue):
         return self.counts.shape[1]
 
     def positive_fractions(self):
-        """Return the number of rows of each bin, and the fractions of positives among them.
+        """Return the number of rows in each bin, and the fraction of positives among them.
 
         The fractions rise with the score (isotonic regression), which removes much of the noise.
         """
         counts = np.maximum(self.counts, 0.0)
         totals = counts.sum(axis=0)
-        # The last term is for bins without rows.
+        # The last term handles bins without rows.
         fractions = isotonic_regression(ratio(counts[1], totals), sample_weight=totals + 1e-9)
         return totals, np.clip(fractions, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""The check of a scored table's public properties against a fitted model, before the charge."""
+"""Checks of a scored table's public properties against a fitted model, before the charge."""
 
 import warnings
 from functools import partial
@@ -35,7 +35,7 @@ def check_scored_table(estimator, X):
     Raises
     ------
     ValueError
-        If a model of skdp or scikit-learn is not fitted, was fitted to other columns, selects by
+        If a model from skdp or scikit-learn is not fitted, was fitted to other columns, selects by
         name from a table without names, or refuses sparse tables or strings.
     """
     if of_skdp(estimator) or sklearn_name(estimator):
@@ -49,9 +49,9 @@ def check_scored_table(estimator, X):
 def is_read_before_charge(model):
     """Return True for a model that reads the rows that it scores before they are charged.
 
-    Only its prediction shows whether a model refuses a cell. Models of skdp and scikit-learn
-    predict row by row and do nothing else, so their predictions serve as a check of the cells. The
-    code of other models runs after the charge, as do reports that are charged themselves.
+    Only its prediction shows whether a model refuses a cell. Models from skdp and scikit-learn
+    predict row by row and do nothing else, so their predictions serve to check the cells. The code
+    of other models runs after the charge, as do reports that are themselves charged.
     """
     if not is_estimator(model):
         return False
@@ -62,20 +62,20 @@ def is_read_before_charge(model):
 def _is_known(part):
     if of_skdp(part):
         return not get_tags(part).non_deterministic
-    # User-defined functions are not in any table of accepted steps.
+    # User-defined functions are in no table of accepted steps.
     is_function = isinstance(part, FunctionTransformer) and accepted_entry(part) is None
     return bool(sklearn_name(part)) and not is_function
 
 
 class PredictedModel(NotCopied):
-    """A model with its predictions for one table, from which a score of the table is computed.
+    """A model with its predictions for one table, from which the table's score is computed.
 
     Parameters
     ----------
     model : estimator
     X : table
     methods : sequence of str
-        Names of methods. The first of them that the model has is called.
+        Names of methods, of which the first one that the model has is called.
     """
 
     def __init__(self, model, X, methods):
@@ -169,7 +169,7 @@ def _selects_by_name(columns):
 
 
 def check_scored_labels(score, estimator, y):
-    """Raise `ValueError` if a score does not suit a model, or labels cannot equal its classes.
+    """Raise `ValueError` if a score does not suit a model, or no label can equal its classes.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def check_suits(score, estimator):
 def check_class_counts(score, classes):
     """Raise `ValueError` if a score has no class count for a class of a model.
 
-    A fold may lack a rare class, so the counts may name further labels.
+    A fold may lack a rare class, so the counts may include further labels.
 
     Parameters
     ----------

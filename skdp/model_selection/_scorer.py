@@ -23,7 +23,7 @@ from skdp.model_selection._scores import RELEASED_BY_COUNTS, BoundedScore, bound
 from skdp.model_selection._validation_checks import check_searches, check_validation
 from skdp.utils._validation import check_privacy_parameters
 
-# Private fits check the validations around them, but may not import this package.
+# Private fits check the validations around them, but must not import this package.
 register_member_check(check_searches)
 register_validation_check(check_validation)
 
@@ -72,12 +72,14 @@ class DPScorer:
 
     @property
     def _score_func(self):
-        # `TunedThresholdClassifierCV` reads it before its first fit, to score many thresholds.
+        # `TunedThresholdClassifierCV` reads this attribute before its first fit, to score many
+        # thresholds.
         raise AttributeError(
-            f"{type(self).__name__} scores one table once, and TunedThresholdClassifierCV asks for "
-            "the score of many thresholds, which no charge covers: use "
+            f"{type(self).__name__} scores one table once, but TunedThresholdClassifierCV asks "
+            "for the scores of many thresholds, which no charge covers: use "
             "DPTunedThresholdClassifierCV, FixedThresholdClassifier with a threshold that you "
-            "choose without these rows, or class_weight='balanced'. Nothing was computed or charged"
+            "choose without these rows, or class_weight='balanced'. Nothing was computed or "
+            "charged"
         )
 
     @in_one_run
@@ -91,8 +93,8 @@ class DPScorer:
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         groups : array-like of shape (n_samples,), default=None
-            Person id of each row; the privacy unit is then a person. Functions of scikit-learn
-            that route metadata pass it if the accountant has unit="person".
+            Person id of each row; the privacy unit is then a person. scikit-learn functions that
+            route metadata pass it if the accountant has unit="person".
 
         Returns
         -------
@@ -103,18 +105,18 @@ class DPScorer:
         ValueError
             If the estimator is not fitted or does not suit the score, X has different columns from
             those in `fit`, a container or a cell that the estimator refuses, or y has no valid
-            labels or numbers; nothing was charged. Errors in the `predict` of a model of
-            neither skdp nor scikit-learn come after the charge.
+            labels or numbers; nothing was charged. If the model is from neither skdp nor
+            scikit-learn, errors in its `predict` are raised after the charge.
         BudgetExceededError
             If the remaining budget is too small; nothing was scored.
 
         Warns
         -----
         RawDataWarning
-            Before the charge, if the estimator or a part of it learns from raw rows or is
-            unknown, or if a tool mixes cells of several rows. With an accountant's
-            ``on_raw_data="raise"`` it is a `ValueError`, even in searches that replace other
-            errors with a score of NaN.
+            Before the charge, if the estimator or a part of it learns from raw rows or is unknown,
+            or if a tool mixes cells of several rows. If the accountant has ``on_raw_data="raise"``,
+            a `ValueError` is raised instead, even in searches that replace other errors with a
+            score of NaN.
         """
         try:
             check_scored(estimator, self, lambda: raw_data_policy(terms_of(self.accountant)))
@@ -161,15 +163,16 @@ class DPScorer:
 
             plan = plan_for(plan_score, release.make_guarantee(self.epsilon, self.delta))
             model = estimator
-            # A user-defined score may read more of a model than its predictions.
+            # A user-defined score may use more of a model than its predictions.
             is_known = type(self.score).__module__.partition(".")[0] == "skdp"
             if is_known and is_read_before_charge(estimator) and release.can_charge(plan):
-                # The model may refuse a cell. No score is computed before the charge.
+                # The prediction shows whether the model refuses a cell. No score is computed before
+                # the charge.
                 model = PredictedModel(estimator, X, self.score.methods)
             return plan.run((model, X, y), release.charge(plan), **release.run_params)
 
     def _release_ratio(self, release, estimator, X, y, n_units):
-        """Release a score whose numerator and denominators are private, as `dp_evaluate` does."""
+        """Release a score whose numerator and denominators are private, as in `dp_evaluate`."""
         bounds = getattr(self.score, "target_bounds", None)
         task = make_task(estimator, [self.score.name], bounds)
         if self.score.of_labels:
@@ -227,11 +230,11 @@ def make_dp_scorer(
         The accountant that each call charges. None charges nothing and protects under
         "add_remove".
     random_state : int or None, default=None
-        None draws noise from the operating system's cryptographic generator. With an int every
-        call draws the same noise, and anyone who knows the int can remove it.
+        None draws noise from the operating system's cryptographic generator. With an int, every
+        call draws the same noise, and anyone who knows the int can remove the noise.
     **parameters
-        Parameters of the score, see `bounded_score`. Without `class_counts` or `target_variance`
-        numerator and denominator are released together, as `skdp.dp_evaluate` does.
+        Parameters of the score, see `bounded_score`. Without `class_counts` or `target_variance`,
+        numerator and denominator are released together, as in `skdp.dp_evaluate`.
 
     Returns
     -------
@@ -246,9 +249,9 @@ def make_dp_scorer(
 
     Notes
     -----
-    A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. Their
-    number is public, and the privacy of the estimator itself is not covered. Sensitivities are
-    derived in ``docs/theory/model_selection.md``.
+    A call is (`epsilon`, `delta`)-differentially private for the scored rows, or persons. The
+    number of scored rows or persons is public, and the privacy of the estimator itself is not
+    covered. Sensitivities are derived in ``docs/theory/model_selection.md``.
 
     Examples
     --------

@@ -28,14 +28,14 @@ from skdp.stats._moments import noise_of_histogram, noise_of_moments, plan_momen
 from skdp.utils import _validation as checks
 from skdp.utils._values import FrozenValue, checked
 
-# Bound on the rounding of two correctly rounded sums of n terms of at most 1, each divided by n;
-# derived in docs/theory/model_selection.md.
+# Bound on the rounding error in two correctly rounded sums of n terms of at most 1, each divided by
+# n; derived in docs/theory/model_selection.md.
 ROUNDING = 2.0**-50
 
 # Name of released denominators in privacy statements.
 DENOMINATORS = "denominators of the score"
-# Reason and remedy for metrics of `dp_evaluate` whose sensitivity is not bounded by denominators
-# that are the same for all candidates.
+# Reason and remedy for metrics of `dp_evaluate` whose sensitivity stays unbounded even if all
+# candidates share their denominators.
 UNBOUNDED = {
     "average_precision": (
         "scoring='average_precision' has no bounded sensitivity, even if the class counts are "
@@ -84,7 +84,8 @@ class BoundedScore(FrozenValue, ABC):
     """Base class of scores with a known sensitivity to one row.
 
     Subclasses are frozen values; `bounded_score` creates them by their `name`. A class that defines
-    `value` must define `sensitivity`, and is not `monotonic` unless it also defines that property.
+    `value` must also define `sensitivity`. It is `monotonic` only if it defines that method as
+    well.
     """
 
     # Methods of an estimator; the score needs one of them.
@@ -101,7 +102,7 @@ class BoundedScore(FrozenValue, ABC):
             raise TypeError(
                 f"{cls.__name__} defines value but not sensitivity: define sensitivity, too"
             )
-        # A new `value` may change in a different direction from that of the base class.
+        # A new `value` may change in another direction than that of the base class.
         if cls.monotonic is base.monotonic:
             cls.monotonic = BoundedScore.monotonic
 
@@ -201,8 +202,8 @@ class BoundedScore(FrozenValue, ABC):
     def needs_denominators(self):
         """True for a ratio whose denominators are not declared.
 
-        A search releases them first, with a small part of its budget, and `with_denominators`
-        returns the score of known sensitivity.
+        A search first releases the denominators with a small part of its budget, and
+        `with_denominators` then returns a score with a known sensitivity.
         """
         return False
 
@@ -218,8 +219,8 @@ class BoundedScore(FrozenValue, ABC):
         Returns
         -------
         float
-            `sensitivity`; 1 if it depends on denominators that are still to be released. The
-            mechanisms are then scaled to the true one, which does not change their events.
+            `sensitivity`, or 1 if that depends on denominators yet to be released. The mechanisms
+            are later scaled to the true sensitivity, which does not change their events.
         """
         if self.needs_denominators:
             return 1.0
@@ -241,7 +242,7 @@ class BoundedScore(FrozenValue, ABC):
         return False
 
     def weights(self, sizes):
-        """Return the weights with which the scores of several test sets are added.
+        """Return the weights for adding the scores of several test sets.
 
         Parameters
         ----------
@@ -261,8 +262,8 @@ class BoundedScore(FrozenValue, ABC):
 class _MeanOverRows(BoundedScore):
     """Base class of scores computed from the mean over rows of values in [0, `_bound`].
 
-    Subclasses return the values from ``_row_values``. The score is minus the mean of a loss, unless
-    ``_score_of_mean`` is overridden.
+    Subclasses return the values from ``_row_values``. The score is minus the mean, which is that of
+    a loss, unless ``_score_of_mean`` is overridden.
     """
 
     def value(self, estimator, X, y, persons=None):
@@ -346,14 +347,14 @@ class _ClassCounts:
         Returns
         -------
         Plan
-            Its run receives the labels, and returns the noisy count of each class.
+            Its `run` receives the labels and returns the noisy count of each class.
         """
         mechanism = noise_of_histogram(guarantee, 1)
         run = partial(_release_class_counts, mechanism, classes, n_units)
         return plan_release(mechanism, run, stage_name=DENOMINATORS)
 
     def with_denominators(self, released):
-        """Return the score with released class counts, which are public constants from here on."""
+        """Return the score with released class counts, which are public from now on."""
         return replace(self, class_counts=released)
 
     def _check_known(self):
@@ -367,7 +368,7 @@ class _ClassCounts:
 
 @dataclass(frozen=True)
 class BalancedAccuracy(_ClassCounts, Accuracy):
-    """Mean over classes of the number of correct rows divided by the number of rows of the class.
+    """Mean over classes of the fraction of rows of the class that are predicted correctly.
 
     Parameters
     ----------
@@ -410,7 +411,7 @@ class BalancedAccuracy(_ClassCounts, Accuracy):
         return max(self._gains)
 
     def _row_values(self, estimator, X, y):
-        # Rows with an undeclared label get the code -1, which indexes a gain of 0.
+        # Rows with an undeclared label have the code -1, which indexes a gain of 0.
         gains = np.array([*self._gains, 0.0])[_class_codes(self.class_counts, y)]
         return gains * _is_correct(estimator, X, y)
 
@@ -431,13 +432,13 @@ def _check_two_classes(classes, name):
 
 @dataclass(frozen=True)
 class Recall(_ClassCounts, Accuracy):
-    """Number of correct rows of the positive class divided by the number of its rows.
+    """Fraction of rows of the positive class that are predicted correctly.
 
     Parameters
     ----------
     class_counts : dict of two labels to positive numbers, default=None
         Public; only their ratio is used. None lets a search release them. The second of the sorted
-        labels is the positive one.
+        labels is the positive class.
     """
 
     class_counts: dict | None = checked(_check_counts, default=None)
@@ -476,9 +477,9 @@ class Recall(_ClassCounts, Accuracy):
 class F1(_ClassCounts, BoundedScore):
     """Harmonic mean of precision and recall of the positive class.
 
-    It is twice the number of true positives over the number of positives, which is known, plus
-    the number of rows that are predicted as positive. The number of true positives is limited to
-    the number of positives.
+    The score is 2 tp / (n_positive + n_predicted): tp is the number of true positives, limited to
+    the known number of positives, n_positive, and n_predicted is the number of rows predicted as
+    positive.
 
     Parameters
     ----------
@@ -513,8 +514,9 @@ class F1(_ClassCounts, BoundedScore):
         checks.check_relation(relation)
         n_positive = self._n_positive(checks.check_integer(n_samples, "n_samples", 1))
         # A row adds at most one true positive, which is also a predicted positive. The score rises
-        # by at most 2 / (n_positive + 1), if there was none before. A false positive lowers it by
-        # at most 1 / (2 n_positive). The first is larger, since n_positive is at least 1.
+        # most, by 2 / (n_positive + 1), if there was no true positive before. A false positive
+        # lowers it by at most 1 / (2 n_positive). The former is larger, since n_positive is at
+        # least 1.
         increase = 2.0 / (n_positive + 1.0)
         decrease = 1.0 / (2.0 * n_positive)
         if relation == "add_remove":
@@ -528,7 +530,7 @@ class F1(_ClassCounts, BoundedScore):
 
 @dataclass(frozen=True)
 class LogLoss(_MeanOverRows):
-    """Negative mean log-loss, where the loss of each row is clipped to `bound`.
+    """Negative mean log loss, with the loss of each row clipped to `bound`.
 
     Parameters
     ----------
@@ -576,9 +578,9 @@ class ROCAUC(_ClassCounts, BoundedScore):
     ----------
     class_counts : dict of two labels to positive numbers, default=None
         Public; only their ratio is used. None lets a search release them. The second of the sorted
-        labels is the positive one. The ratio determines the maximum number of scored rows per
-        class: only the first rows of each class count. With persons, rows count in order until
-        their weights add up to this number.
+        labels is the positive class. The ratio determines the maximum number of scored rows per
+        class; rows beyond it do not count. With persons, rows count in order until their weights
+        add up to this number.
     """
 
     class_counts: dict | None = checked(_check_counts, default=None)
@@ -631,14 +633,14 @@ class ROCAUC(_ClassCounts, BoundedScore):
 
 
 class _ReleasedByCounts(BoundedScore):
-    """Base class of two-class metrics with unbounded sensitivity, which searches refuse.
+    """Base class of two-class metrics that searches refuse because of unbounded sensitivity.
 
     `make_dp_scorer` releases them with the counts of `dp_evaluate`.
     """
 
     @property
     def needs_denominators(self):
-        """True: `make_dp_scorer` releases all counts."""
+        """Always True, because `make_dp_scorer` releases all counts."""
         return True
 
 
@@ -767,7 +769,7 @@ class R2(MeanSquaredError):
         Returns
         -------
         Plan
-            Its run receives the targets, and returns their noisy variance.
+            Its `run` receives the targets and returns their noisy variance.
         """
         shape = TableShape(n_rows=n_units, n_columns=1)
         moments = plan_moments(shape, guarantee, n_moments=2)
@@ -775,7 +777,7 @@ class R2(MeanSquaredError):
         return plan_release(noise_of_moments(shape, guarantee, 2), run, stage_name=DENOMINATORS)
 
     def with_denominators(self, released):
-        """Return the score with a released variance, which is a public constant from here on."""
+        """Return the score with a released variance, which is public from now on."""
         return replace(self, target_variance=released)
 
     def value(self, estimator, X, y, persons=None):
@@ -809,7 +811,7 @@ class R2(MeanSquaredError):
 
 
 def _release_class_counts(mechanism, classes, n_units, y, source, persons=None):
-    """Return the noisy count of each class; a hidden count is set to the size of its noise."""
+    """Return the noisy class counts; counts hidden by noise are set to the size of their noise."""
     min_count = max(mechanism.deviation(len(classes)), 1e-6 * n_units)
     codes = category_codes(y, classes)
     counts = count_cells([codes], (len(classes),), row_weights_of(persons))
@@ -835,7 +837,7 @@ CLASSIFIER_SCORES = (
     BrierScore,
     ROCAUC,
 )
-# Scores of unbounded sensitivity, which only `make_dp_scorer` releases.
+# Scores with unbounded sensitivity, which only `make_dp_scorer` releases.
 RELEASED_BY_COUNTS: dict[str, type[BoundedScore]] = {
     score.name: score for score in (AveragePrecision, Precision)
 }
@@ -860,9 +862,8 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
         which only the ratios are used) for "balanced_accuracy", "recall", "f1" and "roc_auc",
         `bound` (default 5.0 nats) for "neg_log_loss", `target_bounds` for
         "neg_mean_squared_error", "neg_mean_absolute_error" and "r2", and `target_variance` for
-        "r2". Class counts and the variance are the denominators of their
-        scores. If they are not declared, a search releases them once, from a small part of its
-        budget.
+        "r2". Class counts and the variance are denominators of their scores. If they are not
+        declared, a search releases them once, with a small part of its budget.
 
     Returns
     -------
@@ -889,8 +890,8 @@ def bounded_score(name: str | BoundedScore, **parameters: object) -> BoundedScor
     if not isinstance(name, str) or name not in SCORES:
         available = ", ".join(map(repr, SCORES))
         raise ValueError(
-            f"scoring={name!r} has no known sensitivity, so that it cannot be released privately: "
-            f"use one of {available}, see skdp.model_selection.bounded_score"
+            f"scoring={name!r} has no known sensitivity, so it cannot be released privately: use "
+            f"one of {available}, see skdp.model_selection.bounded_score"
         )
     try:
         return SCORES[name](**parameters)
@@ -956,7 +957,7 @@ def _is_correct(estimator, X, y):
     predicted = column_or_1d(estimator.predict(X))
     if predicted.shape != y.shape:
         raise ValueError(f"predict returned {len(predicted)} labels for {len(y)} rows")
-    # Comparing cells of y directly may raise an error after the charge, so codes are compared
+    # Comparing cells of y directly could raise an error after the charge, so codes are compared
     # instead.
     codes = category_codes(predicted, predicted)
     return (codes >= 0) & (category_codes(y, predicted) == codes)
@@ -995,7 +996,7 @@ def _clipped_numbers(estimator, X, y, target_bounds):
 
 
 def _within_limit(weights, limit):
-    """Return the part of each weight that is within a total of `limit`, in the order of rows."""
+    """Return the part of each weight that is within a running total of `limit`, row by row."""
     return np.clip(limit - (np.cumsum(weights) - weights), 0.0, weights)
 
 

@@ -37,32 +37,32 @@ class DPGridSearchCV(BasePrivateSearch):
     strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
         "disjoint": each candidate is fitted on a separate subset of the training rows.
         "holdout": all candidates are fitted on the same training rows. Both compare candidates
-        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
-        each of a candidate drawn with replacement; the run with the best noisy score is chosen, and
-        the cost hardly grows with the number of candidates. "auto" chooses the strategy with the
-        smallest expected loss under a rough model, from the table's shape, the number of
-        candidates, epsilon and delta.
+        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs, each
+        with a candidate drawn with replacement, of which the one with the best noisy score is
+        chosen; the cost hardly grows with the number of candidates. "auto" chooses the strategy
+        with the smallest expected loss under a rough model, which uses the table's shape, the
+        number of candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
         For "cv", None means 5 folds and an int means ``KFold(cv, shuffle=True, random_state=0)``.
         Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
-        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
-        test) index arrays declares them public. With persons only `PersonKFold` is accepted,
-        and an int is a `PersonKFold`. The other strategies need one split; None holds out a
-        quarter of the rows.
+        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train, test)
+        index arrays declares them public. With persons, only `PersonKFold` is accepted, and an int
+        means a `PersonKFold`. The other strategies need one split; None holds out a quarter of the
+        rows.
     scoring : str or BoundedScore, default=None
-        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None means
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
     refit : bool, default=True
-        Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
-        scored is published, and "cv" publishes no model.
+        If True, fit the chosen candidate to all rows, with half of the budget. If False, the scored
+        fit is published, but "cv" publishes no model.
     mean_runs : int, default=None
-        Mean of the geometric number of runs of "random_stopping". None means twice the number of
-        candidates, at least 50. The number itself stays secret.
+        Mean of the geometric number of runs in "random_stopping". None means twice the number of
+        candidates, at least 50. The actual number stays secret.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time, by joblib.
     accountant : PrivacyAccountant, default=None
@@ -71,8 +71,8 @@ class DPGridSearchCV(BasePrivateSearch):
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        1 prints one line: the number of candidates and the strategy. The number of runs is not
-        printed, and neither is anything that depends on the data.
+        1 prints one line with the number of candidates and the strategy. Neither the number of runs
+        nor anything that depends on the data is printed.
 
     Attributes
     ----------
@@ -86,10 +86,10 @@ class DPGridSearchCV(BasePrivateSearch):
         Noisy score of the chosen candidate.
     cv_results_ : dict
         `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
-        1; because it was chosen by a separate release, it may not have the best noisy score. The
-        others are ranked by their noisy scores. "random_stopping" releases only the score of the
-        chosen candidate.
+        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank 1
+        but, because a separate release chose it, not necessarily the best noisy score. The others
+        are ranked by their noisy scores. "random_stopping" releases only the score of the chosen
+        candidate.
     strategy_ : str
         The strategy that was used.
     classes_ : ndarray of shape (n_classes,)
@@ -113,10 +113,10 @@ class DPGridSearchCV(BasePrivateSearch):
     Notes
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
-    accountant's relation, if the candidates and the label set are public. The running time
-    depends on the number of runs. If an inner fit raises an error after the charge, the search ends
-    and nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
-    possible then, mostly in third-party steps that follow a private step, and the derivations.
+    accountant's relation, if the candidates and the label set are public. The running time depends
+    on the number of runs. If an inner fit raises an error after the charge, the search ends and
+    nothing is published. ``docs/theory/model_selection.md`` has the derivations, and lists the
+    errors that are still possible then, mostly in third-party steps that follow a private step.
 
     References
     ----------
@@ -206,36 +206,36 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     strategy : {"auto", "disjoint", "holdout", "cv", "random_stopping"}, default="auto"
         "disjoint": each candidate is fitted on a separate subset of the training rows.
         "holdout": all candidates are fitted on the same training rows. Both compare candidates
-        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs,
-        each of a candidate drawn with replacement; the run with the best noisy score is chosen, and
-        the cost hardly grows with the number of candidates. "auto" chooses the strategy with the
-        smallest expected loss under a rough model, from the table's shape, the number of
-        candidates, epsilon and delta.
+        on held-out rows. "cv": cross-validation. "random_stopping": a random number of runs, each
+        with a candidate drawn with replacement, of which the one with the best noisy score is
+        chosen; the cost hardly grows with the number of candidates. "auto" chooses the strategy
+        with the smallest expected loss under a rough model, which uses the table's shape, the
+        number of candidates, epsilon and delta.
     selection : {"exponential", "permute_and_flip", "noisy_max"}, default="exponential"
         Mechanism that chooses a candidate by raw scores. "noisy_max" adds Laplace noise. Not
         used by "random_stopping", which chooses by noisy scores.
     cv : int, splitter or iterable, default=None
         For "cv", None means 5 folds and an int means ``KFold(cv, shuffle=True, random_state=0)``.
         Splitters must depend only on row numbers: `KFold`, `RepeatedKFold`, `ShuffleSplit`,
-        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train,
-        test) index arrays declares them public. With persons only `PersonKFold` is accepted,
-        and an int is a `PersonKFold`. The other strategies need one split; None holds out a
-        quarter of the rows.
+        `LeaveOneOut`, `TimeSeriesSplit` and `PredefinedSplit` are accepted. A list of (train, test)
+        index arrays declares them public. With persons, only `PersonKFold` is accepted, and an int
+        means a `PersonKFold`. The other strategies need one split; None holds out a quarter of the
+        rows.
     scoring : str or BoundedScore, default=None
-        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None is
+        A score with a known sensitivity, see `skdp.model_selection.bounded_score`. None means
         "accuracy" for classifiers, and "r2" for regressors with `target_bounds`.
     refit : bool, default=True
-        Fit the chosen candidate to all rows, with half of the budget. If False, the fit that was
-        scored is published, and "cv" publishes no model.
+        If True, fit the chosen candidate to all rows, with half of the budget. If False, the scored
+        fit is published, but "cv" publishes no model.
     mean_runs : int, default=None
-        Mean of the geometric number of runs of "random_stopping". None means twice the number of
-        candidates, at least 50. The number itself stays secret.
+        Mean of the geometric number of runs in "random_stopping". None means twice the number of
+        candidates, at least 50. The actual number stays secret.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time, by joblib.
     n_iter : int, default=10
-        Number of candidates, which are drawn before anything is computed from the data.
+        Number of candidates. They are drawn before anything is computed from the data.
     sampling_seed : int or None, default=0
         Public seed of the draw of candidates.
     accountant : PrivacyAccountant, default=None
@@ -244,8 +244,8 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
     verbose : int, default=0
-        1 prints one line: the number of candidates and the strategy. The number of runs is not
-        printed, and neither is anything that depends on the data.
+        1 prints one line with the number of candidates and the strategy. Neither the number of runs
+        nor anything that depends on the data is printed.
 
     Attributes
     ----------
@@ -259,10 +259,10 @@ class DPRandomizedSearchCV(BasePrivateSearch):
         Noisy score of the chosen candidate.
     cv_results_ : dict
         `params`, one column per parameter, noisy `mean_test_score`, the standard deviation
-        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank
-        1; because it was chosen by a separate release, it may not have the best noisy score. The
-        others are ranked by their noisy scores. "random_stopping" releases only the score of the
-        chosen candidate.
+        `noise_std_test_score` of the noise, and `rank_test_score`. The chosen candidate has rank 1
+        but, because a separate release chose it, not necessarily the best noisy score. The others
+        are ranked by their noisy scores. "random_stopping" releases only the score of the chosen
+        candidate.
     strategy_ : str
         The strategy that was used.
     classes_ : ndarray of shape (n_classes,)
@@ -286,10 +286,10 @@ class DPRandomizedSearchCV(BasePrivateSearch):
     Notes
     -----
     Everything that is published is (`epsilon`, `delta`)-differentially private under the
-    accountant's relation, if the candidates and the label set are public. The running time
-    depends on the number of runs. If an inner fit raises an error after the charge, the search ends
-    and nothing is published. ``docs/theory/model_selection.md`` lists the errors that are still
-    possible then, mostly in third-party steps that follow a private step, and the derivations.
+    accountant's relation, if the candidates and the label set are public. The running time depends
+    on the number of runs. If an inner fit raises an error after the charge, the search ends and
+    nothing is published. ``docs/theory/model_selection.md`` has the derivations, and lists the
+    errors that are still possible then, mostly in third-party steps that follow a private step.
 
     References
     ----------

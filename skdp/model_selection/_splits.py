@@ -20,7 +20,7 @@ from skdp.utils._units import UnitText
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# Names of splitters of scikit-learn whose splits depend only on row numbers.
+# Names of scikit-learn splitters whose splits depend only on row numbers.
 ALLOWED_SPLITTERS = (
     "KFold",
     "RepeatedKFold",
@@ -38,7 +38,7 @@ TEST_FRACTION = 0.25
 
 
 class Pattern(NamedTuple):
-    """Membership of a row: the splits, or the runs, in which it is used for training and scored.
+    """Membership of a row: the splits or runs in which it is trained on, and those that score it.
 
     A run is a (candidate, split). With runs, `scored` is True if the row is scored at all.
     """
@@ -49,7 +49,7 @@ class Pattern(NamedTuple):
 
 @dataclass(frozen=True)
 class Splits(FrozenValue):
-    """Index arrays of the rows, or persons, that each fit is trained and tested on.
+    """Index arrays of the rows, or persons, on which each fit is trained and tested.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Splits(FrozenValue):
         is_member = np.zeros((self.n_samples, 2 * n_splits), dtype=bool)
         for column, rows in enumerate((*self.train, *self.test)):
             is_member[rows, column] = True
-        # Each row of bits as one value, so `unique` sorts values instead of rows.
+        # Each row of bits becomes one value, so that `unique` sorts values instead of rows.
         packed = np.packbits(is_member, axis=1)
         keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         patterns = []
@@ -207,7 +207,7 @@ class Layout(FrozenValue):
                 changes[s] = weight * score.planned_sensitivity(int(sizes[s]), relation)
             for _, test in self.splits.memberships:
                 largest = max(largest, math.fsum(changes.get(s, 0.0) for s in test))
-        # Scores of several splits are added in floating point: the factor covers the rounding.
+        # Scores of several splits are added in floating point; the factor covers the rounding.
         return largest * (1.0 + 2.0**-40)
 
     def score(self, score, values, candidate):
@@ -231,8 +231,8 @@ def check_cv(cv, by_person=False):
     Raises
     ------
     ValueError
-        If the splitter may read values, or the number of rows of other persons. Then a change
-        of one row, or of one person, could change which folds other rows are in.
+        If the splitter may read values, or the number of rows of other persons. A change in one
+        row, or in one person, could then move other rows to different folds.
     """
     if cv is None:
         cv = DEFAULT_FOLDS
@@ -280,10 +280,10 @@ def number_of_splits(cv):
 
 
 def check_not_iterator(cv):
-    """Raise `ValueError` for folds from an iterator, which can be read once.
+    """Raise `ValueError` for folds from an iterator, which can be read only once.
 
-    A search inside a pipeline or an ensemble would read them after other charges, and copies of the
-    search could not read them.
+    A search inside a pipeline or an ensemble would read the folds after other charges, and copies
+    of the search could not read them at all.
     """
     if isinstance(cv, Iterator):
         raise ValueError(
@@ -338,7 +338,7 @@ def make_splits(cv, n_samples, ids=None):
 
 
 def make_disjoint_subsets(rows, n_subsets, ids=None):
-    """Return disjoint subsets of rows: of equal size in a public random order, or persons by hash.
+    """Return disjoint subsets: rows in a public random order, in equal numbers, or persons by hash.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def make_disjoint_subsets(rows, n_subsets, ids=None):
 
 
 def take_fraction(rows, fraction, ids=None, purpose="share"):
-    """Return a fraction of the rows, or persons; smaller fractions are subsets of larger ones.
+    """Return a fraction of the rows, or persons; a smaller fraction is a subset of a larger one.
 
     Parameters
     ----------

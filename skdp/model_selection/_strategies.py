@@ -1,4 +1,4 @@
-"""Choice of a search's strategy and of the rows that each candidate is fitted on."""
+"""Choice of a search's strategy and of the rows to which each candidate is fitted."""
 
 import math
 
@@ -20,22 +20,22 @@ STRATEGIES_BY_COMPOSITION = {
     "rdp": ("cv", "random_stopping"),
     "gdp": ("cv",),
 }
-# Mean number of runs of random stopping per candidate, and the minimum of the mean: a geometric
-# number of runs is often much smaller than its mean.
+# Mean number of runs of random stopping per candidate, and the minimum of the mean, since a
+# geometric number of runs is often much smaller than its mean.
 RUNS_PER_CANDIDATE = 2
 MIN_MEAN_RUNS = 50
 # Constants of the model in `expected_shortfall`, tuned on the table of docs/benchmarks/search.md.
-# Loss of accuracy of a fit, times sqrt(n * epsilon / d).
+# Loss of accuracy in a fit, times sqrt(n * epsilon / d).
 LOSS_CONSTANT = 0.12
 # Fraction of the compared models' loss that affects the choice, if a different model is published.
 TRANSFER_FRACTION = 0.2
-# Loss of accuracy of a candidate that is drawn at random.
+# Loss of accuracy with a candidate drawn at random.
 RANDOM_CANDIDATE_LOSS = 0.08
 # Number of folds that "cv" is assumed to use.
 ASSUMED_FOLDS = 5
 # Fractions of epsilon that the published model and a compared model receive, with and without a
-# refit. The fraction of a compared model still has to be divided by the number of fits, or by its
-# square root.
+# refit. A compared model's fraction still has to be divided by the number of fits, or by the square
+# root of that number.
 EPSILON_FRACTIONS = {
     "disjoint": {True: (0.5, 0.5), False: (1.0, 1.0)},
     "holdout": {True: (0.3, 0.15), False: (0.45, 0.45)},
@@ -75,7 +75,8 @@ def plan_search(task, strategy, cv, ids, mean_runs, composition="basic"):
 def plan_layout(task, strategy, cv, ids, composition="basic"):
     """Return the strategy of a search and the `Layout` of its candidates and splits.
 
-    The candidates of the task are only counted. Parameters and errors are those of `plan_search`.
+    Only the number of the task's candidates is used. Parameters and errors are those of
+    `plan_search`.
     """
     n_samples = task.shape[0]
     m = len(task.candidates)
@@ -141,12 +142,12 @@ def best_strategy(task, *, n_splits=None, composition="basic"):
 
 
 def expected_shortfall(strategy, task):
-    r"""Return a strategy's expected loss of accuracy, under a rough model of public quantities.
+    r"""Return a strategy's expected loss of accuracy under a rough model, from public quantities.
 
     A fit of d weights to n rows is assumed to lose :math:`0.12 \sqrt{d / (n \epsilon)}` of
     accuracy, at most 1/2. Three terms are added to the loss of the published model: a fifth of the
-    loss of the compared models, if another one is published; the effect of the noise of the
-    choice; and, for random stopping, the loss from candidates that no run draws.
+    loss of the compared models, if another model is published; the effect of noise on the choice;
+    and, for random stopping, the loss from candidates that no run draws.
 
     Parameters
     ----------
@@ -158,7 +159,7 @@ def expected_shortfall(strategy, task):
     float
     """
     n, d = task.shape
-    # Rows with a single value, such as texts, have no number of columns.
+    # Rows that are single values, such as texts, have no number of columns.
     if d is None:
         d = 1
     m = len(task.candidates)
@@ -175,7 +176,7 @@ def expected_shortfall(strategy, task):
         n_fits = m * (ASSUMED_FOLDS - 1)
         n_train = (1.0 - 1.0 / ASSUMED_FOLDS) * n
         n_test = n
-    # The fits on one row compose: by zCDP with delta > 0, else by the sum of the epsilons.
+    # The fits on one row compose by zCDP with delta > 0; otherwise their epsilons add up.
     compared *= epsilon / (math.sqrt(n_fits) if task.guarantee.delta > 0.0 else n_fits)
 
     def loss(n_rows, budget):

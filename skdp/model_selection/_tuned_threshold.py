@@ -18,14 +18,14 @@ from skdp.utils._validation import check_boolean, check_choice
 
 
 def matthews_corrcoef(matrix):
-    """Return the correlation of labels and predictions of confusion matrices."""
+    """Return the correlation between labels and predictions, from confusion matrices."""
     (tn, fp), (fn, tp) = np.moveaxis(matrix, (-2, -1), (0, 1))
     product = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return ratio(tp * tn - fp * fn, np.sqrt(product))
 
 
-# Metrics of a confusion matrix that can be used to choose a threshold. Precision and recall alone
-# are best at the ends.
+# Metrics of a confusion matrix that can be used to choose a threshold. Precision or recall alone
+# would be best at an extreme threshold.
 METRICS = {
     "balanced_accuracy": balanced_accuracy,
     "accuracy": accuracy,
@@ -34,13 +34,13 @@ METRICS = {
 }
 # Largest number of thresholds that can be declared.
 MAX_THRESHOLDS = 1000
-# Factor of the number of cells, in place of that of metrics: cells are merged until they are
-# distinguished from their noise, and a threshold can only be where an edge is. It and the next
-# constant were chosen by the balanced accuracy at the threshold for held-out scores of fits to
-# training rows of three tables and to simulated ones, with 1, 10 and 30 % of positives
+# Factor of the number of cells, which replaces the one for metrics: cells are merged until they can
+# be distinguished from their noise, and a threshold can only be at an edge. This and the next
+# constant were chosen by the balanced accuracy at the threshold, for held-out scores of fits to
+# training rows of three tables and to simulated tables, with 1, 10 and 30 % of positives
 # (`docs/benchmarks/metric_constants.py thresholds`).
 CELLS_FACTOR = 3.0
-# Largest weight of the logistic fit of the fractions of positives, next to the isotonic one.
+# Largest weight of the logistic fit to the fractions of positives; the isotonic fit has the rest.
 MAX_LOGISTIC_WEIGHT = 0.5
 # Precisions of the prior of the slope and the intercept of this fit, and its Newton steps.
 PRIOR = np.array([1.0, 1e-6])
@@ -51,18 +51,18 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
     """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. The
-    threshold is the edge at which the metric according to these counts, minus the noise of its
-    difference from the metric at 1/2, is best. The fit of the classifier and the counts together
-    cost one (`epsilon`, `delta`), which is charged before the fit. By default a quarter of the rows
-    is held out for the counts. Then no row is in both, so the fit and the counts each have the
-    whole budget.
+    threshold is the edge with the best metric according to these counts, minus the noise in its
+    difference from the metric at 1/2. The fit of the classifier and the counts together cost one
+    (`epsilon`, `delta`), which is charged before the fit. By default, a quarter of the rows is held
+    out for the counts. No row is then in both, so the fit and the counts each have the whole
+    budget.
 
     Parameters
     ----------
     estimator : estimator
         A private classifier of two classes with `predict_proba` or `decision_function`, or a
-        pipeline as in `DPGridSearchCV`. Its epsilon, delta, accountant and random_state are set by
-        this estimator, unless it is fitted already, see `cv`.
+        pipeline as in `DPGridSearchCV`. This estimator sets its epsilon, delta, accountant and
+        random_state, unless it is already fitted (see `cv`).
     epsilon : float, default=1.0
         Budget of the fits and the counts together, positive.
     delta : float, default=1e-6
@@ -71,24 +71,24 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
 default="balanced_accuracy"
         Metric that the threshold maximizes. Scorers are refused, since they read raw rows.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-        Method whose result is compared with the threshold. "auto" is `predict_proba` if the
-        estimator has it.
+        Method whose result is compared with the threshold. "auto" means `predict_proba` if the
+        estimator has it, otherwise `decision_function`.
     thresholds : "auto" or array-like of float, default="auto"
         Public candidates, in the units of the scores. "auto" is a grid that is fine in the range of
         the scores of rare classes; its size depends on the number of rows and the budget.
-        Thresholds are not considered if there are too few rows between them to distinguish them.
+        Thresholds with too few rows between them to be distinguished are not considered.
     cv : float, int, splitter, iterable or "prefit", default=0.25
-        Rows whose scores are counted. A float is the fraction of rows that are held out by a public
-        seed. An int is that number of folds; it and the splitters are as in `DPGridSearchCV`, and
-        None is 5 folds. "prefit", or an estimator in `sklearn.frozen.FrozenEstimator`, counts the
-        scores of a fitted estimator on all rows, which must not be those of its fit.
+        Rows whose scores are counted. A float is the fraction of rows that a public seed holds out.
+        An int is a number of folds; ints and splitters are as in `DPGridSearchCV`, and None means 5
+        folds. "prefit", or an estimator in `sklearn.frozen.FrozenEstimator`, counts the scores of a
+        fitted estimator on all rows, which must not be those of its fit.
     refit : bool, default=False
-        Fit the estimator to all rows, with half of the budget. Required if `cv` has several
-        splits. If False, the model that was fitted without the held-out rows is published.
+        If True, fit the estimator to all rows, with half of the budget. Required if `cv` has
+        several splits. If False, the model fitted without the held-out rows is published.
     store_cv_results : bool, default=False
         Whether to publish `cv_results_`, which costs nothing.
     public_steps : tuple of str, default=()
-        Names of steps that learn from data and are declared public; `privacy_` repeats them.
+        Names of steps that learn from data and are declared public. `privacy_` lists them.
     n_jobs : int, default=None
         Number of fits that run at a time, by joblib.
     accountant : PrivacyAccountant, default=None
@@ -113,8 +113,8 @@ default="balanced_accuracy"
         Noisy counts of the first and the second class by cell of the score, from which everything
         else is computed.
     score_edges_ : ndarray of shape (n_cells - 1,)
-        Inner edges of the cells, as probabilities; a decision value corresponds to that of its
-        logistic function.
+        Inner edges of the cells, as probabilities. The logistic function maps decision values to
+        them.
     response_method_ : {"predict_proba", "decision_function"}
         The method that was used.
     cv_results_ : dict
@@ -231,7 +231,7 @@ default="balanced_accuracy"
                 f"thresholds must be 'auto' or a list of 1 to {MAX_THRESHOLDS} numbers, got "
                 f"{self.thresholds!r}"
             )
-        # A cell contains its upper edge, and scores of a threshold are above it.
+        # A cell contains its upper edge, but a score equal to a threshold must be above the edge.
         edges = np.nextafter(thresholds, -np.inf)
         if score_bounds is None:
             edges = expit(edges)
@@ -249,7 +249,7 @@ default="balanced_accuracy"
         if bins.n_bins > 1:
             thresholds = bins.thresholds
         scores, noise_stds = threshold_scores(bins, METRICS[self.scoring])
-        # Thresholds that are better by less than the noise do not replace the usual one.
+        # A threshold that is better by less than the noise does not replace the usual one.
         best = int(np.argmax(scores - noise_stds))
         fit.publish(
             plan,
@@ -286,10 +286,11 @@ default="balanced_accuracy"
 def threshold_scores(bins, metric):
     """Return the metric of predictions at each threshold between bins, and its noise.
 
-    The metric is computed from fractions of positives that rise with the score in any way, and from
-    fractions that are a logistic function of the logit. The former follow the noise, and the latter
-    may not fit the data. Their mean is used, in which the second metric has weight
-    `logistic_weight`. With one bin the result has one entry, as if its middle were the threshold.
+    The metric is computed twice: from fractions of positives that rise with the score in any way,
+    and from fractions that are a logistic function of the logit. The former follow the noise, and
+    the latter may not fit the data. The result is a mean in which the second metric has weight
+    `logistic_weight`. With a single bin, the result has one entry, as if the bin's middle were the
+    threshold.
 
     Parameters
     ----------
@@ -314,7 +315,7 @@ def threshold_scores(bins, metric):
     scores = score(positive, n_rows)
     if bins.n_bins == 1:
         return scores, np.zeros(1)
-    # The noise of the counts of both classes is independent.
+    # The counts of the two classes have independent noise.
     noise = bins.threshold_stds[:, np.newaxis]
     changes = [score(positive - noise * one_class, n_rows) - scores for one_class in np.eye(2)]
     noise_stds = np.hypot(*changes)
@@ -325,7 +326,7 @@ def threshold_scores(bins, metric):
 
 
 def _rows_above(totals, fractions):
-    """Return the rows of each class, and those above each threshold, of shape (n_bins - 1, 2)."""
+    """Return the number of rows per class, in total and above each threshold (n_bins - 1, 2)."""
     by_class = np.stack([totals * (1.0 - fractions), totals * fractions])
     above = np.cumsum(by_class[:, ::-1], axis=1)[:, ::-1]
     return above[:, 0], above[:, 1:].T
@@ -334,11 +335,11 @@ def _rows_above(totals, fractions):
 def logistic_weight(differences, noise_stds):
     """Return the weight of the logistic fractions, from their differences from the isotonic ones.
 
-    Differences that are no larger than the noise are considered noise, and larger ones errors of
-    the logistic function. The fraction of their squares that is due to the noise is the weight with
-    the least expected squared error if the logistic function holds on average (James and Stein
-    1961). It vanishes with the noise, and is limited because the logistic function does not hold
-    exactly for any model.
+    Differences no larger than the noise are considered noise, and larger ones errors of the
+    logistic function. The weight is the fraction of their squares that is due to noise, which
+    minimizes the expected squared error if the logistic function holds on average (James and Stein
+    1961). It vanishes with the noise, and is limited because the logistic function holds exactly
+    for no model.
     """
     squares = float(np.sum(differences**2))
     noise = float(np.sum(noise_stds**2))
@@ -350,13 +351,13 @@ def logistic_weight(differences, noise_stds):
 def logistic_fractions(bins):
     """Return the fractions of positives from a logistic function that rises with the logit.
 
-    It maximizes the likelihood of the released counts, with a prior on the slope of about 1 per
-    standard deviation of the logits, so it is finite if few rows are positive.
+    The function maximizes the likelihood of the released counts, with a prior on the slope of about
+    1 per standard deviation of the logits. The prior keeps it finite if few rows are positive.
     """
     logits = bins.logits
     counts = np.maximum(bins.counts, 0.0)
     totals = counts.sum(axis=0)
-    # The last term is for bins without rows.
+    # The last term handles bins without rows.
     weights = (totals + 1e-9) / (totals + 1e-9).sum()
     centered = logits - weights @ logits
     design = np.stack(

@@ -1,4 +1,4 @@
-"""The check of scikit-learn's validations and searches with private scores, before a charge.
+"""Checks of scikit-learn's validations and searches with private scores, before a charge.
 
 scikit-learn calls a scorer only after the fit has been charged, and replaces its errors with NaN.
 """
@@ -19,7 +19,7 @@ from skdp.pipeline._parameters import PublicTable
 
 
 def check_validation(variables):
-    """Raise the errors of a call of `cross_validate`, `validation_curve` and the like.
+    """Raise the errors of a call of `cross_validate`, `validation_curve` or a similar function.
 
     Parameters
     ----------
@@ -56,18 +56,18 @@ def _with_setting(estimator, name, value):
     try:
         return with_params(estimator, {name: value})
     except (TypeError, ValueError, AttributeError):
-        # scikit-learn names the parameter that does not exist.
+        # scikit-learn's error names the parameter that does not exist.
         return estimator
 
 
 def check_searches(tool, y=None, params=None, method="fit", X=None):
-    """Raise `ValueError` if a private score suits no candidate of a search, also inside a tool.
+    """Raise `ValueError` if a private score suits no candidate of a search, even inside a tool.
 
-    With error_score="raise", it must suit all of them.
+    With error_score="raise", the score must suit all candidates.
     """
     for part in tool.get_params().values():
         if sklearn_name(part) in SEARCHES:
-            # The labels that it receives are unknown here.
+            # The labels that the candidate receives are unknown here.
             _check_search(part, None)
     if sklearn_name(tool) in SEARCHES:
         _check_search(tool, y)

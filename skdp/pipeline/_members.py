@@ -298,7 +298,7 @@ def listed_candidates(search, name=""):
         try:
             yield with_params(search.estimator, params)
         except (TypeError, ValueError, AttributeError) as error:
-            # Without other steps, scikit-learn names the parameter that does not exist.
+            # Without other steps, scikit-learn's error names the parameter that does not exist.
             if name:
                 raise ValueError(step_message(name, error)) from error
 

@@ -130,7 +130,7 @@ class PlannedTransformer(TransformerMixin, TableEstimator):
         return self._names_made(planned_input_names(form), parts, keyed)
 
     def _planned_parts(self, form):
-        """Return `_parts_of_columns` before a fit, with None for columns that depend on the fit."""
+        """Return `_parts_of_columns` before a fit, with None where outputs depend on the fit."""
         return None
 
     def _makes_numbers(self, form):

@@ -1,4 +1,4 @@
-"""Differentially private statistics whose results have the same shapes as NumPy's."""
+"""Differentially private statistics whose results are shaped like NumPy's."""
 
 from skdp.stats._describe import dp_describe
 from skdp.stats._errors import expected_error

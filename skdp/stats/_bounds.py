@@ -31,21 +31,21 @@ BOUNDS_FRACTION = 0.2
 # Magnitudes between 2**-100 and 2**100 are distinguished. Smaller ones share one bin with 0,
 # larger ones are in the outermost bin.
 _OCTAVES = 100
-# Bound that is used if no bin is visible above the noise.
+# Bound used if no bin is visible above the noise.
 FALLBACK = 1.0
 # Fraction of the rows whose norm the bound must cover.
 NORM_COVERAGE = 0.98
 # Probability that any empty bin of a column is mistaken for occupied, and the same probability for
 # empty octaves (ranges from a power of two to the next).
 _FALSE_ALARM = 1e-4
-# Likely bins next to the occupied bins of a narrow column are counted with it if the sum of their
-# noisy counts is this number of standard deviations above 0.
+# Likely bins next to the occupied bins of a narrow column are counted with it if their noisy counts
+# sum to this many standard deviations above 0.
 DEVIATIONS_OF_OTHERS = 2.0
 # Octaves are divided into at most 2**_MAX_SPLIT_BITS bins of equal width.
 _MAX_SPLIT_BITS = 3
-# Minimum number of rows per bin of an octave, in units of the threshold, for such a division.
+# Minimum number of rows per bin, in units of the threshold, for an octave to be divided.
 _ROWS_PER_THRESHOLD = 16
-# Minimum number of values of a block.
+# Minimum number of values in a block.
 _BLOCK_VALUES = 1 << 16
 
 
@@ -68,8 +68,8 @@ class _SpacedHistogram(FrozenValue):
     threshold : float
         A bin counts as occupied if its noisy count exceeds it.
     splits : int
-        Number of bins of equal width into which each octave is divided, up to 8. It depends only on
-        the number of rows and on the noise: bins then have far more rows than the threshold.
+        Number of equal-width bins into which each octave is divided, up to 8. It depends only on
+        the number of rows and on the noise, and leaves far more rows per bin than the threshold.
     """
 
     n_rows: int = checked(check_integer, low=1)
@@ -94,7 +94,7 @@ class _SpacedHistogram(FrozenValue):
 
     @property
     def stages(self):
-        """The stage of the counts."""
+        """The stage that releases the counts."""
         stage = Stage(
             name=self.released_name,
             law=self.name,
@@ -110,7 +110,7 @@ class _SpacedHistogram(FrozenValue):
 
     def _counting_mechanism(self):
         """Return the mechanism with the lowest threshold, for the whole guarantee."""
-        # A row is in one bin of each column. Replace-one changes two counts.
+        # A row is in one bin of each column. Under replace-one, two counts of a column change.
         l1_sensitivity = self.n_columns * self.guarantee.neighbors.sensitivity_factor
         return counting_mechanism(l1_sensitivity, self.guarantee, error=self._threshold)
 
@@ -142,9 +142,9 @@ class _SpacedHistogram(FrozenValue):
     def occupied(self, noisy):
         """Return a mask of occupied bins, for noisy counts of shape (..., n_bins).
 
-        A bin is occupied if its count exceeds the threshold. All bins of an octave are occupied if
-        none of their counts exceeds its threshold but their sum exceeds the threshold of octaves.
-        So rare values are found even if they are in several bins.
+        A bin is occupied if its count exceeds the threshold. If no bin of an octave exceeds the
+        threshold but their sum exceeds the threshold for octaves, all of them are occupied. So rare
+        values are found even if they are spread over several bins.
         """
         is_occupied = noisy > self.threshold
         if self.splits == 1:
@@ -192,8 +192,8 @@ class BoundsSearch(_SpacedHistogram):
     Parameters
     ----------
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism, default=None
-        Mechanism of one step with the cost of the two steps. None means the mechanism with the
-        lowest threshold that meets the guarantee.
+        Mechanism of a single step that would cost as much as both steps. None means the mechanism
+        with the lowest threshold that meets the guarantee.
 
     Attributes
     ----------
@@ -233,16 +233,16 @@ class BoundsSearch(_SpacedHistogram):
 
     @property
     def stages(self):
-        """The stages of the two steps."""
+        """One stage for each of the two steps."""
         return (*super().stages, self.refinement.stage)
 
     def run(self, X, source, persons=None, columns=None):
-        """Release the bounds, and report columns without bounds or with rough bounds.
+        """Release the bounds, and report columns with no bounds or only rough ones.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Numbers, read block by block. NaN is not counted.
+            Numbers, read block by block. NaNs are not counted.
         source : RandomSource
             The source that the charge returned.
         persons : Persons, default=None
@@ -266,7 +266,7 @@ class BoundsSearch(_SpacedHistogram):
         likely = self.likely_bins(noisy, first, last, is_found)
         low, high = self.ends_of(*likely)
         totals, totals_std, is_wider = self._totals(noisy, first, last, likely)
-        # A column is narrow if it occupies one bin or two adjacent bins, without the bin of 0.
+        # A column is narrow if it occupies one bin or two adjacent bins, not counting the bin of 0.
         is_narrow = is_found & (last - first <= 1) & (first * last > 0)
         occupied_ends = self.ends_of(first, last, is_found)
         refined = self.refinement.run(
@@ -274,8 +274,8 @@ class BoundsSearch(_SpacedHistogram):
         )
         is_rough = np.zeros(self.n_columns, dtype=bool)
         for j, bounds in refined.items():
-            # Values outside the bins show that the column fills the bins, unless one or two cells
-            # contain it.
+            # Values outside the bins show that the column fills its bins, unless it lies in one or
+            # two cells.
             is_rough[j] = not bounds.is_seen and (bounds.is_finer or not is_wider[j])
             if bounds.is_finer:
                 low[j], high[j] = with_zero_beside_one(bounds.low, bounds.high)
@@ -291,9 +291,9 @@ class BoundsSearch(_SpacedHistogram):
     def _totals(self, noisy, first, last, likely):
         """Return the noisy number of values of each column, and the noise's standard deviation.
 
-        It is the sum over the occupied bins. The other likely bins are included only if their sum
-        is visible above the noise, because empty ones would add the noise of many bins. The third
-        array is True for the columns for which they are included.
+        The number is the sum over the occupied bins. The other likely bins are included only if
+        their sum is visible above the noise, because empty ones would add the noise of many bins.
+        The third array is True for columns whose likely bins are included.
         """
         likely_first, likely_last, _ = likely
         std = self.mechanism.deviation(self.size)
@@ -315,8 +315,8 @@ class BoundsSearch(_SpacedHistogram):
     def read_bins(self, noisy):
         """Return the first and the last occupied bin of each column, and a mask of found columns.
 
-        Bins are numbered from the bin of 0, on either side. A column is not found if only the bin
-        of 0 is occupied: zeros do not reveal the magnitude of the rarer values.
+        Bins are numbered from the bin of 0 on either side. A column does not count as found if only
+        the bin of 0 is occupied, because zeros do not reveal the magnitude of rarer values.
         """
         occupied = self.occupied(noisy)
         middle = noisy.shape[1] // 2
@@ -326,7 +326,7 @@ class BoundsSearch(_SpacedHistogram):
         return first, last, is_found
 
     def likely_bins(self, noisy, first, last, is_found):
-        """Return the first and the last bin that are likely to contain values of each column.
+        """Return, for each column, the first and the last bin that are likely to contain values.
 
         Parameters
         ----------
@@ -362,7 +362,7 @@ class BoundsSearch(_SpacedHistogram):
             has_zeros=noisy[:, middle] > self.threshold,
             n_rows=self.n_rows,
         )
-        # The outermost occupied bins remain the ends if no octave beyond them was added.
+        # If no octave beyond them was added, the outermost occupied bins remain the ends.
         is_new_first = ~is_found | (likely_first != first_octave)
         is_new_last = ~is_found | (likely_last != last_octave)
         return (
@@ -383,7 +383,7 @@ class BoundsSearch(_SpacedHistogram):
         edges = spaced_edges(self._split_bits)
         low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
         high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
-        # Numbers in the bin of 0 are so small that they are treated as 0.
+        # Numbers in the bin of 0 are small enough to be treated as 0.
         low = np.where(first == 0, 0.0, low)
         high = np.where(last == 0, 0.0, high)
         return np.where(is_found, low, -FALLBACK), np.where(is_found, high, FALLBACK)
@@ -395,7 +395,7 @@ class BoundsSearch(_SpacedHistogram):
 
 @dataclass(frozen=True, kw_only=True)
 class NormSearch(_SpacedHistogram):
-    """Search for a bound on the norm of most rows by a noisy histogram of norms."""
+    """Search for a bound on the norm of most rows, by a noisy histogram of norms."""
 
     signed = False
     released_name = "the norm of rows"
@@ -418,7 +418,7 @@ class NormSearch(_SpacedHistogram):
         -------
         float
             The upper edge of the first bin up to which the occupied bins contain 98 % of the noisy
-            counts, without rows of zeros; 1.0 if no bin is occupied.
+            counts, not counting rows of zeros. 1.0 if no bin is occupied.
         """
         return self.read(self._release(X, source, _add_norms, center, persons=persons)[0])
 
@@ -448,7 +448,7 @@ def plan_bounds(shape, guarantee, *, whole=None):
     Returns
     -------
     Plan
-        Its run is `BoundsSearch.run`, its mechanism the `BoundsSearch`.
+        Its `run` is `BoundsSearch.run`, and its mechanism is the `BoundsSearch`.
     """
     search = BoundsSearch(
         n_rows=shape.n_rows, n_columns=shape.n_columns, guarantee=guarantee, whole=whole
@@ -485,7 +485,7 @@ def plan_search(shape, guarantee, *, alone=False):
         remaining = None
     else:
         remaining = replace(guarantee, epsilon=remaining_epsilon)
-    # Mechanisms refuse a smaller delta.
+    # Mechanisms would refuse a smaller delta.
     if search_delta >= 1e-100 and (alone or remaining_delta >= 1e-100):
         gaussian = plan_bounds(shape, replace(pure_guarantee, delta=search_delta))
         if gaussian.mechanism.threshold < search.mechanism.threshold:
@@ -498,8 +498,8 @@ def plan_search(shape, guarantee, *, alone=False):
 def plan_norm(data_norm, n_rows, guarantee):
     """Return the plan of a search for a bound on norms, the remaining guarantee, and the bound.
 
-    "auto" spends a fifth of epsilon on the search; the bound is 1 until it has run. A declared
-    bound needs no plan, which is then None.
+    "auto" spends a fifth of epsilon on the search, and the bound is 1 until the search has run. For
+    a declared bound, the plan is None.
 
     Raises
     ------
@@ -529,7 +529,7 @@ def spaced_bins(values, bits):
     """Return the signed bin number of each value; 0 for magnitudes below 2**-100.
 
     Each octave is divided into ``2**bits`` bins of equal width. The exponent and the leading bits
-    of the significand are the number of the bin.
+    of the significand form the number of the bin.
     """
     words = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
     magnitude = (words & np.int64(2**63 - 1)) >> np.int64(52 - bits)
@@ -548,8 +548,8 @@ def with_zero_beside_one(low, high):
     """Return refined bounds, extended to 0 if nearly all values are 1, or -1.
 
     Such a column is a flag, or a code that begins with 1. Its other values are too rare to be
-    visible, and must remain distinct from 1. Refined bounds on both sides of 1 mean that only cells
-    around 1 were visible.
+    visible but must remain distinct from 1. If the refined bounds enclose 1, only cells around 1
+    were visible.
     """
     if low <= 1.0 < high:
         return 0.0, max(high, 2.0)
@@ -564,12 +564,12 @@ def _octave_of(bins, splits):
 
 
 def _last_bin(octaves, splits):
-    """Return the last bin of octaves; for negative ones it is the bin nearest to 0."""
+    """Return the last bin of octaves; for negative octaves, this is the bin nearest to 0."""
     return np.where(octaves < 0, (octaves + 1) * splits - 1, octaves * splits)
 
 
 def _add_bins(counts, block, row_weights, bits, first):
-    """Add the counts of the bins of a block; `first` has the index of bin 0 of each column."""
+    """Add a block's counts per bin; `first` contains the index of each column's bin 0."""
     bins = spaced_bins(block, bits) + first
     is_missing = np.isnan(block)
     if is_missing.any():

@@ -1,7 +1,7 @@
-"""Estimation of the range of columns from counts that are noisy enough to hide single bins.
+"""Estimation of columns' ranges from counts so noisy that single bins may be hidden.
 
-Everything here is post-processing of noisy counts and public values, which is not charged. The
-counts belong to octaves, the ranges from a power of two to the next. Position 0 is the bin of 0,
+Everything here is post-processing of noisy counts and public values, and is not charged. Each count
+belongs to an octave, the range from a power of two to the next. Position 0 is the bin of 0,
 position k > 0 the k-th octave of positive numbers, and position -k that of negative numbers.
 """
 
@@ -12,27 +12,26 @@ import numpy as np
 # The constants below were tuned on the training rows of twenty small tables by mean scores of
 # additive models (docs/benchmarks/many_tables.py with --undeclared --rows train).
 
-# Minimum expected fraction of the rows in an octave next to the range that is added to the range.
+# An octave next to the range is added to it if this fraction of the rows is expected in the octave.
 # Zero is added if the octaves between it and the range may contain this fraction.
 MIN_FRACTION = 0.08
-# Prior standard deviation, among columns, of the fraction of the rows in an octave next to the
-# range. Noisy counts are shrunk towards 0 accordingly.
+# Prior standard deviation, across columns, of the fraction of rows in an octave next to the range.
+# Noisy counts are shrunk towards 0 accordingly.
 PRIOR_FRACTION = 0.1
-# Zero is not added if the counts between it and the range are this number of standard deviations
-# below the minimum.
+# Zero is not added if the counts between it and the range are this many standard deviations below
+# the minimum.
 DEVIATIONS_OF_ZERO = 1.5
 # Number of octaves next to the range, or of the other sign, that may belong to the column.
 N_BESIDE = 6
-# The other sign is added if its counts are this number of standard deviations above 0.
+# The other sign is added if its counts are this many standard deviations above 0.
 DEVIATIONS_OF_SIGN = 2.0
-# If only zeros are visible above the noise: the probability with which noise alone may exceed the
-# threshold of a window. It is small because most of these columns are flags, for which (-1, 1) is
-# right.
+# Probability with which noise alone may exceed a window's threshold if only zeros are visible above
+# the noise. It is small because most such columns are flags, for which (-1, 1) is right.
 FALSE_ALARM_BESIDE_ZEROS = 1e-6
-# Maximum number of octaves of the windows that are compared if no bin is visible.
+# Maximum number of octaves in the windows that are compared if no bin is visible.
 MAX_WINDOW = 8
-# Decrease of the logarithm of the prior weight of a window: for each octave after the first, for
-# negative numbers, and for each octave by which its end is outside the typical exponents.
+# Decrease in a window's log prior weight: for each octave after the first, for negative numbers,
+# and for each octave by which its end is outside the typical exponents.
 WINDOW_PENALTY = 0.3
 NEGATIVE_PENALTY = 3.0
 DISTANCE_PENALTY = 0.5
@@ -49,7 +48,7 @@ class Noise(NamedTuple):
     is_gaussian : bool
         False for Laplace noise.
     thresholds : ndarray of shape (MAX_WINDOW,)
-        Bounds that the noise in a sum of 1, 2, 3, ... counts exceeds with the probability
+        Bounds that the noise in a sum of 1, 2, 3, ... counts exceeds with probability
         `FALSE_ALARM_BESIDE_ZEROS`.
     """
 
@@ -94,11 +93,11 @@ def likely_ranges(counts, first, last, is_found, noise, *, has_zeros, n_rows):
 
 
 def best_windows(counts, noise, has_zeros):
-    """Return the first and the last position of the most likely window of octaves of each column.
+    """Return, for each column, the first and last position of the most likely window of octaves.
 
-    Windows of adjacent octaves, with or without the zeros before them, are compared by the evidence
-    against noise alone and by a prior on magnitudes. If zeros are visible above the noise, a window
-    must also be visible.
+    Windows of adjacent octaves, with or without the zeros before them, are compared by their
+    evidence against pure noise and by a prior on magnitudes. If zeros are visible above the noise,
+    a window must be visible, too.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def best_windows(counts, noise, has_zeros):
 
 
 def _evidence(total, n_counts, noise):
-    """Return the log likelihood ratio of sums of counts against noise alone."""
+    """Return the log likelihood ratio of sums of counts against pure noise."""
     deviations = np.maximum(total, 0.0) / (noise.std * np.sqrt(n_counts))
     evidence = 0.5 * deviations**2
     if noise.is_gaussian:
@@ -177,7 +176,7 @@ def _widened(counts, first, last, std, n_rows):
 
 
 def _extended(octaves, end, min_count):
-    """Return the end of a range after adding octaves with noisy counts above a minimum."""
+    """Return the end of a range to which octaves with noisy counts above a minimum were added."""
     while end < len(octaves) and octaves[end] > min_count:
         end += 1
     return end

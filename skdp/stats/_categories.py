@@ -58,7 +58,7 @@ def check_categories(categories, shape):
     ValueError
         If `categories` has another form, or the labels of a column are not distinct.
     """
-    # The order of a set differs between processes.
+    # A set is ordered differently in each process.
     if isinstance(categories, set | frozenset) or not _has_items(categories):
         raise ValueError(
             "categories must be declared: one list per column, or one list for every column"
@@ -116,7 +116,7 @@ def category_lists(categories, shape):
 
 
 def position_of(other, labels):
-    """Return the code of the category of other values, or -1 if there is none."""
+    """Return the code of the category for undeclared values, or -1 if there is none."""
     if other is None:
         return UNDECLARED
     return int(category_codes(objects([other]), labels)[0])
@@ -178,14 +178,14 @@ def report_no_match(counts, others, mechanism, n_units):
     counts : dict of int to ndarray
         Noisy counts of each column's categories.
     others : dict of int to int
-        Index of the category of other values, negative if there is none.
+        Index of the category for undeclared values, negative if there is none.
     mechanism : mechanism
         Mechanism of the noise.
     n_units : int
         Public number of rows, or of persons.
     """
     masks = {j: np.arange(len(values)) != others[j] for j, values in counts.items()}
-    # A column with only the category of other values has no category to match.
+    # A column whose only category is the one for undeclared values has nothing to match.
     masks = {j: mask for j, mask in masks.items() if mask.any()}
     matched = {j: counts[j][mask].sum() for j, mask in masks.items()}
     size = max(1, sum(map(len, counts.values())))
@@ -208,9 +208,9 @@ def report_constant(counts, others, mechanism, n_units):
 class MixedCategories(FrozenValue):
     """Categories that are declared for some columns and found in the others.
 
-    If declared categories are counted, all counts are one release, in which a row counts once in
-    each column. Values that are not declared are released if their count reaches a threshold. A
-    declared category needs no threshold, because its name reveals nothing.
+    If declared categories are counted, all counts form one release, in which a row counts once per
+    column. Undeclared values are released if their count reaches a threshold. A declared category
+    needs no threshold, because its name reveals nothing.
 
     Parameters
     ----------
@@ -264,7 +264,7 @@ class MixedCategories(FrozenValue):
         others = [position_of(self.other, labels) for labels in lists]
         if persons is None:
             return table.label_counts(declared, lists, others)
-        # As for found categories, one value of each column counts for a person, so counts are
+        # As with found categories, a person counts with one value per column, so counts are
         # integers.
         codes = table.codes(declared, lists, others)
         return [
@@ -276,14 +276,14 @@ class MixedCategories(FrozenValue):
 def check_declared(table, release):
     """Raise `ValueError` if a table contains labels that a release cannot count.
 
-    Labels of a kind that no declared category has are refused. If categories are to be
-    found, labels that cannot be categories are refused.
+    Labels whose kind no declared category has are refused. Where categories have yet to be found,
+    labels that cannot be categories are refused.
 
     Parameters
     ----------
     table : ColumnTable
     release : Declared, DeclaredCounts, MixedCategories or StabilityThreshold
-        The `mechanism` of a plan of categories.
+        The `mechanism` of a plan that releases categories.
     """
     if isinstance(release, Declared):
         lists = release.values
@@ -300,19 +300,19 @@ def check_declared(table, release):
 
 
 def _without(other, labels):
-    """Return the categories of a column, except the category of other values."""
+    """Return the categories of a column, except the one for undeclared values."""
     if other is None:
         return labels
     return labels[np.arange(len(labels)) != position_of(other, labels)]
 
 
 def check_served(table, categories, declared):
-    """Raise `ValueError` if samples contain labels of a kind that no category of a model has.
+    """Raise `ValueError` if samples contain labels whose kind no category of a model has.
 
     Columns with found categories are checked only if their dtype determines the kind of all values.
-    In a column of objects, the found categories do not determine the kinds of rare values, and rows
-    that were in the fit must not be refused. Values that cannot be categories are refused, as in
-    the fit.
+    In an object column, found categories do not determine the kinds of rare values, and rows that
+    were in the fit must not be refused. Values that cannot be categories are refused, as in the
+    fit.
 
     Parameters
     ----------
@@ -348,10 +348,9 @@ def check_encoded(encoder, table):
 
 
 def encoded_categories(encoder):
-    """Return an encoder's `categories_` of each column, except the category of other values.
+    """Return each column's `categories_` of an encoder, except the one for undeclared values.
 
-    The category of other values is left out because its kind does not determine the kind of the
-    column.
+    That category is left out because its kind does not determine the kind of the column.
     """
     categories = encoder.categories_
     other = getattr(encoder, "other", None)
@@ -393,7 +392,7 @@ def declared_labels(categories, names, n_features):
     categories : None, "auto", list, or dict of column to list or "auto"
     names : sequence of str or None
     n_features : int or None
-        If None, the positions of lists are unknown and None.
+        If None, the positions of lists are unknown, and None is yielded for them.
 
     Yields
     ------
@@ -436,7 +435,7 @@ def _has_items(value):
 
 
 def plan_counts(categories, other, shape, guarantee):
-    """Return the plan of the counts of declared or found categories.
+    """Return the plan that counts declared or found categories.
 
     Parameters
     ----------
@@ -448,7 +447,7 @@ def plan_counts(categories, other, shape, guarantee):
     Returns
     -------
     Plan
-        Its run returns the categories of each column and their noisy counts. Its mechanism is the
+        Its `run` returns the categories of each column and their noisy counts. Its mechanism is the
         `DeclaredCounts`, `MixedCategories` or `StabilityThreshold`.
     """
     categories = category_lists(categories, shape)
@@ -462,7 +461,7 @@ def plan_counts(categories, other, shape, guarantee):
 
 
 def plan_discovery(categories, other, guarantee, *, is_counted):
-    """Return the plan that finds the categories that are not declared, with counts.
+    """Return the plan that finds the undeclared categories, with counts.
 
     Parameters
     ----------
@@ -476,8 +475,8 @@ def plan_discovery(categories, other, guarantee, *, is_counted):
     Returns
     -------
     Plan
-        Its run returns the categories of each column, and their noisy counts or None. Its mechanism
-        is the `MixedCategories` or `StabilityThreshold`.
+        Its `run` returns the categories of each column, and their noisy counts or None. Its
+        mechanism is the `MixedCategories` or `StabilityThreshold`.
     """
     n_undeclared = sum(labels is None for labels in categories)
     n_declared = len(categories) - n_undeclared
@@ -498,13 +497,13 @@ def plan_discovery(categories, other, guarantee, *, is_counted):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StabilityThreshold(FrozenValue):
-    r"""Release of the values whose noisy count reaches a threshold, with these counts.
+    r"""Release of the values whose noisy counts reach a threshold, and of these counts.
 
-    Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, m = 1 under add/remove and 2
-    under replace-one, is added to the count of each value that occurs. A value that occurs in
-    one row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for
-    a row that has a value in each of d columns, is in ``docs/theory/encoders.md``. A person counts
-    as one row, with the most frequent of its values in each column.
+    Discrete Laplace noise of scale :math:`s = m d / \varepsilon`, where m is 1 under add/remove and
+    2 under replace-one, is added to the count of each value that occurs. A value that occurs in one
+    row is released with probability :math:`P(1 + Z \ge \tau) \le \delta / d`. The proof, for a row
+    that has a value in each of d columns, is in ``docs/theory/encoders.md``. A person counts as one
+    row, with their most frequent value in each column.
 
     Parameters
     ----------
@@ -512,7 +511,7 @@ class StabilityThreshold(FrozenValue):
         Number d of columns whose categories are to be found.
     n_declared : int, default=0
         Number of columns whose declared categories are counted with the same noise. The scale is
-        then that of d plus these columns. Declared categories need no threshold.
+        then that for d plus this number of columns. Declared categories need no threshold.
     guarantee : Guarantee
         Guarantee with a positive delta.
 
@@ -543,8 +542,8 @@ class StabilityThreshold(FrozenValue):
     def __post_init__(self):
         if self.guarantee.delta == 0.0:
             raise ValueError(
-                "categories that are not declared are found by a stability threshold, which needs "
-                "delta > 0; declare categories, or give delta"
+                "undeclared categories are found by a stability threshold, which needs delta > 0; "
+                "declare categories, or set delta"
             )
 
     @property
@@ -604,11 +603,11 @@ class StabilityThreshold(FrozenValue):
         return [labels for labels, _ in columns], [counts for _, counts in columns]
 
     def release(self, counts, *, random_state):
-        """Return the counts of the values of one column with noise."""
+        """Return the noisy counts of the values of one column."""
         return self.noise.release(counts, random_state=random_state)
 
     def release_labels(self, columns, source, persons):
-        """Return the released labels and counts of each column of `ColumnTable.select`."""
+        """Return the released labels and counts of each column selected by `ColumnTable.select`."""
         return [
             self._select(labels, counts, source) for labels, counts in _all_counts(columns, persons)
         ]
@@ -631,8 +630,8 @@ def _all_counts(columns, persons):
     columns : Rows
         Rows whose blocks are lists of columns.
     persons : Persons or None
-        Persons of the rows. The rows of a person can be in several partitions, so the value that is
-        counted for a person is chosen here, from the codes of all rows.
+        Persons of the rows. A person's rows can be in several partitions, so the value counted for
+        each person is chosen here, from the codes of all rows.
     """
     if persons is None:
         return gather_over(
@@ -646,7 +645,7 @@ def _all_counts(columns, persons):
 
 def _person_counts(labels, codes, persons):
     counts = units_of_labels(codes, len(labels), persons)
-    # Only one of a person's values is counted. The others must not be candidates for a release.
+    # Only one of a person's values is counted, so the others must not be candidates for release.
     counted = np.flatnonzero(counts)
     return [labels[i] for i in counted], counts[counted]
 
@@ -669,14 +668,14 @@ def _concatenate_codes(partitions):
     labels, indices = _merge_labels(partitions)
     codes = []
     for (_, partition_codes), label_indices in zip(partitions, indices, strict=True):
-        # The code of values that cannot be categories is the last index.
+        # Values that cannot be categories have the last index as their code.
         new_codes = np.append(label_indices, UNDECLARED).astype(code_type(labels))
         codes.append(new_codes[partition_codes])
     return labels, np.concatenate(codes)
 
 
 def _merge_labels(partitions):
-    """Return the sorted labels of all partitions, and the indices of each partition's labels."""
+    """Return the sorted labels of all partitions, with the indices of each partition's labels."""
     label_lists = [labels for labels, _ in partitions]
     if all(isinstance(labels, np.ndarray) for labels in label_lists):
         merged = np.unique(np.concatenate(label_lists))
@@ -701,7 +700,7 @@ def _value_counts(values):
 def _encode(values):
     """Return the sorted values that can be categories, and the code of each row.
 
-    Labels are an array if values are numbers, else a list.
+    Labels are an array if values are numbers, otherwise a list.
     """
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
         with np.errstate(all="ignore"):
@@ -724,7 +723,7 @@ def _encode(values):
 
 
 def _released_labels(labels):
-    """Return released labels as an array whose dtype does not depend on unreleased labels."""
+    """Return released labels as an array whose dtype is independent of unreleased labels."""
     if labels:
         return labels_array([canonical_label(label) for label in labels])
     return np.empty(0, dtype=object)

@@ -33,24 +33,23 @@ DATE_TEXT = re.compile(
     r"\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?)?)?)?", flags=re.ASCII
 )
 DATE_TEXT_HINT = "dates that are text are written as '2020-12-31' or '2020-12-31T23:59:59'"
-# Maximum distance between a date and 1970, in this case 290,000 years; 64 bits can represent
-# 292,000.
+# Maximum distance of a date from 1970: 290,000 years. 64 bits can represent 292,000.
 MAX_MICROSECONDS = 290_000 * 365 * 86_400 * 10**6
 # Units of NumPy's dates that are longer than a microsecond.
 COARSE_UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms")
 BOOLEAN = np.array([False, True])
-# Maximum number of found categories of a column; the most frequent ones are used.
+# Maximum number of found categories per column; only the most frequent ones are used.
 MAX_CATEGORIES = 1000
-# The inner finest cells are about sinh(WARP) / WARP times as wide as the outermost ones, if widths
-# are not equal.
+# If widths are not equal, the inner finest cells are about sinh(WARP) / WARP times as wide as the
+# outermost ones.
 WARP = 4.0
-# Integers up to this magnitude have edges midway between them that are exact doubles.
+# Up to this magnitude, the edges midway between integers are exact doubles.
 MAX_CELL_INTEGER = 1 << 50
-# The cells of a bin around 0 are narrower near 0 by this factor from cell to cell, if the bin has
-# at least this number of cells. With 32 cells the narrowest is 2,500 times narrower than the bin.
+# In a bin around 0 with at least this many cells, each cell is narrower than its neighbor by this
+# factor towards 0. With 32 cells, the narrowest one is 2,500 times narrower than the bin.
 CELL_RATIO_AT_ZERO = 1.3
 MIN_CELLS_AT_ZERO = 8
-# Number of rows of a block while cells are counted.
+# Number of rows per block when cells are counted.
 BLOCK_ROWS = 1 << 15
 # Memory in bytes for the cells of a block of samples in `predict`.
 PREDICT_BYTES = 1 << 25
@@ -58,14 +57,15 @@ PREDICT_BYTES = 1 << 25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column(FrozenValue):
-    """The kind and the domain of one column before its cells are counted.
+    """Kind and domain of one column, before its cells are counted.
 
     Parameters
     ----------
     kind : {"number", "date", "duration", "label"}
-        "label" is a categorical column. Durations are in days, dates in days since 1970.
+        "label" is a categorical column. Durations are counted in days, dates in days since 1970.
     domain : ndarray, tuple of (float, float) or None
-        Categories of a categorical column, or bounds of any other; None if they have to be found.
+        Categories of a categorical column, or bounds of any other column; None if they have to be
+        found.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Column(FrozenValue):
         return self.kind == "label"
 
     def max_cells(self, n_numeric_cells):
-        """Return the maximum number of cells, if a numeric column has `n_numeric_cells`."""
+        """Return the maximum number of cells, which is `n_numeric_cells` for a numeric column."""
         if not self.is_categorical:
             return n_numeric_cells
         return 2 + (MAX_CATEGORIES if self.domain is None else len(self.domain))
@@ -106,7 +106,7 @@ class Column(FrozenValue):
         name : str
             Name of the column for messages.
         after_fit : bool, default=False
-            True for samples of a fitted estimator, which get another error message.
+            True for samples passed to a fitted estimator, for which the error message differs.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class Column(FrozenValue):
                 f"as a categorical column, {as_text}."
             )
         message = f"{name} contains values that are not {self.kind}s. Declare its categories, or "
-        # "auto" is suggested only if it can find the column's values.
+        # "auto" is suggested only if it can find the column's categories.
         if found_kind is None:
             return ValueError(message + "find them with categories={column: 'auto'}.")
         return ValueError(message + as_text + ".")
@@ -154,8 +154,9 @@ class Column(FrozenValue):
         ----------
         values : ndarray of shape (n_rows,)
         edges : ndarray
-            Edges of a numeric column; values outside the edges are in the outermost cells.
-            Categories of a categorical column; the cell after them is of all other values.
+            Edges of a numeric column, whose outermost cells also contain the values outside the
+            edges. Or categories of a categorical column; the cell after them contains all other
+            values.
 
         Returns
         -------
@@ -183,7 +184,7 @@ def declared_columns(kinds, bounds, categories, names):
     ----------
     kinds : list of str or None
         Kinds of the columns, from `skdp._data._kinds.container_kinds`. A column of unknown kind
-        (None) contains dates or durations if its bounds do.
+        (None) contains dates or durations if its bounds are of this kind.
     bounds, categories
         Parameters of the estimator.
     names : ndarray of str or None
@@ -196,7 +197,7 @@ def declared_columns(kinds, bounds, categories, names):
     """
     if is_auto(categories):
         categories = None
-    # In a list with one list per column, "auto" is not a category but an entry of its column.
+    # In a list with one list per column, "auto" is not a category but the entry of a column.
     if isinstance(categories, Mapping | None) or not is_per_column(categories):
         labels = category_entries(categories, names, len(kinds))
     else:
@@ -240,7 +241,7 @@ def declared_columns(kinds, bounds, categories, names):
 
 
 def check_labels_served(model, table, labels):
-    """Raise `ValueError` if samples contain labels of a kind that a model's categories do not have.
+    """Raise `ValueError` if samples contain labels whose kind no category of a model has.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ def _is_bound_of(kind, bound):
 def _check_time_cells(values, kind):
     """Raise `TypeError` if a value is not a date, or not a duration.
 
-    NumPy would read a number as microseconds since 1970. Text is parsed as a date if it is one.
+    NumPy would read a number as microseconds since 1970. Text is parsed as a date where possible.
     Each value is checked independently.
     """
     is_duration = kind == "duration"
@@ -356,7 +357,7 @@ def _days(values):
     Raises
     ------
     ValueError
-        If a date is text of a form other than `DATE_TEXT`, or does not fit into microseconds.
+        If the text of a date does not match `DATE_TEXT`, or a date does not fit into microseconds.
     """
     if values.dtype.kind not in "mM":
         values = np.array([_as_date(value) for value in values], dtype="M8[us]")
@@ -373,7 +374,7 @@ def _as_date(value):
     if isinstance(value, np.timedelta64 | datetime.timedelta):
         return np.datetime64(0, "us") + np.timedelta64(value)
     if isinstance(value, str):
-        # NumPy reads "20210105" as a year, and "today" as the day of the call.
+        # NumPy would read "20210105" as a year, and "today" as the day of the call.
         if DATE_TEXT.fullmatch(value) is None:
             raise ValueError(f"{value!r} is not a date of the form 2020-12-31")
         value = str.__str__(value)
@@ -428,7 +429,7 @@ class TermCells(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Term(TermCells):
-    """A term of an additive model while it is fitted; see `TermCells` for the other parameters.
+    """A term of an additive model during the fit; see `TermCells` for the other parameters.
 
     Parameters
     ----------
@@ -464,7 +465,7 @@ class Term(TermCells):
 def finest_edges(column, n_cells, *, equal_width):
     """Return the edges of a numeric column's finest cells, or the categories of a categorical one.
 
-    With `equal_width`, cells have equal widths; otherwise they are narrower towards the ends of the
+    With `equal_width`, cells have equal widths; otherwise they get narrower towards the ends of the
     range.
     """
     if column.is_categorical:
@@ -489,9 +490,9 @@ def integer_edges(domain, max_cells):
     Returns
     -------
     ndarray or None
-        The number of cells is a power of two. Each contains one integer, or 2, 4, 8, ... integers.
-        The last cells may be beyond the domain. None if the integers are too large to be
-        distinguished as doubles.
+        The number of cells is a power of two. Each cell contains 1, 2, 4, 8, ... integers. The last
+        cells may be beyond the domain. None if the integers are too large to be distinguished as
+        doubles.
     """
     low = math.floor(domain[0])
     n_integers = math.ceil(domain[1]) - low + 1
@@ -505,9 +506,9 @@ def integer_edges(domain, max_cells):
 
 
 def binary_edges(domain, n_cells):
-    """Return the edges of cells from the lower bound on, whose width is a power of two.
+    """Return the edges of cells that start at the lower bound and whose width is a power of two.
 
-    So bins of 2, 4, 8, ... cells have round edges and contain equally many whole numbers. The last
+    Bins of 2, 4, 8, ... cells then have round edges and contain equally many integers. The last
     cells may be beyond the domain.
 
     Parameters
@@ -531,10 +532,10 @@ def binary_edges(domain, n_cells):
 
 
 def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
-    """Return the edges of the same number of cells; in the bin around 0 they are narrower near 0.
+    """Return the edges of the same number of cells, narrower near 0 within the bin around 0.
 
     Values of skewed columns, such as amounts of money, are mostly near 0. The edges of the bins do
-    not change, so counts of bins of equal width remain sums of cells.
+    not change, so the counts of equal-width bins are still sums over cells.
 
     Parameters
     ----------
@@ -568,7 +569,7 @@ def with_finer_bin_at_zero(edges, n_bins, *, is_integer=False):
 def _growing_cells(width, n_cells, unit):
     """Return the edges of cells from 0 to `width`, each wider than the one before.
 
-    Edges are multiples of `unit`, which is 0 for any numbers.
+    Edges are multiples of `unit`; with 0, they can be any numbers.
     """
     edges = width * CELL_RATIO_AT_ZERO ** (np.arange(n_cells + 1.0) - n_cells)
     edges[0] = 0.0
@@ -581,11 +582,11 @@ def _growing_cells(width, n_cells, unit):
 
 
 def with_atoms(edges, atoms, half_width):
-    """Return the edges of as many cells, some of which contain a single value.
+    """Return the edges of the same number of cells, some of which contain a single value.
 
     The cell that contains an atom is reduced to the atom, and its neighbors are extended
-    accordingly. So a value that is frequent in many tables, such as 0 or a bound, is not mixed with
-    others.
+    accordingly. This keeps a value that is frequent in many tables, such as 0 or a bound, apart
+    from others.
 
     Parameters
     ----------
@@ -603,7 +604,7 @@ def with_atoms(edges, atoms, half_width):
             new_edges[cell] = atom - half_width
         if cell < len(edges) - 2:
             new_edges[cell + 1] = atom + half_width
-    # Atoms of neighboring cells may be too close to each other to be divided.
+    # Atoms in neighboring cells may be too close together to be separated.
     if (np.diff(new_edges) > 0.0).all():
         return new_edges
     return edges
@@ -641,7 +642,7 @@ def cell_reader(terms, *, checks=False):
 
 
 def served_blocks(table, n_terms):
-    """Return the slices of samples whose cells are read at a time."""
+    """Return the slices of samples whose cells are read in one step."""
     return row_blocks(table, min(BLOCK_ROWS, rows_within(PREDICT_BYTES, n_terms)))
 
 
@@ -715,7 +716,7 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
     coarsest : int, default=1
         Coarsest level of numeric columns, see `level_counts`.
     cells : Rows, default=None
-        Cells of the table, if they were found before; None finds them.
+        Cells of the table, if they are already known; None computes them.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The budget of a fit, and the stages before a model: bounds, categories, and bin counts."""
+"""The budget of a fit, and the stages that precede a model: bounds, categories, bin counts."""
 
 import math
 from dataclasses import dataclass, replace
@@ -40,8 +40,8 @@ from skdp.stats._categories import CATEGORIES, StabilityThreshold
 from skdp.stats._column_cells import MAX_CATEGORIES, Term, exact_counts, finest_edges
 from skdp.utils._values import FrozenValue
 
-# Budget fractions of the stages of columns: fractions of mu squared, or of epsilon with delta = 0.
-# The search for bounds, the selection of categories, and the counts of cells.
+# Budget fractions of the stages of columns: the search for bounds, the selection of categories, and
+# the counts of cells. They are fractions of mu squared, or of epsilon with delta = 0.
 BOUNDS_FRACTION = 0.05
 KEY_SELECTION_FRACTION = 0.1
 COUNTS_FRACTION = 0.05
@@ -49,16 +49,16 @@ PURE_COUNTS_FRACTION = 0.15
 # Fraction of delta with which the selection of categories may fail.
 KEY_SELECTION_DELTA_FRACTION = 0.1
 # Squared epsilon of a choice by the exponential mechanism, in units of the mu squared that it
-# replaces. With 4, the price would exceed epsilon by .3 to 1.6 % (epsilon from .1 to 20).
+# replaces. With 4, the cost would exceed epsilon by 0.3 to 1.6 % (for epsilon from 0.1 to 20).
 SELECTION_SQUARE = 3.0
-# Pseudo-count of a numeric column, in standard deviations of the noise of a count. It is spread
+# Pseudo-count of a numeric column, in standard deviations of the noise in a count. It is spread
 # evenly over the bounds, so bins have equal widths if the noise hides the counts.
 UNIFORM_PSEUDO_COUNT = 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GaussianThreshold(StabilityThreshold):
-    r"""Release of the values whose count with Gaussian noise reaches a threshold.
+    r"""Release of the values whose counts, with Gaussian noise, reach a threshold.
 
     A value that occurs in one row is released with probability at most :math:`\delta_t / d`. The
     noise of the counts is calibrated for the largest possible number of values, so its distribution
@@ -72,7 +72,8 @@ class GaussianThreshold(StabilityThreshold):
     n_rows : int
         Public number of rows.
     threshold_delta : float
-        Probability with which a value of a single row may be released, for all columns together.
+        Probability with which a value that occurs in a single row may be released, for all columns
+        together.
     """
 
     noise_multiplier: float
@@ -91,7 +92,7 @@ class GaussianThreshold(StabilityThreshold):
 
     @property
     def event(self):
-        """Privacy event of the release; it is part of the fit's charge."""
+        """Privacy event of the release, which is part of the fit's charge."""
         return Gaussian(self.noise_multiplier) + ApproximateDP(0.0, self.threshold_delta)
 
     @cached_property
@@ -134,7 +135,7 @@ def _selection_epsilon(multiplier, n_choices, budget_fraction):
 
 
 def _with_selections(event, multiplier, selections):
-    """Return an event together with all choices by the exponential mechanism."""
+    """Return the event composed with all choices by the exponential mechanism."""
     for n_choices, fraction in selections:
         epsilon = _selection_epsilon(multiplier, n_choices, fraction)
         event = event + ExponentialMechanism(epsilon) * n_choices
@@ -143,9 +144,9 @@ def _with_selections(event, multiplier, selections):
 
 @lru_cache(maxsize=256)
 def _multiplier_with_selections(epsilon, delta, selections):
-    """Return the smallest noise multiplier of the whole budget if a part is spent on choices.
+    """Return the smallest noise multiplier of the whole budget if part of it goes to choices.
 
-    It is at least the multiplier of Gaussian releases alone, and usually equal to it.
+    It is at least the multiplier for Gaussian releases alone, and usually equal to it.
     """
     gaussian_fraction = 1.0 - math.fsum(fraction for _, fraction in selections)
 
@@ -163,9 +164,9 @@ def _multiplier_with_selections(epsilon, delta, selections):
 class Budget:
     """The privacy budget of a fit, and the noise that a fraction of it requires.
 
-    Gaussian releases whose fractions of mu squared add up to 1 are together one Gaussian release
-    with the noise multiplier `multiplier`, even if each is chosen after the previous results were
-    seen (Dong, Roth and Su 2022).
+    Gaussian releases whose fractions of mu squared add up to 1 form one Gaussian release with the
+    noise multiplier `multiplier`, even if each one is chosen in view of the previous results (Dong,
+    Roth and Su 2022).
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ class Budget:
 
     @property
     def threshold_delta(self):
-        """Part of delta with which the selection of categories may fail."""
+        """Part of delta that is reserved for a failure of the selection of categories."""
         if self.uses_key_selection:
             return KEY_SELECTION_DELTA_FRACTION * self.guarantee.delta
         return 0.0
@@ -273,7 +274,7 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnsFit(FrozenValue):
-    """A fit whose first stages are those of columns; `plan_columns` returns its plan.
+    """A fit whose first stages concern the columns; `plan_columns` returns its plan.
 
     Subclasses define `budget_fractions`, which maps each stage to its fraction of the budget, the
     `stages`, the `name`, the noise `scale` and the `sensitivity` of the main stage, and `run`.
@@ -293,18 +294,19 @@ class ColumnsFit(FrozenValue):
     n_bins: int
     guarantee: object
 
-    # Levels of dyadic cells of numeric columns that are counted; level k has 2**k cells.
+    # Levels at which the dyadic cells of numeric columns are counted; level k has 2**k cells.
     levels = range(1, LEVELS + 1)
     # True if the finest cells have equal widths; otherwise they are narrower towards the ends of
     # the range.
     equal_width = True
-    # Number of cells into which a numeric column is divided where noise allows fewer bins.
+    # Number of cells into which a numeric column is divided if the noise allows only fewer bins.
     min_cells = 0
-    # Number of counts to which a row contributes besides the counts of its columns.
+    # Number of counts, other than those of its columns, to which a row contributes.
     n_other_counts = 0
 
     def __post_init__(self):
-        # Cells that cannot be counted and noise that cannot be drawn are refused before the charge.
+        # Cells that cannot be counted, and noise that cannot be drawn, are refused before the
+        # charge.
         for j, column in enumerate(self.columns):
             if not column.is_categorical and column.domain is not None:
                 check_edges(self._edges(column), f"bounds of column {j} are too close")
@@ -323,7 +325,7 @@ class ColumnsFit(FrozenValue):
             selections=self.selections,
         )
 
-    # Choices by the exponential mechanism, as in `Budget`.
+    # Rounds of choices by the exponential mechanism, as in `Budget`.
     selections = ()
 
     @property
@@ -340,7 +342,7 @@ class ColumnsFit(FrozenValue):
 
     @property
     def column_fractions(self):
-        """Budget fractions of the stages of the columns, if a model follows."""
+        """Budget fractions of the columns' stages if a model follows."""
         fractions = {"bounds": 0.0, "key_selection": 0.0, "counts": COUNTS_FRACTION}
         if self._undeclared(categorical=False):
             fractions["bounds"] = BOUNDS_FRACTION
@@ -401,7 +403,7 @@ class ColumnsFit(FrozenValue):
         return self._mechanism_for_levels(len(self.levels))
 
     def _choose_levels(self, min_stds, min_levels=1):
-        """Return the levels up to the finest one with average counts visible above the noise.
+        """Return the levels up to the finest one whose average count is visible above the noise.
 
         Laplace noise grows with the number of levels. So with delta = 0 only the finest level is
         counted.
@@ -409,9 +411,9 @@ class ColumnsFit(FrozenValue):
         Parameters
         ----------
         min_stds : float
-            Minimum average count of a cell, in standard deviations of the noise of a count.
+            Minimum average count of a cell, in standard deviations of a count's noise.
         min_levels : int, default=1
-            Minimum of the finest level.
+            Lower limit of the finest level.
         """
         n_levels = LEVELS
         if self.budget.is_pure:
@@ -428,7 +430,7 @@ class ColumnsFit(FrozenValue):
         for column in self.columns:
             counts_per_row += 1 if column.is_categorical else n_levels
         l1_sensitivity = counts_per_row * self._sensitivity_factor
-        # A row changes each of its counts by 1, so this is also the squared L2 sensitivity.
+        # A row changes each of its counts by 1, so this number is also the squared L2 sensitivity.
         l2_sensitivity = math.nextafter(math.sqrt(l1_sensitivity), math.inf)
         return self.budget.mechanism(
             self.budget_fractions["counts"], l1=float(l1_sensitivity), l2=l2_sensitivity
@@ -477,7 +479,7 @@ class ColumnsFit(FrozenValue):
         ]
 
     def _release_counts(self, exact, source):
-        """Return the counts of all columns with the noise of one release.
+        """Return the noisy counts of all columns, from one release.
 
         Parameters
         ----------
@@ -494,7 +496,7 @@ class ColumnsFit(FrozenValue):
         return np.split(noisy, ends[:-1], axis=1)
 
     def _count_cells(self, columns, table, source, persons=None):
-        """Return one term per column, with bins and counts from the noisy counts of cells."""
+        """Return one term per column; its bins and counts come from the noisy counts of cells."""
         finest_terms = self._finest_terms(columns)
         scale = self._counts_mechanism.scale
         exact = exact_counts(finest_terms, table, row_weights_of(persons), coarsest=self.levels[0])
@@ -506,7 +508,7 @@ class ColumnsFit(FrozenValue):
         return terms
 
     def _report_counts(self, terms, scale):
-        """Report columns with values that a model can hardly distinguish, by their noisy counts."""
+        """Report columns whose values, by their noisy counts, a model can hardly distinguish."""
         report_finding(ONE_BIN, [t.features[0] for t in terms if self._is_in_one_bin(t, scale)])
         numeric = [t for t in terms if "label" not in t.kinds]
         largest_counts = {t.features[0]: t.counts[:-1].max() for t in numeric}
@@ -541,9 +543,9 @@ class ColumnsFit(FrozenValue):
     def _merge_bins(self, term, noisy, scale):
         """Return a term with the bins and counts computed from its noisy counts.
 
-        The expected number of rows of a bin equals the noise of a count, so its value can be
-        learned. Where this allows fewer than `min_cells` bins, they are divided into cells, which
-        differ by the column's trend.
+        A bin has as many expected rows as the noise in a count, so its value can be learned. If
+        this allows fewer than `min_cells` bins, they are divided into cells, which differ by the
+        column's trend.
         """
         counts = np.clip(noisy, 0.0, self.n_rows)
         if "label" in term.kinds:
@@ -571,7 +573,7 @@ class ColumnsFit(FrozenValue):
 
 
 def plan_columns(fit):
-    """Return the plan of a `ColumnsFit`, with the fit as its mechanism."""
+    """Return the plan of a `ColumnsFit`, whose mechanism is the fit."""
     return Plan(
         name=fit.name,
         event=fit.budget.event,

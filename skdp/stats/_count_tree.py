@@ -1,11 +1,11 @@
-"""Estimates from the noisy dyadic counts of a numeric column, with their standard deviations.
+"""Estimates, with standard deviations, from the noisy dyadic counts of a numeric column.
 
 Everything in this module is post-processing of released counts. Level l of the tree has 2**l counts
-with independent noise of equal variance, and there is one more noisy count, the number of missing
-values. The estimate of a count is linear in them: it is the total of the column, divided in halves
-along a path, plus multiples of the differences D between the estimates of the two children of each
-node on the path. The differences are independent of each other and of the total (V. Rastogi's
-recursion in Hay et al., VLDB 2010, section 4), so variances of counts and of ranks are sums.
+with independent noise of equal variance. One more noisy count is the number of missing values. The
+estimate of a count is linear in all of them: it is the total of the column, halved along a path,
+plus multiples of the differences D between the estimates of the two children of each node on the
+path. The differences are independent of each other and of the total (V. Rastogi's recursion in Hay
+et al., VLDB 2010, section 4), so the variances of counts and of ranks are sums.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class CountTree(FrozenValue):
     Parameters
     ----------
     noisy : ndarray of shape (n_counts + 1,)
-        Released counts of all levels, the finest first, and of the missing values.
+        Released counts of all levels, finest first, then of the missing values.
     noise_std : float
-        Standard deviation of the noise of a released count.
+        Standard deviation of the noise in a released count.
     n_units : int
         Public number of rows, or of persons.
     coarsest : int, default=1
@@ -52,8 +52,8 @@ class CountTree(FrozenValue):
     def _total(self):
         """Estimate of the number of values, and its variance.
 
-        Each level sums to the number of values. So does the number of rows minus the missing
-        values. The mean is weighted by the inverse variances.
+        Each level sums to the number of values, which is also the number of rows minus the missing
+        values. The estimate is the mean of these numbers, weighted by their inverse variances.
         """
         weights = [1.0]
         estimates = [self.n_units - self.noisy[-1]]
@@ -96,12 +96,14 @@ class CountTree(FrozenValue):
     def _difference_variances(self):
         """Variance of the difference between the two children of a node, by the node's level.
 
-        A node above the coarsest level was not counted: its count is the sum of its children's.
+        A node above the coarsest level is not counted: its count is the sum of its children's
+        counts.
         """
         variance = 0.0
         variances = {}
         for level in range(self.n_levels, -1, -1):
-            # The variance of the estimate from a node's subtree: its count and its children's sum.
+            # Variance of the estimate from a node's subtree, which combines its count and its
+            # children's sum.
             if level < self.coarsest:
                 precision = 0.0
             else:
@@ -113,7 +115,7 @@ class CountTree(FrozenValue):
         return [variances[level] for level in range(self.n_levels)]
 
     def bin_counts(self, level, n_bins=None):
-        """Return the counts of the bins of equal width of a level, and their standard deviations.
+        """Return the counts of the equal-width bins of a level, and their standard deviations.
 
         Counts are unbiased, up to clipping at 0 and at the number of rows, which only decreases
         errors.
@@ -123,8 +125,8 @@ class CountTree(FrozenValue):
         level : int
             There are ``2**level`` bins.
         n_bins : int, default=None
-            Number of bins that are returned; the last one has all values beyond it. None returns
-            all.
+            Number of bins to return; the last one includes all values beyond it. None returns all
+            bins.
 
         Returns
         -------
@@ -143,7 +145,7 @@ class CountTree(FrozenValue):
         return np.clip(counts, 0.0, self.n_units), stds
 
     def rank_stds(self, fraction):
-        """Return the standard deviation of the number of values below each cell, minus a fraction.
+        """Return the standard deviation of the number of values below each cell minus a fraction.
 
         Parameters
         ----------
@@ -166,7 +168,7 @@ class CountTree(FrozenValue):
         return np.sqrt(variance)
 
     def mean_std(self, centers, mean):
-        """Return the standard deviation of the noise of the mean of the cells.
+        """Return the standard deviation of the noise in the mean of the cells.
 
         Parameters
         ----------
@@ -178,12 +180,12 @@ class CountTree(FrozenValue):
         variance = 0.0
         means = centers
         for differences in reversed(self._difference_variances):
-            # If a row moves from one child to the other, its value changes by the distance between
+            # A row that moves from one child to the other changes its value by the distance between
             # their means.
             left, right = means.reshape(-1, 2).T
             variance += float((0.25 * (left - right) ** 2).sum()) * differences
             means = 0.5 * (left + right)
-        # An error of the total is spread over all cells.
+        # An error in the total is spread over all cells.
         variance += float(means[0] - mean) ** 2 * self._total[1]
         return float(np.sqrt(variance)) / max(self.total, 1.0)
 
@@ -201,7 +203,7 @@ class CountTree(FrozenValue):
         Returns
         -------
         value, low, high : float
-            The interval has whole cells, within which positions are not known.
+            The interval consists of whole cells, because positions within a cell are unknown.
         """
         below = np.concatenate([[0.0], np.cumsum(self.counts)])
         target = fraction * below[-1]
@@ -215,7 +217,7 @@ class CountTree(FrozenValue):
             inside = np.clip((target - below[cell]) / count, 0.0, 1.0)
         value = starts[cell] + inside * (ends[cell] - starts[cell])
         margin = z * self.rank_stds(fraction)
-        # The ranks of the edges of a possible cell are not both below the target, nor both above,
+        # A cell is possible unless the ranks of its edges are both below, or both above, the target
         # by more than the margin.
         first = int(np.argmax((below + margin)[1:] >= target))
         last = self.n_cells - 1 - int(np.argmax((below - margin)[:-1][::-1] <= target))

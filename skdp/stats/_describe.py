@@ -25,7 +25,7 @@ from skdp.utils._validation import check_boolean, public_inputs
 
 
 class _TableDescription(BaseEstimator):
-    """The reader of a table that is described, on which the release is published.
+    """Estimator that reads the described table and on which the release is published.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class _TableDescription(BaseEstimator):
         self.random_state = random_state
 
     def read(self, table):
-        """Return the `ReadTable`; only types, names and the shape are read."""
+        """Return the `ReadTable`; only its types, names and shape are read."""
         table = opened_table(table)
         self._labels_in = non_positional_labels(table)
         columns, kinds = read_kinds(self, table)
@@ -82,17 +82,17 @@ def dp_describe(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is Laplace, and all categories must be
-        declared; otherwise it is Gaussian, which is much smaller for several columns.
+        declared. Otherwise it is Gaussian, which is much smaller for several columns.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         Range of the numeric and date columns, by position or name. It must not be computed from the
         data. Values outside the bounds are clipped. Ranges that are not declared are found
         privately.
     categories : dict of column to list, list or "auto", default="auto"
         Categories of the categorical columns, which must not be read off the data. "auto", for the
-        table or instead of a list, finds them privately.
+        whole table or instead of a column's list, finds them privately.
     associations : bool, default=True
-        False to leave out the associations of pairs of columns, and to spend their part of the
-        budget on the columns. They are also left out if noise would hide them.
+        If False, the associations of pairs of columns are left out, and their part of the budget is
+        spent on the columns. Associations are also left out if noise would hide them.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -126,11 +126,11 @@ def dp_describe(
     Notes
     -----
     The release is (`epsilon`, `delta`)-differentially private under the accountant's relation.
-    With a positive delta all stages together are one Gaussian release, and a tenth of delta is for
-    the selection of categories; the proof is in ``docs/theory/describe.md``. Standard errors are
-    those of the noise, with respect to the raw rows within the bounds. The number of rows is public
-    unless the unit is a person; then the number of persons is public, and the numbers of rows per
-    person are released as a histogram.
+    With a positive delta, all stages together form one Gaussian release, and a tenth of delta is
+    for the selection of categories. The proof is in ``docs/theory/describe.md``. Standard errors
+    are those of the noise, relative to the raw rows clipped to the bounds. The number of rows is
+    public unless the unit is a person. In that case the number of persons is public, and the
+    numbers of rows per person are released as a histogram.
 
     References
     ----------
@@ -173,7 +173,7 @@ def dp_describe(
 
 
 def _integers(columns):
-    """Return, for each column, True if its type is an integer type."""
+    """Return True for each column that has an integer type."""
     return tuple(columns.has_integers(j) for j in range(columns.shape[1]))
 
 

@@ -33,15 +33,15 @@ from skdp.stats._column_plan import ColumnsFit
 from skdp.stats._count_tree import CountTree
 from skdp.utils._values import FrozenValue
 
-# Budget weights of the stages; those that are needed are divided by their sum. Searches receive up
-# to twice the fraction that they receive in a fit, because the schema is meant for fits. Tuned on
-# training rows of Adult and of ten small tables, by the errors of the document's numbers.
+# Budget weights of the stages, which are normalized over the stages that are needed. Searches
+# receive up to twice the fraction that they receive in a fit, because the schema is meant for fits.
+# Tuned on training rows of Adult and of ten small tables, by the errors of the document's numbers.
 BOUNDS_WEIGHT = 0.12
 KEY_SELECTION_WEIGHT = 0.18
 COUNTS_WEIGHT = 0.55
 PAIR_SCORES_WEIGHT = 0.15
-# Scores of pairs are released if the noise of each is at most this fraction of the rows: then
-# the error of associations, which are relative to about the number of rows, is a few percent.
+# Scores of pairs are released if the noise in each is at most this fraction of the rows.
+# Associations, which are relative to about the number of rows, then have an error of a few percent.
 MAX_SCORE_NOISE = 0.05
 # Minimum average count of a cell of the finest level, in standard deviations of its noise. With
 # delta = 0 there is one level, whose cells are those of the histogram.
@@ -50,14 +50,14 @@ MIN_PURE_CELL_STDS = 4.0
 MIN_LEVELS = 4
 # A histogram has at most 2**MAX_BIN_LEVEL bins of equal width, each of which is a sum of cells.
 MAX_BIN_LEVEL = 5
-# Half the width of the cell of a bound or of 0, relative to that of other cells.
+# Half the width of a cell for a bound or for 0, relative to the width of other cells.
 ATOM_WIDTH = 2.0**-10
 # Number of groups, besides missing values, into which a column's values are divided for tables of
-# pairs. With more groups, finer dependence is visible, but the score by chance is larger.
+# pairs. More groups reveal finer dependence but raise the score that arises by chance.
 N_GROUPS = 8
-# A group has at least as many rows as this number of standard deviations of the noise of a count.
+# Minimum number of rows in a group, in standard deviations of a count's noise.
 MIN_GROUP_STDS = 3.0
-# Edges of bins of the number of rows per person; the last bin has no upper edge.
+# Edges of the bins for the number of rows per person; the last bin has no upper edge.
 ROWS_OF_PERSON_EDGES = np.array(
     [1, 2, 3, 4, *(round(2.0**k * f) for k in range(2, 20) for f in (1.5, 2.0))]
 )
@@ -74,7 +74,7 @@ class ColumnCounts(FrozenValue):
     is_declared : bool
         True if the domain was declared.
     noise_std : float
-        Standard deviation of the noise of a released count.
+        Standard deviation of the noise in a released count.
     tree : CountTree, default=None
         Counts of a numeric column.
     edges : ndarray, default=None
@@ -97,7 +97,7 @@ class ColumnCounts(FrozenValue):
     def count_std(self):
         """Standard deviation of the counts of a categorical column, given that their sum is known.
 
-        It is 0 if there is a single count, which then is the number of rows.
+        It is 0 if there is a single count, since that is the number of rows.
         """
         return self.noise_std * math.sqrt(1.0 - 1.0 / len(self.counts))
 
@@ -107,7 +107,7 @@ class ColumnCounts(FrozenValue):
         Returns
         -------
         starts, ends : ndarray of shape (n_cells,)
-            Within the domain; equal for a cell of one value.
+            They are within the domain, and equal for a cell with a single value.
         """
         low, high = self.column.domain
         starts, ends = self.edges[:-1], self.edges[1:]
@@ -123,19 +123,19 @@ class ColumnCounts(FrozenValue):
         return starts, ends
 
     def groups(self):
-        """Return the groups of cells that are counted by pairs of columns.
+        """Return the groups of cells by which pairs of columns are counted.
 
         Returns
         -------
         groups : ndarray of int of shape (n_cells,)
-            Group of each cell; the cell of missing values is the last one and a group.
+            Group of each cell. The cell of missing values comes last and is a separate group.
         counts, stds : ndarray of shape (n_groups,)
             Released counts of the groups, and the standard deviations of their noise.
         """
         if self.tree is not None:
             return self._numeric_groups()
         is_large = self.counts >= MIN_GROUP_STDS * self.noise_std
-        # Other values are a group with the rare categories, and missing values are a group.
+        # Other values are grouped with the rare categories; missing values form a separate group.
         is_large[-2:] = False
         largest = np.argsort(-self.counts[:-2], kind="stable")[:N_GROUPS]
         is_large &= np.isin(np.arange(len(is_large)), largest)
@@ -170,11 +170,11 @@ class PairScores(FrozenValue):
     ----------
     pairs : list of (int, int)
     associations : ndarray of shape (n_pairs,)
-        Distance from independence, between 0 and 1; NaN if a column has nearly one value only.
+        Distance from independence, between 0 and 1; NaN if nearly all values of a column are equal.
     stds : ndarray of shape (n_pairs,)
-        Standard deviations of their noise, which include that of the counts of columns.
+        Standard deviations of their noise, which includes the noise in the columns' counts.
     chances : ndarray of shape (n_pairs,)
-        Expected associations of independent columns.
+        Associations expected for independent columns.
     """
 
     pairs: list
@@ -193,10 +193,10 @@ class ReleasedDescription(FrozenValue):
     pair_scores : PairScores or None
         None if no scores were released.
     rows_of_persons : ndarray or None
-        Noisy numbers of persons by number of rows, for `ROWS_OF_PERSON_EDGES`; None if the unit is
-        not a person.
+        Noisy numbers of persons by their number of rows, in the bins of `ROWS_OF_PERSON_EDGES`.
+        None if the unit is not a person.
     noise_std : float
-        Standard deviation of the noise of a released count.
+        Standard deviation of the noise in a released count.
     is_gaussian : bool
         False for Laplace noise.
     """
@@ -210,7 +210,7 @@ class ReleasedDescription(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DescriptionFit(ColumnsFit):
-    """The release of the description of a table.
+    """Release of the description of a table.
 
     The stages are the search for bounds and categories, the counts of all columns, and the scores
     of all pairs of columns. Their budget fractions add up to 1.
@@ -218,7 +218,7 @@ class DescriptionFit(ColumnsFit):
     Parameters
     ----------
     is_integer : sequence of bool of length n_columns
-        True for the columns whose type is one of integers.
+        True for columns with an integer type.
     uses_associations : bool, default=True
         False to leave out the scores of pairs.
     """
@@ -247,12 +247,12 @@ class DescriptionFit(ColumnsFit):
 
     @property
     def is_by_person(self):
-        """True if the unit is a person, whose number of rows is also counted."""
+        """True if the unit is a person. The numbers of rows per person are then also counted."""
         return self.guarantee.neighbors.unit == "person"
 
     @property
     def n_other_counts(self):
-        """Number of counts of a unit besides those of its columns: the rows of a person."""
+        """Number of counts of a unit besides those of its columns: 1 for the rows of a person."""
         return int(self.is_by_person)
 
     @cached_property
@@ -261,7 +261,7 @@ class DescriptionFit(ColumnsFit):
         return all_pairs(len(self.columns))
 
     def _fractions(self, *, with_scores):
-        """Return the budget fraction of each stage, which add up to at most 1."""
+        """Return the budget fractions of the stages, which add up to at most 1."""
         weights = {
             "bounds": BOUNDS_WEIGHT if self._undeclared(categorical=False) else 0.0,
             "key_selection": KEY_SELECTION_WEIGHT if self._undeclared(categorical=True) else 0.0,
@@ -277,7 +277,7 @@ class DescriptionFit(ColumnsFit):
 
     @cached_property
     def releases_scores(self):
-        """True if the scores are useful despite their noise, judged only by public facts."""
+        """True if public facts show that the scores are useful despite their noise."""
         if not self.uses_associations or not self.pairs:
             return False
         mechanism = self._scores_mechanism_for(self._fractions(with_scores=True)["pair_scores"])
@@ -349,7 +349,8 @@ class DescriptionFit(ColumnsFit):
     def _finest_terms(self, columns):
         """Return one term per column, with the finest cells of numeric columns.
 
-        Cells of integers have edges midway between integers. The bounds and 0 have separate cells.
+        Return the finest terms; integer cells have edges between integers, bounds and 0 separate
+        cells.
         """
         terms = super()._finest_terms(columns)
         for j, column in enumerate(columns):
@@ -372,7 +373,7 @@ class DescriptionFit(ColumnsFit):
         if edges is None:
             edges = self._edges(column)
         if n_cells < 2 << MAX_BIN_LEVEL:
-            # Cells may be bins, whose widths must be equal.
+            # The cells may serve as bins, whose widths must be equal.
             return edges
         low, high = column.domain
         if low <= 0.0 <= high:
@@ -380,14 +381,14 @@ class DescriptionFit(ColumnsFit):
         else:
             atoms = {low, high}
         finer = with_finer_bin_at_zero(edges, 1 << MAX_BIN_LEVEL, is_integer=has_integers)
-        # The width of the cell of an integer is the distance between two integers.
+        # The cell of an integer is as wide as the distance between two integers.
         half_width = 0.5
         if not has_integers:
             half_width = ATOM_WIDTH * float(np.diff(finer).min())
         return with_atoms(finer, sorted(atoms), half_width)
 
     def _find_domains(self, table, source, persons=None):
-        """Return the columns with their domains; found bounds of integers are integers."""
+        """Return the columns with their domains; bounds found for integers are integers."""
         columns = super()._find_domains(table, source, persons)
         for j in self._undeclared(categorical=False):
             if self.is_integer[j] and columns[j].kind == "number":
@@ -454,10 +455,10 @@ class DescriptionFit(ColumnsFit):
 
 
 def _read_once(cells, table):
-    """Return the cells of a table, which are read again for the scores, or stored in memory.
+    """Return the cells of a table, stored in memory or computed again for the scores.
 
-    The cells of a table in memory are two bytes each. Those of a partitioned table are computed
-    again.
+    For a table in memory, each cell is stored in two bytes. For a partitioned table, cells are
+    computed again.
     """
     if isinstance(table.matrix, ChunkedArray):
         return cells
@@ -472,7 +473,7 @@ def _read_codes(codes, rows):
 
 
 def _count_rows_of_persons(persons):
-    """Return the exact number of persons by number of rows; a person is counted once."""
+    """Return the exact numbers of persons by their number of rows; each person is counted once."""
     n_rows = np.bincount(persons.codes, minlength=persons.n_persons)
     bins = np.searchsorted(ROWS_OF_PERSON_EDGES, n_rows, side="right") - 1
     return np.bincount(bins, minlength=len(ROWS_OF_PERSON_EDGES)).astype(np.float64)

@@ -39,7 +39,8 @@ def expected_error(
     n_rows : int
         Number of rows.
     epsilon, delta : float
-        Parameters of the statistic. With bounds "auto" four fifths of epsilon remain for it.
+        Parameters of the statistic. With bounds="auto", four fifths of epsilon remain for the
+        statistic.
     bounds : tuple of (low, high), default=(0, 1)
         Numbers or arrays of shape (n_columns,). Not used for counts and quantiles.
     n_columns : int, default=1
@@ -52,11 +53,12 @@ def expected_error(
     -------
     float or ndarray
         The mean absolute difference from the statistic of the clipped values, before the result is
-        clipped to its possible range. It is a number for scalar bounds, else one per column. For
-        "var", it holds if the mean is at the center of the bounds; otherwise, the error is up to
-        three times as large. For histograms it is the error of one count. For "median" and
-        "quantile" it is a difference of ranks divided by the number of rows, if values near the
-        quantile are evenly spaced: 0.01 is a result between the 49 % and the 51 % quantile.
+        clipped to its possible range. The result is a number for scalar bounds, otherwise one
+        number per column. For "var", it holds if the mean is at the center of the bounds;
+        elsewhere, the error is up to three times as large. For histograms, it is the error of one
+        count. For "median" and "quantile", it is a difference in ranks divided by the number of
+        rows, if values near the quantile are evenly spaced. For a median, 0.01 means a result
+        between the 49 % and the 51 % quantile.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def expected_error(
 def _rank_error(tree, n_rows):
     """Return the expected distance from the exact to the chosen rank, divided by `n_rows`."""
     rank = tree.shares[0] * n_rows
-    # Farther ranks have a probability below exp(-100).
+    # More distant ranks have a probability below exp(-100).
     max_distance = 100.0 * tree.scale + 1.0
     first = max(0, math.floor(rank - max_distance))
     last = min(n_rows, math.ceil(rank + max_distance))

@@ -1,4 +1,4 @@
-"""Private statistics of columns, with the shapes of results of NumPy."""
+"""Private statistics of columns, with results shaped like NumPy's."""
 
 from __future__ import annotations
 
@@ -92,8 +92,9 @@ def dp_mean(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     nan_policy : {"raise", "omit"}, default="raise"
-        "omit" leaves out missing values (NaN, None). The release then includes the number of the
-        other values of each column. This raises the noise, except for `dp_mean` under replace-one.
+        "omit" leaves out missing values (NaN, None). The release then includes the number of
+        non-missing values in each column. This raises the noise, except for `dp_mean` under
+        replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -155,9 +156,9 @@ def dp_var(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Return the variance with differential privacy, as `numpy.var` with ``ddof=0``.
+    """Return the variance with differential privacy, like `numpy.var` with ``ddof=0``.
 
-    It is computed from one release of noisy sums and sums of squares, which is
+    The variance is computed from one release of noisy sums and sums of squares, which is
     (`epsilon`, `delta`)-DP under the accountant's relation.
 
     Parameters
@@ -176,8 +177,9 @@ def dp_var(
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     nan_policy : {"raise", "omit"}, default="raise"
-        "omit" leaves out missing values (NaN, None). The release then includes the number of the
-        other values of each column. This raises the noise, except for `dp_mean` under replace-one.
+        "omit" leaves out missing values (NaN, None). The release then includes the number of
+        non-missing values in each column. This raises the noise, except for `dp_mean` under
+        replace-one.
     groups : array-like of shape (n_samples,), default=None
         Person id of each row. The privacy unit is then the person, regardless of the number of
         rows, and each row has weight 1 / (number of rows of that person); see
@@ -243,8 +245,8 @@ def dp_sum(
     """Return the sum with differential privacy.
 
     Under add/remove, a null row counts as 0, and the sensitivity is the larger magnitude of the
-    bounds. Under replace-one, it is their distance. The release is (`epsilon`, `delta`)-DP under
-    the accountant's relation.
+    bounds. Under replace-one, it is the distance between the bounds. The release is (`epsilon`,
+    `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
@@ -480,7 +482,7 @@ def dp_histogram2d(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a histogram of two columns with differential privacy, as `numpy.histogram2d`.
+    """Return a histogram of two columns with differential privacy, like `numpy.histogram2d`.
 
     The release is (`epsilon`, `delta`)-DP under the accountant's relation; a row is a pair of
     values.
@@ -656,13 +658,13 @@ def _histogram_planner(n_columns, bins, range, *, joint=True):
 def _check_resolved_bins(bins, low, high):
     """Raise `ValueError` if doubles do not resolve the edges of the bins.
 
-    An undeclared range is NaN. Then a range of [-1, 1] is checked before the charge; if a narrower
-    range is found, its bins may be empty.
+    An undeclared range is NaN, and a range of [-1, 1] is then checked before the charge. If a
+    narrower range is found, its bins may be empty.
     """
     low = np.nan_to_num(low, nan=-1.0)
     high = np.nan_to_num(high, nan=1.0)
     for edges in bin_edges(low, high, bins):
-        check_edges(edges, "range: it is too narrow for that many bins")
+        check_edges(edges, "range is too narrow for that many bins")
 
 
 @in_one_run
@@ -681,9 +683,9 @@ def dp_quantile(
     """Return quantiles with differential privacy.
 
     All quantiles of all columns are released with one charge. Each is one of 2**24 + 1 points
-    between the bounds, chosen by the exponential mechanism. Several are chosen recursively, so
-    the error grows with the logarithm of their number. The release is (`epsilon`, `delta`)-DP under
-    the accountant's relation.
+    between the bounds, chosen by the exponential mechanism. Several quantiles are chosen
+    recursively, so the error grows with the logarithm of their number. The release is (`epsilon`,
+    `delta`)-DP under the accountant's relation.
 
     Parameters
     ----------
@@ -695,7 +697,7 @@ def dp_quantile(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). A positive delta permits a tighter composition of the
-        choices, which helps if there are many.
+        choices, which helps if there are many quantiles.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -768,7 +770,7 @@ def dp_median(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> float | np.ndarray:
-    """Return the median with differential privacy, as `dp_quantile` does for q = 0.5.
+    """Return the median with differential privacy, like `dp_quantile` with q = 0.5.
 
     Parameters
     ----------
@@ -778,7 +780,7 @@ def dp_median(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). A positive delta permits a tighter composition of the
-        choices, which helps if there are many.
+        choices, which helps if there are many quantiles.
     bounds : "auto" or tuple of (low, high), default="auto"
         Numbers or arrays of shape (n_columns,), with low < high. Values are clipped to them. They
         must not be computed from the data. "auto" spends a fifth of epsilon on `estimate_bounds`,
@@ -845,14 +847,15 @@ def estimate_bounds(
     """Return bounds of columns with differential privacy.
 
     They are read from a noisy histogram over bins whose width grows with their distance from 0. A
-    bin counts as occupied if its noisy count exceeds a threshold. In an empty column, noise exceeds
-    it in any bin with probability 1e-4. So the bounds leave out a few distant values. The bins are
-    ranges between powers of two, each divided into up to 8 bins if there are many rows.
+    bin counts as occupied if its noisy count exceeds a threshold. In an empty column, the
+    probability that noise exceeds it in any bin is 1e-4. A few distant values may therefore be
+    outside the bounds. The bins are ranges between powers of two, each divided into up to 8 bins if
+    there are many rows.
 
-    The bins of a column with one or two occupied bins are divided into equal cells, which are
-    counted in a second step with a small part of the budget. So bounds are also tight for values
-    whose spread is small relative to their magnitude. The release is (`epsilon`, `delta`)-DP under
-    the accountant's relation.
+    If a column occupies only one or two bins, these are divided into equal cells, which are counted
+    in a second step with a small part of the budget. So bounds are also tight for values whose
+    spread is small relative to their magnitude. The release is (`epsilon`, `delta`)-DP under the
+    accountant's relation.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from skdp.mechanisms import PermuteAndFlip
 from skdp.mechanisms._plan import bounded_noise, counting_mechanism, plan_release
 from skdp.utils._validation import check_integer
 
-# Number of rows of a block; ten columns of a block fit into a processor's cache.
+# Number of rows per block; ten columns of a block fit into a processor's cache.
 BLOCK_ROWS = 4096
 
 # The (L1, L2) sensitivities of one column's sums of u (1 moment), and of u and u^2 - 1/2 (2
@@ -82,7 +82,7 @@ def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
     """Return the mechanism for the sums of `plan_moments`, which has the same parameters."""
     l1, l2 = SENSITIVITY[guarantee.relation, n_moments]
     if counted:
-        # Replacing a value by a missing one removes its contribution to the sums, and 1 from the
+        # Replacing a value with a missing one removes its contribution to the sums, and 1 from the
         # count.
         removed_l1, removed_l2 = SENSITIVITY["add_remove", n_moments]
         l1 = max(l1, removed_l1 + 1.0)
@@ -94,7 +94,7 @@ def noise_of_moments(shape, guarantee, n_moments=1, counted=False):
 
 
 def noise_of_sums(guarantee, l1, l2, size, n_rows):
-    """Return the noise of `size` sums over rows of values that are scaled to [-1, 1].
+    """Return the noise for `size` sums over rows of values scaled to [-1, 1].
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def moments_of_sums(sums, n_values, noise_std, low, high):
     # The result is then that of a uniform distribution over the bounds.
     is_hidden = relative_noise > UNIFORM_VARIANCE
     mean = np.where(is_hidden, 0.0, np.clip(sums[0] / n_values, -1.0, 1.0))
-    # The addition is rounded, so the result could be outside the bounds.
+    # Rounding in the addition could move the result outside the bounds.
     means = np.clip(low + half_range + half_range * mean, low, high)
     if len(sums) == 1:
         return means, None
@@ -172,7 +172,7 @@ def plan_sums(shape, guarantee):
     """Return the plan of the sums of columns within bounds.
 
     Under add/remove, a null row counts as 0, and the sensitivity of a sum is the larger magnitude
-    of its bounds. Each column is divided by it; its sensitivity is then that of scaled values in
+    of its bounds. Each column is divided by it, which gives the sensitivity of values scaled to
     [-1, 1]. Under replace-one, the number of rows is the same in both datasets, and the sums are
     computed from the centered sums.
 
@@ -227,7 +227,7 @@ def _add_exactly(sums, block, row_weights, bounds, n_rows):
 
 
 def unit_sums(X, add, sums, low, high, row_weights=None):
-    """Sum a function of the rows of X, after clipping values and scaling them to [-1, 1].
+    """Sum a function of the rows of X, whose values are first clipped and scaled to [-1, 1].
 
     Parameters
     ----------
@@ -264,11 +264,12 @@ def _add_unit_rows(sums, block, row_weights, add, low, high):
 def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     """Return the sums over rows of u and of u^2 - 1/2, for X clipped and scaled to u in [-1, 1].
 
-    With `counted` they are sums over values that are not NaN, and the last row is their number.
+    With `counted`, NaNs are left out of the sums, and the last row contains the numbers of other
+    values.
     """
     sums = np.zeros((n_moments + counted, X.shape[1]))
-    # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker; that scales
-    # the block and calls `_add_moments` or `_add_present`.
+    # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker. That
+    # function scales the block and calls `_add_moments` or `_add_present`.
     unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
     if row_weights is None:
         n_rows = X.shape[0]
@@ -320,8 +321,8 @@ def _add_nonzero(counts, block, row_weights):
 def plan_mode(shape, guarantee, *, n_categories):
     """Return the plan that chooses the most frequent category by permute-and-flip on the counts.
 
-    A row changes each count by at most 1; under add/remove all in the same direction. The run
-    returns the index of the chosen category.
+    A row changes each count by at most 1, under add/remove all of them in the same direction. The
+    plan's `run` returns the index of the chosen category.
     """
     mechanism = PermuteAndFlip(guarantee.epsilon, 1.0, guarantee.relation == "add_remove")
     run = partial(_choose_mode, mechanism, n_categories)
@@ -330,7 +331,7 @@ def plan_mode(shape, guarantee, *, n_categories):
 
 def _choose_mode(mechanism, n_categories, codes, source, persons=None):
     """Return the index of the chosen category."""
-    # The code -1 of undeclared labels is counted in the first entry, which is left out.
+    # Undeclared labels have the code -1 and are counted in the first entry, which is left out.
     counts = weighted_bincount(codes + 1, row_weights_of(persons), n_categories + 1)
     return mechanism.release(counts[1:], random_state=source)
 
@@ -338,8 +339,8 @@ def _choose_mode(mechanism, n_categories, codes, source, persons=None):
 def plan_histogram(shape, guarantee, *, bins, joint=False):
     """Return the plan of the counts of the bins of each column, or of all columns jointly.
 
-    A row is in one bin of each column, or in one cell of the joint histogram. Under replace-one,
-    two counts change by 1, under add/remove one.
+    A row is in one bin of each column, or in one cell of the joint histogram. Two counts change by
+    1 under replace-one, one count under add/remove.
 
     Parameters
     ----------
@@ -353,9 +354,9 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
     Returns
     -------
     Plan
-        Its run also receives arrays `low` and `high` of shape (n_columns,), the range of the bins
-        of columns for which `bins` is a number. It returns the noisy counts, a list of arrays or a
-        joint array, and the edges.
+        Its `run` also receives arrays `low` and `high` of shape (n_columns,), the range of the bins
+        of columns for which `bins` is a number. It returns the noisy counts, as a list of arrays or
+        a joint array, and the edges.
     """
     n_bins = [_n_bins(column_bins) for column_bins in bins]
     count = sum
@@ -378,7 +379,7 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
 
 
 def _release_histogram(mechanism, bins, joint, X, source, low, high, persons=None):
-    """Return the noisy counts, a list of arrays or a joint array, and the edges."""
+    """Return the noisy counts, as a list of arrays or a joint array, and the edges."""
     edges = bin_edges(low, high, bins)
     row_weights = row_weights_of(persons)
     if joint:

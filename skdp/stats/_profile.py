@@ -1,4 +1,4 @@
-"""The result of a private description of a table: document, dict, frames and picture."""
+"""The result of a private description of a table, as a document, dict, frames or a picture."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from skdp.stats._profile_display import ProfileDisplay
 
 TABLES = ("columns", "cells", "associations")
-# A bin of the histogram of rows per person counts if it is this many standard deviations above 0.
-# Otherwise, the noise of bins with many rows per person would dominate the number of rows.
+# A bin in the histogram of rows per person is used if it is this many standard deviations above 0.
+# Otherwise, noise in bins with many rows per person would dominate the estimated number of rows.
 MIN_BIN_OF_PERSONS_STDS = 4.5
 
 
 class TableProfile(PrintedDocument):
     """Released description of a table, from `dp_describe`.
 
-    ``print(profile)`` shows it as text, a notebook as HTML, and ``profile.plot()`` draws it. It
-    contains only released values, so all of this is free.
+    ``print(profile)`` shows it as text, a notebook shows HTML, and ``profile.plot()`` draws it.
+    None of this costs anything, because the profile contains only released values.
 
     Parameters
     ----------
@@ -65,8 +65,8 @@ class TableProfile(PrintedDocument):
     unit : {"row", "person"}
         The unit that is counted.
     schema : Schema
-        Bounds and categories of all columns, declared or found, for the fits of models. A column
-        without found categories is blank.
+        Bounds and categories of all columns, declared or found, for fitting models. The entry of a
+        column without found categories is blank.
     privacy : PrivacyStatement
 
     Examples
@@ -105,7 +105,7 @@ class TableProfile(PrintedDocument):
 
     @property
     def schema(self) -> Schema:
-        """Bounds and categories of the columns, ready for the fits of models."""
+        """Bounds and categories of the columns, ready to be passed to fits of models."""
         bounds: dict[object, tuple] = {}
         categories: dict[object, list | None] = {}
         for name, column in self.columns.items():

@@ -1,4 +1,4 @@
-"""Profiles of the columns of a described table: estimates with their standard errors."""
+"""Profiles of a described table's columns: estimates with their standard errors."""
 
 import math
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from skdp.utils._values import FrozenValue
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 # Probability that an interval, or a band for all cells of a column, misses the true value.
 ALPHA = 0.05
-# A histogram has as many bins of equal width as possible with an average count of this number of
-# standard deviations of its noise, from 8 to 2**MAX_BIN_LEVEL bins.
+# A histogram has as many equal-width bins, from 8 to 2**MAX_BIN_LEVEL, as leave an average count of
+# at least this many standard deviations of its noise.
 MIN_BIN_STDS = 8.0
 MIN_BIN_LEVEL = 3
-# Number of microseconds of a day, in which dates and durations are stored.
+# Number of microseconds in a day; dates and durations are stored in microseconds.
 DAY = 86_400e6
 
 
 def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
-    """Return the number of standard deviations that the errors of all values rarely exceed.
+    """Return the number of standard deviations that the error of any value rarely exceeds.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def critical_value(n_values, *, is_gaussian, alpha=ALPHA):
     Returns
     -------
     float
-        For normal errors by Sidak's inequality, which does not require independence; otherwise by
+        By Sidak's inequality, which does not require independence, for normal errors; otherwise by
         the union bound.
     """
     if is_gaussian:
@@ -72,7 +72,7 @@ class NoisyHistogram(FrozenValue):
 class NumericProfile(FrozenValue):
     """Released description of a column of numbers, dates or durations.
 
-    Values are those of the raw rows within the bounds, with noise. A standard error measures the
+    Values describe the raw rows, clipped to the bounds, with noise. Standard errors measure the
     noise.
 
     Parameters
@@ -96,7 +96,8 @@ class NumericProfile(FrozenValue):
     quantiles : dict of float to value
         The quantiles .05, .25, .5, .75 and .95.
     quantile_intervals : dict of float to (low, high)
-        Their 95 % intervals. They are at least a cell wide, within which values are not known.
+        Their 95 % intervals. They are at least one cell wide, because positions within a cell are
+        unknown.
     histogram : NoisyHistogram
     """
 
@@ -135,7 +136,7 @@ class CategoricalProfile(FrozenValue):
     frequencies : ndarray of shape (n_categories,)
         The counts, divided by the number of rows or persons.
     other : float
-        Fraction of the rows with another value.
+        Fraction of the rows with any other value.
     count_std : float
         Standard error of each count.
     band : ndarray of shape (2, n_categories)
@@ -165,15 +166,16 @@ class Association(FrozenValue):
     columns : tuple of (name, name)
     value : float
         Total variation distance between the table of the two columns and that of independent ones,
-        divided by its maximum: 0 for independent columns, and 1 if one determines the other. Values
-        are in at most eight groups per column. NaN if one of the columns has nearly one value only.
+        divided by its maximum: 0 for independent columns, and 1 if one determines the other. The
+        values of a column are divided into at most eight groups. NaN if nearly all values of one of
+        the columns are equal.
     std : float
         Standard error of the noise.
     chance : float
         Expected value for independent columns.
     is_visible : bool
         True if the value exceeds that of independent columns by more than the noise of all pairs.
-        With a probability of 95 %, this is not the case for any pair of independent columns.
+        With 95 % probability, no pair of independent columns is visible.
     """
 
     columns: tuple
@@ -233,7 +235,7 @@ def _numeric_profile(name, released, n_units, is_gaussian):
     total = max(float(tree.counts.sum()), 1.0)
     mean = float(centers.dot(tree.counts)) / total
     variance = float(((centers - mean) ** 2).dot(tree.counts)) / total
-    # All values of a cell may be at one end, so the error of their mean is up to half the cell's
+    # All values in a cell may be at one end, so their mean may be off by up to half the cell's
     # width.
     resolution = math.sqrt(float(((ends - starts) ** 2).dot(tree.counts)) / total / 12.0)
     noise = tree.mean_std(centers, mean)
@@ -263,7 +265,7 @@ def _numeric_profile(name, released, n_units, is_gaussian):
 
 
 def _histogram(released, n_units, is_gaussian):
-    """Return the histogram in bins of equal width with counts visible above the noise."""
+    """Return the histogram in equal-width bins whose counts are visible above the noise."""
     tree = released.tree
     edges = released.edges
     level = min(MAX_BIN_LEVEL, tree.n_levels)
@@ -273,7 +275,7 @@ def _histogram(released, n_units, is_gaussian):
             break
         level -= 1
     step = tree.n_cells >> level
-    # Cells beyond the bounds, which complete a power of two, belong to the last bin.
+    # Cells beyond the bounds, which fill up to a power of two, belong to the last bin.
     high = released.column.domain[1]
     n_bins = int(np.searchsorted(edges[:-1:step], high, side="left"))
     n_bins = min(max(n_bins, 1), 2**level)
@@ -291,7 +293,7 @@ def _histogram(released, n_units, is_gaussian):
 
 
 def _values(numbers, kind):
-    """Return numbers in the type of a column of this kind."""
+    """Return numbers converted to the type of a column of this kind."""
     if kind == "number":
         return np.asarray(numbers, dtype=np.float64)
     unit = "m8[us]"
@@ -301,7 +303,7 @@ def _values(numbers, kind):
 
 
 def _value(number, kind):
-    """Return a number in the type of a column of this kind; whole numbers are integers."""
+    """Return a number converted to the type of a column; whole numbers become integers."""
     if kind == "number":
         number = float(number)
         if number.is_integer() and abs(number) < 2.0**53:

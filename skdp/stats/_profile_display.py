@@ -1,4 +1,4 @@
-"""Picture of the description of a table: a histogram per column, and the associations."""
+"""Picture of a table's description: a histogram per column, and the associations."""
 
 import math
 
@@ -8,18 +8,17 @@ from skdp.stats._profile import TableProfile
 from skdp.utils._display import Display, text_color
 from skdp.utils._documents import escape_control
 
-# Number of panels side by side, and of columns that are drawn by default.
+# Number of panels side by side, and number of columns drawn by default.
 N_PANEL_COLUMNS = 4
 MAX_COLUMNS = 24
-# Number of categories of a panel, and number of characters of their labels and of the names of
-# columns.
+# Number of categories in a panel, and number of characters of their labels and of column names.
 MAX_BARS = 8
 MAX_LABEL = 16
 # Size of a panel in inches, height of the table of associations per column, and its minimum.
 PANEL_SIZE = (2.9, 2.1)
 CELL_HEIGHT = 0.26
 MIN_MATRIX_HEIGHT = 2.4
-# Associations are written into the cells of a table with at most this number of columns.
+# Associations are written into the cells if the table has at most this many columns.
 MAX_WRITTEN = 16
 COLOR = "C0"
 
@@ -28,9 +27,9 @@ class ProfileDisplay(Display):
     """Display of a description of a table, from `dp_describe`.
 
     There is a panel for each column: the histogram of numbers, or the most frequent categories.
-    Lines show the simultaneous 95 % band of the noise: with this probability the counts of the raw
-    rows are within it in all bins of the panel. Below are the associations of pairs of columns;
-    those not visible above chance and noise are blank.
+    Lines show the simultaneous 95 % band of the noise, which contains the counts of the raw rows in
+    all bins of a panel with this probability. Below are the associations of pairs of columns; those
+    not visible above chance and noise are blank.
 
     Parameters
     ----------
@@ -42,7 +41,7 @@ class ProfileDisplay(Display):
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        One for each column, then that of the associations, if they were released.
+        One for each column, then one for the associations, if they were released.
     figure_ : matplotlib Figure
         Figure that holds them.
 
@@ -74,7 +73,7 @@ class ProfileDisplay(Display):
         Parameters
         ----------
         axes : sequence of matplotlib Axes, default=None
-            One for each column, and one for the associations if they were released; None makes a
+            One for each column, and one for the associations if they were released. None creates a
             new figure.
 
         Returns
@@ -85,7 +84,7 @@ class ProfileDisplay(Display):
         Raises
         ------
         ValueError
-            If the number of axes is another one.
+            If the number of axes is wrong.
         """
         n_axes = len(self.columns) + self._has_matrix
         if axes is None:
@@ -104,7 +103,7 @@ class ProfileDisplay(Display):
 
     @property
     def _has_matrix(self):
-        """True if associations of the columns are drawn."""
+        """True if the associations of the columns are drawn."""
         return bool(self.profile.associations) and len(self.columns) > 1
 
     def _new_figure(self):

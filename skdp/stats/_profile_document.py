@@ -135,8 +135,8 @@ def _notes(profile):
     """Yield remarks on how to read the tables."""
     yield (
         "± is one standard error of the noise. Values beyond the bounds count as the bounds. "
-        "Quantiles are rounded to what the noise leaves; to_pandas('cells') has the counts of all "
-        "bins and categories with their bands."
+        "Quantiles are rounded to the precision that the noise permits; to_pandas('cells') has "
+        "the counts of all bins and categories with their bands."
     )
     if profile.associations:
         n_visible = sum(a.is_visible for a in profile.associations)
@@ -167,7 +167,7 @@ def _is_hidden(column):
 
 
 def _right_aligned(rows, last_left=None):
-    """Return rows whose cells are padded on the left, except for the first and a last column."""
+    """Return rows whose cells are padded on the left, except in the first and the last column."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     aligned = []
     for row in rows:
@@ -186,7 +186,7 @@ def _size(value):
 
 
 def _decimals(error):
-    """Return the number of decimals with which rounding changes a value by less than an error."""
+    """Return the number of decimals at which rounding changes a value by less than an error."""
     if not error > 0.0:
         return 6
     return int(np.clip(-math.floor(math.log10(error)), -300, 6))

@@ -1,4 +1,4 @@
-"""Plan of many quantiles of many columns, chosen by the exponential mechanism in one release."""
+"""Plan of one release of many quantiles of many columns by the exponential mechanism."""
 
 import math
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ _UNIT = 1 << 30
 # Steps of scores per unit of weight, for persons: the largest number that int64 permits with 2**26
 # persons.
 _FINE = 1 << 15
-# Points with a probability that is smaller by a factor of exp(-_FAR) are combined into one run.
-# Rows with less than one unit of weight are also combined if a unit changes a probability by at
-# most a factor of exp(-_NEAR).
+# Points whose probability is smaller by a factor of exp(-_FAR) are combined into one run. Rows with
+# less than one unit of weight are also combined if a unit changes a probability by a factor of at
+# most exp(_NEAR).
 _FAR = 50
 _NEAR = 0.125
 # Above this epsilon per choice, advanced composition has almost no advantage.
@@ -97,12 +97,12 @@ def plan_quantiles(shape, guarantee, *, quantiles):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QuantileTree(FrozenValue):
-    """The choices by which quantiles of several columns are released with one charge.
+    """The choices that release quantiles of several columns with one charge.
 
     The middle quantile of the list is chosen first, among the points of a public grid, with
     probability proportional to ``exp(-|rank - target rank| / scale)``. It splits the rows into two
-    parts, in which the next quantiles are chosen, and so on. A row is in one part of each level, so
-    a level costs as much as one of its choices.
+    parts, in which the next quantiles are chosen, and so on. At each level, a row is in one part,
+    so a level costs as much as one of its choices.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ class QuantileTree(FrozenValue):
     guarantee : Guarantee
     n_rows : int, default=None
         The public number of rows, if there is one. The target rank of a quantile q is then ``q *
-        (n_rows - 1) + 1/2``. So without noise the result is the row nearest to the result of
-        `numpy.quantile` (or the next row, if it is chosen after others). The quantiles 0 and 1 are
-        the smallest and the largest row.
+        (n_rows - 1) + 1/2``. Without noise, the result is therefore the row nearest to the result
+        of `numpy.quantile` (or the next row, if the quantile is chosen after others). The quantiles
+        0 and 1 are the smallest and the largest row.
 
     Attributes
     ----------
@@ -123,10 +123,9 @@ class QuantileTree(FrozenValue):
     event : skdp.accounting.Repeated
         Privacy event of all levels of all columns.
     scale : float
-        Maximum noise scale of the ranks, which is reached at the first level or at the most uneven
-        split.
+        Maximum noise scale of the ranks, reached at the first level or at the most uneven split.
     sensitivity : float
-        Maximum change of a score of the first choice between neighbors.
+        Maximum difference between neighboring datasets in a score of the first choice.
 
     Notes
     -----
@@ -191,7 +190,7 @@ class QuantileTree(FrozenValue):
         return float(self.levels[0][0].larger_share)
 
     def _rate(self, level, node):
-        """Return the factor of |rank - target rank| that makes a level cost its epsilon."""
+        """Return the factor of |rank - target rank| with which a level costs its epsilon."""
         epsilon = Fraction(self.level_epsilon)
         if self.guarantee.neighbors.unit == "person":
             # Scores of weighted rows are rounded, which raises their sensitivity.
@@ -206,8 +205,8 @@ class QuantileTree(FrozenValue):
         Parameters
         ----------
         X : ndarray, ChunkedArray or Rows of shape (n_rows, n_columns)
-            Numbers. NaN has no rank. The rows of a table in partitions stay there, except those
-            with ranks near the target ranks.
+            Numbers. NaN has no rank. The rows of a partitioned table stay in their partitions,
+            except those with ranks near the target ranks.
         source : RandomSource
             The source that the charge returned.
         low, high : ndarray of shape (n_columns,)
@@ -237,7 +236,7 @@ class QuantileTree(FrozenValue):
         return values
 
     def _choose(self, ranks, n_rows, source):
-        """Return the chosen positions in each of some columns."""
+        """Return the chosen positions in each of the given columns."""
         columns = range(len(ranks.starts) - 1)
         positions = [_Positions(source.stream()) for _ in columns]
         targets, inverse = np.unique(self.shares, return_inverse=True)
@@ -336,9 +335,9 @@ class _Part(FrozenValue):
     column : int
         Index of the column.
     rate : Fraction
-        Factor that multiplies the distance between ranks in the exponent.
+        Factor of the distance between ranks in the exponent.
     by_person : bool
-        True if rows have weights that sum to at most `WHOLE` for each person.
+        True if rows have weights, which sum to at most `WHOLE` for each person.
     n_rows : int
         Number of rows of the table.
     first, last : int
@@ -398,7 +397,7 @@ class _Part(FrozenValue):
     def near(self):
         """The range of cumulative weights within which runs of points are distinguished.
 
-        Points outside the range have negligible probability, and the range contains some point.
+        The range contains at least one point, and points outside it have negligible probability.
         """
         target = self.start + self.share * self.total // _UNIT
         distance = int(min(_FAR / self.rate, self.total // self.whole))
@@ -419,7 +418,7 @@ class _Part(FrozenValue):
 
 
 class _Positions:
-    """Random positions of a column's rows, drawn when rows of their cell are first needed.
+    """Random positions of a column's rows, drawn when the rows of a cell are first needed.
 
     Parameters
     ----------
@@ -428,7 +427,7 @@ class _Positions:
     Attributes
     ----------
     rows : ndarray of shape (n,), dtype int64
-        The drawn positions, sorted, each followed by the code of the row's weight in its low bits.
+        The drawn positions, sorted, each with the code of the row's weight in its low bits.
     sums : ndarray of shape (n + 1,), dtype int64
         Cumulative weight before each of them, and their total weight.
     """
@@ -468,7 +467,7 @@ class _Positions:
         self.sums = np.concatenate([self.sums[: start + 1], merged_sums, later_sums])
 
     def find(self, positions):
-        """Return the number of rows below each of some positions."""
+        """Return the number of rows below each of the given positions."""
         return np.searchsorted(self.rows, positions << CODE_BITS)
 
 
@@ -525,10 +524,10 @@ class _Window:
 
 
 def _windows(parts, ranks, positions):
-    """Yield the window of each of some parts.
+    """Yield the window of each given part.
 
-    The rows of all windows are found and read together, since each search over a table in
-    partitions is a pass over the data.
+    The rows of all windows are found and read together, since each search over a partitioned table
+    is a pass over the data.
     """
     ranges = [(part.near[0] - 1, part.near[1]) for part in parts]
     weights = []
@@ -557,7 +556,7 @@ def _choose(part, rows, stream):
 
     The score of a point c is f(c) = (1 - q) below - q above, with the weights of the rows below c
     and from c on, and q = share / 2**30. Its distance is |f(c)|. For the point after a row of
-    weight w, it is the distance from 0 to the interval [f(c) - w, f(c)].
+    weight w, the distance is that from 0 to the interval [f(c) - w, f(c)].
     """
     edges, distances = _intervals(part, rows)
     weights = np.diff(edges)

@@ -1,9 +1,9 @@
-"""Search for the rows of given ranks in columns, in memory or by sums over partitions.
+"""Search for the rows with given ranks in columns, in memory or by sums over partitions.
 
 Values are rounded to cells, the nearest points of a public grid between the column's bounds. A
-value is represented by a key, an integer with the column, the cell and the code of the row's
-weight. Sorted keys put all values of a table in one sequence, column by column. A cumulative weight
-is a position in this sequence.
+value is represented by a key, an integer that encodes the column, the cell and the row's weight.
+Sorted keys put all values of a table in one sequence, column by column. A cumulative weight is a
+position in this sequence.
 """
 
 from functools import partial
@@ -21,7 +21,7 @@ WHOLE = 1 << 20
 _SMALL = 1 << 10
 CODE_BITS = 11
 WEIGHTS = np.append(np.arange(_SMALL), WHOLE // np.arange(1, _SMALL + 1))
-# Code of weight 1, which all rows have without persons. A missing value has weight 0 and
+# Code of weight 1, which all rows have if there are no persons. A missing value has weight 0 and
 # the last cell.
 _ONE = 1
 # A search by counts takes _ROUNDS rounds, each of which determines _ROUND_BITS bits of the cell.
@@ -29,7 +29,7 @@ _ROUND_BITS = 9
 _ROUNDS = 3
 COLUMN_SHIFT = CODE_BITS + _ROUND_BITS * _ROUNDS
 _MISSING = (1 << COLUMN_SHIFT) - (1 << CODE_BITS)
-# Maximum number of keys in memory at a time, of one column or of several.
+# Maximum number of keys in memory at a time, from one column or several.
 _MAX_KEYS = 1 << 23
 # Number of keys whose weights are summed at a time.
 _SUMMED_KEYS = 1 << 15
@@ -66,8 +66,8 @@ def ranked_columns(rows, low, high, row_weights=None):
     Yields
     ------
     SortedColumns or CountedColumns
-        One or several columns. Both classes have the same methods. A table in partitions is
-        counted without moving its rows.
+        One or several columns. Both classes have the same methods. A partitioned table is counted
+        without moving its rows.
     """
     n_rows = rows.shape[0]
     has_partitions = isinstance(rows.X, ChunkedArray)
@@ -87,7 +87,7 @@ def ranked_columns(rows, low, high, row_weights=None):
         if has_partitions:
             yield CountedColumns(keys, *shape)
         else:
-            # With `persist` the array is in the order of columns, which are sorted in place.
+            # With `persist`, the array is stored column by column, and columns are sorted in place.
             sorted_keys = map_over(keys, np.asarray, shape=shape, dtype=np.int64, persist=True)
             yield SortedColumns(sorted_keys)
 
@@ -132,7 +132,7 @@ class SortedColumns:
         keys.sort(axis=0)
         self._keys = keys.T.ravel()
         self._below = np.zeros(keys.size + 1, dtype=np.int64)
-        # In short runs, whose weights stay in the processor's cache.
+        # Weights are summed in short runs, which stay in the processor's cache.
         for start in range(0, keys.size, _SUMMED_KEYS):
             weights = weights_of(self._keys[start : start + _SUMMED_KEYS])
             sums = self._below[start + 1 : start + 1 + len(weights)]
@@ -146,8 +146,8 @@ class SortedColumns:
         Parameters
         ----------
         weights : list of int
-            Weights from 0 to below the total weight. The cell at a weight contains the first row
-            with which the cumulative weight of sorted rows exceeds it.
+            Weights from 0 to below the total weight. The cell at a weight contains the first of the
+            sorted rows at which the cumulative weight exceeds it.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class CountedColumns:
 
 
 def _cut(keys, runs):
-    """Return the sorted keys in each of some ranges."""
+    """Return the sorted keys in each of the given ranges."""
     indices = np.searchsorted(keys, np.array(runs, dtype=np.int64).reshape(-1, 2))
     return [keys[start:stop] for start, stop in indices]
 
@@ -249,7 +249,7 @@ def _keys_in_runs(keys, first, end):
 
 
 def _merged(tables):
-    """Return several tables of keys and numbers of rows as one, sorted, with each key once."""
+    """Return tables of keys and numbers of rows merged into one, sorted, with each key once."""
     table = np.concatenate(tables)
     table = table[np.argsort(table[:, 0], kind="stable")]
     starts = np.flatnonzero(np.diff(table[:, 0], prepend=-1))

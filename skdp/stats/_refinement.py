@@ -1,10 +1,10 @@
-"""The second step of a search for bounds: finer bounds of columns that occupy one or two bins.
+"""Second step of a search for bounds: finer bounds for columns that occupy one or two bins.
 
 Seconds since 1970 within a day, or measurements with a large offset, are in one or two of the
 exponentially spaced bins, which are much wider than the range of the values. The range of such a
-column is divided into equal cells, which are counted with noise. If few cells contain the column,
-these are its new range, which is divided again at the next level, until the counts show that the
-values are spread over the range, or until the levels are used up.
+column is divided into equal cells, which are counted with noise. If a few cells contain the column,
+they become its new range, which is divided again at the next level. This ends when the counts show
+that the values are spread over the range, or when no levels are left.
 """
 
 from dataclasses import dataclass
@@ -21,60 +21,59 @@ from skdp.mechanisms._stages import Stage
 from skdp.utils._values import FrozenValue
 
 # Fraction of the search's epsilon, or of its mu**2 with Gaussian noise, for the refinement. It
-# raises the threshold of ordinary columns by 18 % (8 % with Gaussian noise). Tuned with MAX_NOISE
-# and DEVIATIONS on synthetic narrow columns of 2,000 and 4,000 rows and on the training rows of
-# twenty small tables, by how well values are resolved within the bounds.
+# raises the threshold of ordinary columns by 18 % (8 % with Gaussian noise). Tuned, together with
+# MAX_NOISE and DEVIATIONS, on synthetic narrow columns of 2,000 and 4,000 rows and on the training
+# rows of twenty small tables, for the resolution of values within the bounds.
 REFINEMENT_FRACTION = 0.15
 # Number of equal cells at the first level. Few cells keep the noise of their sums small, so
 # columns that fill their bins are recognized.
 FIRST_CELLS = 1 << 4
-# Minimum number of cells at later levels. Otherwise, the number is the largest with which the sum
-# of a quarter of the cells has a standard deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows.
+# Minimum number of cells at later levels. Beyond it, the number is the largest for which the sum of
+# a quarter of the cells has a standard deviation of at most MAX_NOISE_OF_LONG_RANGE of the rows.
 # With only three levels, the noise is large, so the third level has 16 cells.
 MIN_CELLS = 1 << 5
 MIN_CELLS_OF_THIRD_LEVEL = 1 << 4
 MAX_CELLS = 1 << 9
-# Number of levels, depending on the noise: the largest number with which a count has a standard
-# deviation of at most MAX_LEVEL_NOISE of the rows. With fewer levels there is less noise; with
-# more, narrower columns are found.
+# Number of levels: the largest number for which a count has a standard deviation of at most
+# MAX_LEVEL_NOISE of the rows. Fewer levels mean less noise; more levels find narrower columns.
 MIN_LEVELS = 3
 MAX_LEVELS = 6
 MAX_LEVEL_NOISE = 0.05
 # A column with values in only one or two cells may be narrower than the search can resolve, or have
-# a single value. Its cells are at least this fraction of its first range, so rare other values do
-# not become huge when they are scaled.
+# a single value. Its cells are at least this fraction of its first range, so that rare other values
+# do not become huge when scaled.
 MIN_UNRESOLVED_CELL = 2.0**-14
 # Minimum width of new bounds relative to the magnitude of the values. With 2**20 doubles between
 # the bounds, estimators can divide them into bins or grid points.
 MIN_RELATIVE_WIDTH = 2.0**-32
-# Minimum ratio of the old to the new width of bounds; ordinary columns keep their bounds.
+# Minimum ratio of the old to the new width of bounds. Ordinary columns thus keep their bounds.
 MIN_GAIN = 4
-# Fraction of a column's noisy count that its new bounds must contain, minus DEVIATIONS standard
+# Fraction of a column's noisy count that its new bounds must contain, up to DEVIATIONS standard
 # deviations of the noise.
 COVERAGE = 0.98
 DEVIATIONS = 1.0
-# If a range contains less, but only by fewer standard deviations than this, it remains open whether
-# the column is narrow.
+# If a range falls short of that fraction by fewer standard deviations than this, it remains open
+# whether the column is narrow.
 DEVIATIONS_OF_DOUBT = 3.0
-# Maximum standard deviation of the noise of a range of cells, as a fraction of the column's noisy
+# Maximum standard deviation of the noise in a range of cells, as a fraction of the column's noisy
 # count. With more noise, the counts cannot show that the range contains the column.
 MAX_NOISE = 0.2
 # The same maximum at later levels, for ranges of more than a fraction of 1 / LONG_RANGE of the
-# cells. With more noise, one of the many ranges would be chosen by chance, and other values would
-# be lost.
+# cells. With more noise, one of many ranges might be chosen by chance, and other values would be
+# lost.
 MAX_NOISE_OF_LONG_RANGE = 0.08
 LONG_RANGE = 8
 # Values in at most this number of adjacent cells may be close to an edge between two cells, and
 # fill only a small part of both. If there are more such cells, the column fills a part of its
 # range.
 MAX_UNRESOLVED_CELLS = 2
-# A range is not rough if more than a fraction of 1 / MIN_PART of it is filled.
+# A range is not rough if more than 1 / MIN_PART of it is filled.
 MIN_PART = 8
-# Standard deviation that replaces smaller ones as a divisor: with a huge epsilon it may be 0.
+# Smallest standard deviation used as a divisor; with a huge epsilon, it could otherwise be 0.
 MIN_STD = 2.0**-20
-# Relative slack for the rounding of noise multipliers: it raises the noise, never lowers it.
+# Relative slack for rounding errors in noise multipliers. It only ever raises the noise.
 SLACK = 1.0 + 2.0**-40
-# Minimum number of values of a block.
+# Minimum number of values in a block.
 BLOCK_VALUES = 1 << 16
 
 
@@ -88,7 +87,7 @@ class Refined:
     is_finer : bool
         True if they differ from the bounds of the first step.
     is_seen : bool
-        True if the counts show whether the values fill the bounds. False if noise hides it, or if
+        True if the counts show whether the values fill the bounds. False if noise hides this, or if
         the values are in one or two cells of the last level and may fill only a small part of them.
     """
 
@@ -100,14 +99,14 @@ class Refined:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refinement(FrozenValue):
-    r"""The search for finer bounds of narrow columns, from noisy counts of cells of their bins.
+    r"""Search for finer bounds of narrow columns, from noisy counts of the cells in their bins.
 
-    The first step released which columns are narrow, and their bounds. Given these and the counts
-    of the levels before, a row is in at most one cell of each of the k columns that are followed
-    at a level. So the counts of a level change by at most m k in L1 norm and :math:`\sqrt{m k}` in
-    L2 norm, with m = 1 under add/remove and 2 under replace-one. Each of the L levels costs 1/L of
-    the refinement's epsilon or mu squared, including its rounding. So the cost is the same for
-    every result of the first step and of the levels before, and all of them compose adaptively.
+    The first step has released which columns are narrow, and their bounds. Given these and the
+    counts of previous levels, a row is in at most one cell of each of the k columns counted at a
+    level. So the counts of a level change by at most m k in L1 norm and :math:`\sqrt{m k}` in L2
+    norm, with m = 1 under add/remove and 2 under replace-one. Each of the L levels costs 1/L of the
+    refinement's epsilon or mu squared, including its rounding. So the cost is the same for every
+    result of the first step and of previous levels, and all of them compose adaptively.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ class Refinement(FrozenValue):
     n_columns : int
         Number of columns, some of which may be narrow.
     whole : GeometricMechanism, LaplaceMechanism or GaussianMechanism
-        Mechanism of a search with one step that has the cost of both.
+        Mechanism of a one-step search that would cost as much as both steps.
     share : float
         Epsilon of the refinement if the noise is not Gaussian.
 
@@ -153,7 +152,7 @@ class Refinement(FrozenValue):
 
     @cached_property
     def _max_counts_of_a_row(self):
-        """Number of columns, times levels, at which the noise is `MAX_LEVEL_NOISE` of the rows."""
+        """Number of columns times levels at which the noise is `MAX_LEVEL_NOISE` of the rows."""
         std = max(MIN_STD, self.mechanism(1, 1).deviation(size=1))
         ratio = MAX_LEVEL_NOISE * self.n_rows / std
         # Gaussian noise grows with the square root of the number of counts of a row.
@@ -173,7 +172,7 @@ class Refinement(FrozenValue):
         largest = int((n_narrow * all_n_levels).argmax())
         n_levels = int(all_n_levels[largest])
         mechanism = self.mechanism(largest + 1, n_levels)
-        # The event is that of all levels together, and so is the sensitivity.
+        # Both the event and the sensitivity are those of all levels together.
         is_gaussian = isinstance(mechanism, GaussianMechanism)
         return Stage(
             name="finer bounds of narrow columns",
@@ -248,7 +247,7 @@ class Refinement(FrozenValue):
         return n_cells
 
     def _count_cells(self, X, searches, columns, n_cells, persons):
-        """Return the exact counts of the cells of columns, one column after the other."""
+        """Return the exact counts of the columns' cells, one column after the other."""
         size = sum(n_cells)
         table = Rows.wrap(X).with_block_size(max(1, max(BLOCK_VALUES, size) // X.shape[1]))
         low = np.array([search.low for search in searches])
@@ -258,7 +257,7 @@ class Refinement(FrozenValue):
 
 
 class _ColumnSearch:
-    """Search for the finer bounds of one column, from the noisy counts of one level after another.
+    """Search for finer bounds of one column, from the noisy counts of one level after another.
 
     Parameters
     ----------
@@ -287,7 +286,7 @@ class _ColumnSearch:
         self._total_std = total_std
         # True if the last counts showed more than two cells with values.
         self._are_spread = False
-        # The range of each level with finer bounds, its number of cells, and their width.
+        # Range of each level that gave finer bounds, with the number of cells and their width.
         self._ranges = []
 
     def n_cells(self, max_cells):
@@ -309,14 +308,14 @@ class _ColumnSearch:
         std : float
             Standard deviation of the noise in a count.
         max_noise_of_long_range : float
-            Maximum standard deviation of the noise of a range of more than an eighth of the cells,
+            Maximum standard deviation of the noise in a range of more than an eighth of the cells,
             as a fraction of the column's noisy count.
         """
         args = counts, self._total, self._total_std, std
         cell_range, is_certain = _shortest_range(*args, max_noise_of_long_range)
         self._are_spread = _are_spread(*args, MAX_UNRESOLVED_CELLS)
         if cell_range is None:
-            # Values that are spread over an eighth of the range can be distinguished.
+            # Values spread over an eighth of the range can be told apart.
             length = max(MAX_UNRESOLVED_CELLS, len(counts) // MIN_PART)
             self.is_seen = is_certain or _are_spread(*args, length)
             self.is_open = False
@@ -326,8 +325,8 @@ class _ColumnSearch:
         low = self.low
         self.low, self.high = low + first * width, low + last * width
         self._ranges.append((self.low, self.high, last - first, width))
-        # No range of a quarter of the cells contains values that are spread over more than two
-        # cells.
+        # No range of a quarter of the cells contains them, and the values are spread over more than
+        # two cells.
         self.is_open = not self._are_spread and self.n_cells(FIRST_CELLS) == FIRST_CELLS
         self.is_seen = self._are_spread
 
@@ -341,7 +340,7 @@ class _ColumnSearch:
             min_width = MIN_UNRESOLVED_CELL * (high - low)
             finest = [entry for entry in self._ranges if entry[3] >= min_width][-1]
         finer_low, finer_high, length, width = finest
-        # Values that the noise hides, such as tails, may be next to the range.
+        # There may be values next to the range that the noise hides, such as tails.
         margin = max(1, length // 4) * width
         return Refined(
             max(low, finer_low - margin),
@@ -366,7 +365,7 @@ def _shortest_range(counts, total, total_std, std, max_noise_of_long_range):
         The first cell and the one after the last; None if no range of at most a quarter of the
         cells contains the column.
     is_certain : bool
-        False if the noise may hide a range that contains it.
+        False if the noise may hide a range that contains the column.
     """
     sums = np.concatenate([[0.0], np.cumsum(counts)])
     is_certain = True

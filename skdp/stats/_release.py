@@ -1,4 +1,4 @@
-"""The steps of a private statistic: validate, plan, charge, run, return."""
+"""Steps of a private statistic: validate, plan, charge, run, return."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,10 +31,10 @@ def check_rows(a, axis, nan_policy="raise"):
     """
     allow_nan = check_choice(nan_policy, "nan_policy", ("raise", "omit")) == "omit"
     is_vector = getattr(a, "ndim", 2) == 1
-    # Without this check, one row that is not finite would make a release fail after its charge. The
-    # check sums the values, so a NumPy warning would reveal an overflow.
+    # Without this check, a single row that is not finite would make a release fail after its
+    # charge. The check sums the values, and a NumPy warning would reveal an overflow.
     with config_context(assume_finite=False), np.errstate(all="ignore"):
-        # A vector becomes a table of one column before it is read, which dask does lazily.
+        # A vector becomes a one-column table before it is read; in dask, this happens lazily.
         if hasattr(a, "to_frame"):
             X = as_chunked(a.to_frame())
         else:
@@ -58,7 +58,7 @@ def check_rows(a, axis, nan_policy="raise"):
         )
     if axis is None and not is_vector:
         raise ValueError(
-            "axis must be 0 for a matrix, got None: a row is protected, and its values are not "
+            "axis must be 0 for a matrix, got None: the row is protected, and its values are not "
             "independent records that could be pooled"
         )
     return (X[:, None] if X.ndim == 1 else X), is_vector
@@ -86,7 +86,7 @@ def release(
 
 
 def shaped(values, is_vector):
-    """Return the values of columns; for a vector, the value of its column as a Python number."""
+    """Return the values of columns or, for a vector, the value of its column as a Python number."""
     if is_vector:
         values = values[..., 0]
     if values.ndim:
@@ -111,24 +111,24 @@ class InBounds(FrozenValue):
 
 
 def plan_within_bounds(make_plan, bounds, shape, guarantee):
-    """Return the plan of a release within bounds of a table's columns, declared or found.
+    """Return the plan of a release within declared or found bounds of a table's columns.
 
     Parameters
     ----------
     make_plan : callable
         ``make_plan(shape, guarantee)`` returns the plan of the release. Its cost cannot depend on
-        the bounds, because only its run, ``run(X, source, low=low, high=high, persons=None)``,
-        receives them, as arrays of shape (n_columns,).
+        the bounds, because they are passed only to
+        ``run(X, source, low=low, high=high, persons=None)``, as arrays of shape (n_columns,).
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto"
-        "auto", for all columns or for one, spends a fifth of epsilon, and at most a fifth of delta,
-        on a search for bounds.
+        "auto", for all columns or for one of them, spends a fifth of epsilon, and at most a fifth
+        of delta, on a search for bounds.
     shape : TableShape
     guarantee : Guarantee
 
     Returns
     -------
     Plan
-        Its run returns the release and the bounds, an `InBounds`.
+        Its `run` returns the release and the bounds, as an `InBounds`.
 
     Raises
     ------

@@ -1,11 +1,11 @@
-r"""Plans of the noisy second moment and mean of rows of bounded norm.
+r"""Plans of the noisy second moment and mean of rows with bounded norm.
 
 Rows are divided by the bound on their norm, so :math:`\|x_i\| \le 1`. The release is one
-vector. It contains the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries times
-:math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released, the vector also
-contains :math:`\sqrt 2\, c \sum x_i`. These are the entries of :math:`\sum z_i z_i^\top` for
-:math:`z_i = (x_i, c)`, except for the last one, which is public. Derived in
-``docs/theory/encoders.md``.
+vector. It contains the upper triangle of :math:`\sum x_i x_i^\top`, with off-diagonal entries
+multiplied by :math:`\sqrt 2` so that distances are Frobenius norms. If the mean is released, the
+vector also contains :math:`\sqrt 2\, c \sum x_i`. These are the entries of
+:math:`\sum z_i z_i^\top` for :math:`z_i = (x_i, c)`, except for the last one, which is public. See
+the derivation in ``docs/theory/encoders.md``.
 """
 
 import math
@@ -35,7 +35,7 @@ MEAN_WEIGHT = 0.5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SecondMoment(FrozenValue):
-    """The second moment of rows, and their mean, with the noise of their release.
+    """The second moment and the mean of rows, with the noise of their release.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class SecondMoment(FrozenValue):
     @cached_property
     def mechanism(self):
         sensitivity = second_moment_sensitivity(self.constant, self.guarantee.relation)
-        # The error of a sum of m products is at most m + 1 units of roundoff times the sum of their
+        # The error in a sum of m products is at most m + 1 units of roundoff times the sum of their
         # magnitudes (Higham 2002, section 3.1). The sum of all outer products of magnitudes has a
         # norm of at most n (1 + c^2).
         additions = max_additions(block_size(self.n_columns)) + 16
@@ -154,10 +154,10 @@ def _clipped_rows(block, center, data_norm):
 
 
 def second_moment_sensitivity(constant, relation):
-    r"""Return the L2 sensitivity of the packed second moment of rows of norm 1, for c at most 1.
+    r"""Return the L2 sensitivity of the packed second moment, for rows of norm 1 and c at most 1.
 
-    Under add/remove, it is :math:`\sqrt{1 + 2 c^2}`. Under replace-one, with t the cosine of the
-    angle between the two rows, the distance is largest at :math:`t = -c^2`, where it is
+    Under add/remove, it is :math:`\sqrt{1 + 2 c^2}`. Under replace-one, let t be the cosine of the
+    angle between the two rows. The distance is largest at :math:`t = -c^2`, where it is
     :math:`\sqrt 2 (1 + c^2)`.
     """
     if relation == "replace_one":
@@ -168,8 +168,8 @@ def second_moment_sensitivity(constant, relation):
 def plan_covariance(shape, guarantee):
     """Return the plan of the covariances of columns within bounds.
 
-    Columns are scaled to [-1, 1] by their bounds, and divided by the square root of their number.
-    So the norm of a row is at most 1.
+    Columns are scaled to [-1, 1] by their bounds, and divided by the square root of the number of
+    columns. So the norm of a row is at most 1.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def _release_covariance(moment, X, source, low, high, persons=None):
     unit = half_range * math.sqrt(len(half_range))
     rows = Rows(X, read=partial(_read_scaled, low, high, unit))
     values, vectors = np.linalg.eigh(moment.release(rows, source, persons)[1])
-    # The largest variance of rows of norm 1 in any direction.
+    # Largest variance, in any direction, of rows of norm 1.
     max_variance = n_rows / max(n_rows - 1, 1)
     min_variance = min(moment.mechanism.deviation(moment.size) / n_rows, max_variance)
     roots = vectors * np.sqrt(np.clip(values, min_variance, max_variance))

@@ -36,7 +36,7 @@ def dp_covariance(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Return covariances with differential privacy, as `numpy.cov` with ``rowvar=False``.
+    """Return covariances with differential privacy, like `numpy.cov` with ``rowvar=False``.
 
     They are computed from one release of the noisy second moments and means of all columns, which
     is (`epsilon`, `delta`)-DP under the accountant's relation.
@@ -70,7 +70,7 @@ def dp_covariance(
     ndarray of shape (n_columns, n_columns)
         Noisy covariances, symmetric, positive definite and finite. With columns in units of half
         the width of their bounds, the variance in every direction is at least that of the noise.
-        Variances are then reduced to the largest ones within the bounds.
+        Variances larger than the bounds allow are then reduced to the largest possible ones.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def dp_correlation(
     accountant: PrivacyAccountant | None = None,
     random_state: int | None = None,
 ) -> np.ndarray:
-    """Return correlations with differential privacy, as `numpy.corrcoef` with ``rowvar=False``.
+    """Return correlations with differential privacy, like `numpy.corrcoef` with ``rowvar=False``.
 
     They are computed from the release of `dp_covariance`.
 
@@ -191,7 +191,7 @@ def _release_correlations(name, a, *, bounds, epsilon, delta, groups, accountant
 
 
 def _one_column(labels, name):
-    """Return the column of a data frame with one column, and other labels unchanged."""
+    """Return the column of a one-column data frame; other labels are returned unchanged."""
     if not is_frame(labels):
         return labels
     if labels.shape[1] != 1:
@@ -206,7 +206,7 @@ def _codes(labels, categories, name):
     labels = _one_column(labels, name)
     categories = categories_array(categories)
     check_type_of_labels(labels, name, categories)
-    # A column of Arrow has an attribute `type` instead of `dtype`.
+    # An Arrow column has an attribute `type` instead of `dtype`.
     dtype = (list(types_of(labels)) or [getattr(labels, "type", None)])[0]
     if dtype is None:
         float_type = None
@@ -245,8 +245,8 @@ def dp_crosstab(
     Parameters
     ----------
     index, columns : array-like of shape (n_rows,)
-        Labels, paired by position. Two Series must have the same index, which is public. The number
-        of rows is public.
+        Labels, paired by position. If both are Series, they must have the same index, which is
+        public. The number of rows is public.
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
@@ -268,10 +268,10 @@ def dp_crosstab(
     Returns
     -------
     ndarray of int64, shape (n_categories of index, n_categories of columns)
-        Non-negative counts. Up to rounding, they are the non-negative table nearest to the noisy
-        table with the same total, and the total is at most the number of rows, or of persons. So
-        they are not unbiased. If `index` is a pandas Series, the result is a DataFrame labeled by
-        the categories.
+        Non-negative counts. Up to rounding, they form the non-negative table that is nearest to the
+        noisy table among those with its total, which is limited to the number of rows, or of
+        persons. They are therefore biased. If `index` is a pandas Series, the result is a DataFrame
+        labeled by the categories.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def dp_crosstab(
     index_codes, index_labels = _codes(index, categories[0], "index")
     column_codes, column_labels = _codes(columns, categories[1], "columns")
     X = np.column_stack([index_codes, column_codes]).astype(np.float64)
-    # One bin per code; the code -1 of other labels is not in any bin.
+    # One bin per code; other labels have the code -1, which is in no bin.
     bins = (np.arange(len(index_labels) + 1) - 0.5, np.arange(len(column_labels) + 1) - 0.5)
     counts = release(
         "dp_crosstab",
@@ -348,7 +348,7 @@ def plan_crosstab(shape, guarantee, *, bins):
     Returns
     -------
     Plan
-        Its run returns the counts as non-negative integers.
+        Its `run` returns the counts as non-negative integers.
     """
     histogram = plan_histogram(shape, guarantee, bins=bins, joint=True)
 
@@ -356,7 +356,7 @@ def plan_crosstab(shape, guarantee, *, bins):
 
 
 def _release_crosstab(histogram, n_rows, X, source, persons=None):
-    """Return the counts of a plan of a histogram as non-negative integers."""
+    """Return the counts from the plan of a histogram as non-negative integers."""
     # The edges are declared, so the range is not used.
     counts, _ = histogram.run(X, source, low=np.zeros(2), high=np.ones(2), persons=persons)
     return nearest_counts(counts, n_rows)
@@ -365,7 +365,7 @@ def _release_crosstab(histogram, n_rows, X, source, persons=None):
 def nearest_counts(noisy, max_total):
     """Return the nearest non-negative integers with the same total, clipped to [0, `max_total`].
 
-    The projection lowers all counts that stay positive by the same amount. The rounding to integers
+    The projection lowers all counts that stay positive by the same amount. Rounding to integers
     preserves the total.
     """
     total = np.rint(np.clip(noisy.sum(), 0.0, max_total))

@@ -34,7 +34,7 @@ class GroupedColumn(FrozenValue):
     masses : ndarray of shape (n_cells,)
         Estimated counts of the cells, non-negative.
     noise_std : float
-        Standard deviation of the noise of a released count.
+        Standard deviation of the noise in a released count.
     groups : ndarray of shape (n_cells,), dtype int64, default=None
         Group of each cell.
     n_groups : int, default=0
