@@ -69,7 +69,8 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Parameters
         ----------
         X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------
@@ -85,7 +86,8 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Parameters
         ----------
         X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------
@@ -104,7 +106,8 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
         Parameters
         ----------
         X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------
@@ -155,7 +158,8 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         Parameters
         ----------
         X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------
@@ -599,7 +603,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Parameters
         ----------
         X : array-like, DataFrame or source of ChunkedArray, of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------

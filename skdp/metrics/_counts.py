@@ -191,7 +191,7 @@ def f1(matrix):
 
 
 def majority_share(matrix):
-    """Return the fraction of the most frequent class, the accuracy of always guessing it."""
+    """Return the fraction of the most frequent class: the accuracy of always guessing it."""
     return ratio(matrix.sum(axis=-1).max(axis=-1), matrix.sum(axis=(-2, -1)))
 
 

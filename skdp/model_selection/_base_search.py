@@ -141,7 +141,7 @@ def make_task(
 
 
 def _delegate_to_best_estimator(name):
-    """Return a method that calls the published model's, available if that model has it."""
+    """Return a method that calls the published model's method, if that model has it."""
 
     def has_method(search):
         getattr(getattr(search, "best_estimator_", search.estimator), name)

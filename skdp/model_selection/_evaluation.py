@@ -62,10 +62,10 @@ def dp_evaluate(
         Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
         smaller.
     metrics : sequence of str, default=None
-        Metrics to report; None means all that are listed, except those on request. Two classes:
-        "roc_auc", "average_precision", "accuracy", "balanced_accuracy", "precision", "recall",
-        "f1", "brier_score" and "log_loss". Several classes: "accuracy" and "balanced_accuracy", and
-        on request "roc_auc_ovr", whose counts for k classes raise the sensitivity by k. Regressors:
+        Metrics to report. None means all except those on request. Two classes: "roc_auc",
+        "average_precision", "accuracy", "balanced_accuracy", "precision", "recall", "f1",
+        "brier_score" and "log_loss". Several classes: "accuracy" and "balanced_accuracy", and on
+        request "roc_auc_ovr", whose counts for k classes raise the sensitivity by k. Regressors:
         "r2", "mean_absolute_error", "mean_squared_error" and "root_mean_squared_error".
     target_bounds : tuple of (low, high), default=None
         Public range of a regressor's targets, to which targets and predictions are clipped. None

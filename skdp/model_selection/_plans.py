@@ -478,7 +478,7 @@ def _selection_mechanisms(task, layout, is_shared, scale):
 
 
 def selection_sensitivities(task, layout):
-    """Return the sensitivity of one candidate's score, and the (L1, L2) ones of all scores."""
+    """Return the sensitivity of one candidate's score, and the (L1, L2) pair for all scores."""
     m = len(task.candidates)
     sensitivity = layout.sensitivity(task.score, task.guarantee.relation)
     # One row changes the scores of all m candidates. The factor covers rounding.
@@ -486,7 +486,7 @@ def selection_sensitivities(task, layout):
 
 
 def _release_mechanism(task, layout, scale):
-    """Return None, as nothing is chosen, and the mechanism that releases the scores of all runs."""
+    """Return None, since nothing is chosen, and the mechanism that releases all runs' scores."""
     if isinstance(task.score, PooledStatistics):
         # A row is scored in one fold only, so the sensitivity is that of one table.
         l1, l2 = task.score.sensitivities

@@ -267,7 +267,7 @@ default="balanced_accuracy"
             self.cv_results_ = {"thresholds": thresholds, "scores": scores}
 
     def predict(self, X):
-        """Return the second class where the score is at least `best_threshold_`, else the first.
+        """Return the second class where the score reaches `best_threshold_`, otherwise the first.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""The check of a pipeline: steps that are not private, redundant charges, and the cost."""
+"""Check of a pipeline: steps that are not private, redundant charges, and the cost."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -31,7 +31,7 @@ from skdp.utils._rounding import format_rounded_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
 
-# Name of a finding, by the kind of the step.
+# Name of the finding for each kind of step.
 PROBLEMS = {
     "local": "local",
     "opaque": "not checkable",
@@ -45,10 +45,10 @@ PROBLEMS = {
 }
 # Kinds of steps that fit other estimators.
 NESTING = ("cross_validates", "wrapper", "resamples", "calibrates", "unknown")
-# Kinds of steps for which a table of callers judges the fits of private estimators.
+# Kinds of steps for which a table of callers judges how they fit private estimators.
 FITTING = ("cross_validates", "wrapper", "calibrates")
 PUBLIC = ", or name it in public_steps if what it learns is public"
-PRIVATE_PARTS = "; public_steps cannot excuse it, because private steps are inside"
+PRIVATE_PARTS = "; public_steps cannot excuse it, because it contains private steps"
 PUBLIC_PARTS = "name it and the steps inside it in public_steps if what they learn is public"
 UNPLANNED = (
     "no plan of fits can hold it and public_steps cannot excuse it: give the private estimators "
@@ -56,8 +56,8 @@ UNPLANNED = (
     "fits is charged"
 )
 NULLS = (
-    "one null in a column of whole numbers of polars or Arrow makes all its cells floats before "
-    "the function is called: use validate=True, which refuses nulls, or columns of floats"
+    "one null in an integer column of polars or Arrow turns all its cells into floats before the "
+    "function is called: use validate=True, which refuses nulls, or float columns"
 )
 PRODUCTS = (
     "it multiplies matrices: use a function of your own that computes each row's products by "
@@ -76,7 +76,7 @@ ROW_WISE_REMEDIES = {
 
 @dataclass(frozen=True)
 class Finding(FrozenValue):
-    """A problem of a pipeline, or a fact that its owner should know.
+    """A problem in a pipeline, or a fact that its user should know.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ class Finding(FrozenValue):
         "not private", "unknown", "resampled rows", "raw last stage", "raw scores", "stratified
         folds", "folds not by person", "paid twice", "local", "not checkable", "not row-wise",
         "declared public", "no accountant", "several accountants", "may fail after the charge",
-        "wrong parameter" (a fit would raise an error), or "assumes of the table" (an assumption of
-        the verdict about the table).
+        "wrong parameter" (a fit would raise an error), or "assumes of the table" (an assumption
+        about the table on which the result depends).
     message : str
         Description and remedy.
     """
@@ -102,7 +102,7 @@ class Finding(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class StepCost(Cost):
-    """One step of a pipeline and the cost of one fit.
+    """A step of a pipeline and the cost of one fit.
 
     Parameters
     ----------
@@ -138,9 +138,9 @@ class PipelineCheck(PrintedDocument, FrozenValue):
     steps : tuple of StepCost
         All steps, in the order in which they are fitted.
     epsilon, delta : float
-        Cost of a fit if its steps are charged one by one: the sums over steps.
+        Cost of a fit if its steps are charged one by one, which is the sum over the steps.
     joint_epsilon : float
-        Cost of the same releases at that delta if they are charged as one plan.
+        Cost of the same releases, at the same delta, if they are charged as one plan.
     accepted : bool
         True if every step is private, learns nothing or is declared public.
     exact : bool
@@ -218,7 +218,7 @@ def check_pipeline(
     n_features: int | None = None,
     public_steps: Sequence[str] = (),
 ) -> PipelineCheck:
-    """Report which steps of a pipeline are not private, redundant charges, and the cost.
+    """Report the steps of a pipeline that are not private, redundant charges, and the cost.
 
     Nothing is fitted to data.
 
@@ -239,18 +239,19 @@ def check_pipeline(
     Raises
     ------
     ValueError
-        If `public_steps` names no step, a private step's epsilon is out of range, or a column is
-        selected that a table with `n_features` columns does not have.
+        If a name in `public_steps` is not a step, a private step's epsilon is out of range, or a
+        selected column is not in a table with `n_features` columns.
 
     Notes
     -----
     The kinds of steps are as in `step_kind`. A step is accepted if its exact class and parameters
-    were verified; all others are refused. Further assumptions about the table are findings, with
-    one exception: a sparse matrix is assumed to have at most one entry per cell, because duplicate
-    entries are added in an order that other rows determine. Frozen, public and user-defined steps
-    raise their own errors when they are fitted, which may be after a charge. The following are
-    assumed to be public: the table's shape, its column names, the dtypes of its container (which a
-    `make_column_selector` uses to select columns), `public_steps` and ``__skdp_kind__``.
+    were verified; all others are refused. Further assumptions about the table are reported as
+    findings, with one exception: a sparse matrix is assumed to have at most one entry per cell,
+    because other rows determine the order in which duplicate entries are added. Frozen, public and
+    user-defined steps raise their errors when they are fitted, which may be after a charge. The
+    following are assumed to be public: the table's shape, its column names, the dtypes of its
+    container (which a `make_column_selector` uses to select columns), `public_steps` and
+    ``__skdp_kind__``.
 
     Examples
     --------
@@ -308,13 +309,13 @@ def describe_uncovered_steps(estimator):
     Parameters
     ----------
     estimator : estimator
-        A pipeline, a search or another estimator without a privacy statement.
+        A pipeline, a search or any other estimator without a privacy statement.
 
     Returns
     -------
     list of (str, str)
-        Name of the step, "" for the estimator itself, and a sentence with a remedy. Steps that the
-        pipeline's plan declares public are included, because no guarantee covers them.
+        Name of each step ("" for the estimator itself), and a sentence with a remedy. Steps that
+        the pipeline's plan declares public are included, because no guarantee covers them.
     """
     public_steps = getattr(estimator, "_public_steps", ())
     steps = list(_look_inside(estimator, "", None))
@@ -325,8 +326,8 @@ def describe_uncovered_steps(estimator):
             described_steps += [(f.step, f.message) for f in _raw_candidates(step)]
         problem = None
         if step.kind in FITTING and is_estimator(step.estimator):
-            # Whether a plan could contain it is irrelevant for its privacy, which the fit has
-            # judged.
+            # Whether a plan could contain the step is irrelevant to its privacy, which the fit has
+            # checked.
             problem = _problem_of_fit(step.estimator)
         if problem == "" or (problem is None and step.kind == "wrapper"):
             continue
@@ -349,13 +350,14 @@ def describe_uncovered_steps(estimator):
 def _problem_of_fit(estimator):
     """Return the problem of a wrapper's fit, as a `RawDataWarning` describes it.
 
-    It is "" if there is none, and None for a class that is not in the table of callers.
+    The result is "" if there is no problem, and None for a class that is not in the table of
+    callers.
     """
     rows = (known_caller(cls.__module__, "fit") for cls in type(estimator).__mro__)
     row = next(filter(None, rows), None)
     if row is None:
         return None
-    # Only the number of columns of its targets is read.
+    # Only the number of columns of the targets is read.
     n_targets = len(getattr(estimator, "estimators_", ())) or 1
     if getattr(estimator, "multilabel_", True) is False:
         n_targets = 1
@@ -365,17 +367,17 @@ def _problem_of_fit(estimator):
     return ""
 
 
-# Privacy reports name these steps, but may not import this package.
+# Privacy reports name these steps, but must not import this package.
 register_uncovered_reader(describe_uncovered_steps)
 
 
 def _may_charge(step):
-    """Return True if a step may make unpredictable charges, by inner fits or at each transform."""
+    """Return True if a step may charge unpredictably, by inner fits or at each transform."""
     return step.kind == "local" or step.kind in NESTING and step.kind != "wrapper"
 
 
 def _look_inside(pipe, prefix, n_features, before=()):
-    """Yield all steps, including those in wrappers, whose number of fits is unknown."""
+    """Yield all steps, including steps in wrappers, which may be fitted any number of times."""
     for step in find_steps(pipe, n_features, prefix, before):
         yield step
         if step.kind in NESTING and is_estimator(step.estimator):
@@ -411,7 +413,7 @@ def _finding(step):
 
 
 def _raw_candidates(step):
-    """Yield the findings on estimators that a search tries as replacements of others."""
+    """Yield the findings on estimators that a search tries as replacements for others."""
     if not is_estimator(step.estimator):
         return
     for name, candidate in candidates_of(step.estimator):
@@ -422,7 +424,7 @@ def _raw_candidates(step):
             yield Finding(title, PROBLEMS[raw.kind], message)
     for text in find_raw_settings(step.estimator):
         yield Finding(
-            step.title, PROBLEMS["learns"], f"what the search tries is not private: {text}"
+            step.title, PROBLEMS["learns"], f"a candidate of the search is not private: {text}"
         )
 
 
@@ -436,7 +438,7 @@ def _row_wise_remedy(estimator):
 def _of_cross_validator(step, steps):
     if step.kind != "cross_validates":
         return
-    message = f"its scores, and what is chosen by them, are raw; {step.advice}"
+    message = f"its scores are raw, and so is any choice based on them; {step.advice}"
     yield Finding(step.title, "raw scores", message)
     cv = step.params.get("cv")
     inner = step.params.get("estimator", step.estimator)
@@ -448,7 +450,7 @@ def _of_cross_validator(step, steps):
         yield Finding(step.title, "folds not by person", message)
     elif by_default or "Stratified" in type(cv).__name__:
         message = (
-            "which rows are in a fold depends on labels, so that the sum of charges is no "
+            "labels determine which rows are in a fold, so the sum of the charges is not a "
             "guarantee; use cv=KFold(k, shuffle=True, random_state=0)"
         )
         yield Finding(step.title, "stratified folds", message)
@@ -460,8 +462,8 @@ def _of_cross_validator(step, steps):
         name = inside.name.removeprefix(step.name and f"{step.name}__").partition("__")[2]
         if hasattr(inside.estimator, "transform") and name not in tried:
             message = (
-                "the search fits and charges it again for every candidate and fold, but tries "
-                "nothing of it: fit it once, before the search"
+                "the search fits and charges it again for every candidate and fold, but varies "
+                "none of its parameters: fit it once, before the search"
             )
             yield Finding(inside.title, "paid twice", message)
 
@@ -476,7 +478,7 @@ def _by_values(steps):
         if _is_dtype_dependent(part):
             yield Finding(step.title, "assumes of the table", NULLS)
         if charged and fails_by_values(step):
-            message = "what was fitted before it stays charged if its fit raises on "
+            message = "earlier charges are kept if its fit raises an error on "
             message += fails_by_values(step)
             yield Finding(step.title, "may fail after the charge", message)
         charged = charged or step.kind in ("private", "local")
@@ -487,7 +489,7 @@ def _by_values(steps):
 def _is_dtype_dependent(estimator):
     """Return True if a single null may change the dtype of the cells that a function receives.
 
-    A function that is declared to be row-wise is trusted.
+    A function declared to be row-wise is trusted.
     """
     if not isinstance(estimator, FunctionTransformer) or estimator.validate:
         return False

@@ -31,16 +31,16 @@ from skdp.pipeline._steps import find_steps
 from skdp.pipeline._trial import read_raw_cells
 from skdp.utils._values import FrozenValue
 
-# Private fits inspect the pipelines around them, but may not import this package.
+# Private fits inspect the pipelines around them, but must not import this package.
 register_step_reader(find_raw_steps)
 register_plan_reader(refusal_of_steps)
 register_member_check(check_tool)
 register_parameter_check(check_members)
 
 NO_COLUMNS = (
-    "the steps of the ColumnTransformer made no column, as no category was found. What was "
-    "charged stays charged. Declare the categories, or give DPOneHotEncoder(other=...) a label "
-    "for all others, which has a column in any case"
+    "the steps of the ColumnTransformer returned no columns, because no category was found. "
+    "Charges are not refunded. Declare the categories, or pass a label for all others to "
+    "DPOneHotEncoder(other=...), which always has a column"
 )
 
 
@@ -65,7 +65,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
     """Mixin whose fits check all steps, parameters and raw cells before the first charge.
 
     The steps of a plan can be replaced with `set_params`, or by a search. So each fit checks its
-    current steps, as the plan checked the original ones.
+    current steps, just as the plan checked the original ones.
 
     Attributes
     ----------
@@ -79,12 +79,12 @@ class CheckedFitsMixin(PrivacyLineMixin):
     judges_steps = True
     # Names of steps that learn from data and are declared public.
     _public_steps = ()
-    # The joint plan of all private steps. None for a single step, and with an accountant, because
-    # its ledger contains the plan.
+    # The joint plan of all private steps. None for a single step, or with an accountant, whose
+    # ledger contains the plan.
     _budget_plan = None
     # True if the steps of the original plan had an accountant.
     _has_accountant = False
-    # The labels of y that the plan was made for; None if they were not declared.
+    # The labels of y for which the plan was made; None if they were not declared.
     _classes = None
 
     def _fit_checked(self, fit, X, y, params):
@@ -103,8 +103,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
                 self.check_steps()
             check_names_differ(X)
             check_selectable(self, X)
-            # Lazy data are computed once for all steps: a plan that samples or shuffles yields
-            # different rows each time, and lengths must be known before the first charge.
+            # Lazy data are computed once for all steps: a lazy plan that samples or shuffles would
+            # yield different rows each time, and lengths must be known before the first charge.
             table = opened_table(X)
             if len(shape_of(table)) == 2:
                 check_not_empty(shape_of(table), X)
@@ -115,7 +115,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
             check_parameters(self, PublicTable.of_fit(self, table, y, step_params))
             read_raw_cells(self, table, y, params)
         except Exception:
-            # As with any refused fit, the model of an earlier fit must not remain.
+            # After a refused fit, the model of an earlier fit must not remain.
             self._forget_fits()
             _close_opened(table, X)
             raise
@@ -125,13 +125,13 @@ class CheckedFitsMixin(PrivacyLineMixin):
             is_fitted = True
             return output
         finally:
-            # A lazy output reads the table later, so its file is removed only with the last
+            # A lazy output reads the table later, so the table's file is removed only with its last
             # reference.
             if not (is_fitted and isinstance(output, ChunkedArray)):
                 _close_opened(table, X)
 
     def _check_labels(self, y):
-        """Raise `ValueError` if y has a label that the plan was not made for."""
+        """Raise `ValueError` if y has a label for which the plan was not made."""
         if self._classes is None or y is None:
             return
         labels = target_array(y)
@@ -144,7 +144,7 @@ class CheckedFitsMixin(PrivacyLineMixin):
     def _forget_fits(self):
         """Delete the fitted attributes of this container and of its private steps.
 
-        Frozen models stay: they are not fitted again, and were charged before.
+        Frozen models are kept: they were charged earlier and are not fitted again.
         """
         for part in (self, *filter(is_private, fitted_params(self).values())):
             forget_fitted(part)
@@ -163,9 +163,8 @@ class CheckedFitsMixin(PrivacyLineMixin):
             for step in private:
                 if step.params["accountant"] is None:
                     raise ValueError(
-                        f"step {step.title!r} was put into a plan and has accountant=None, so "
-                        f"that its fit would not be charged: split the budget again, with the "
-                        f"new steps"
+                        f"step {step.title!r} was put into a plan and has accountant=None, so its "
+                        "fit would not be charged: split the budget again, with the new steps"
                     )
 
     def __sklearn_clone__(self):
@@ -206,7 +205,7 @@ def no_columns_named():
 
 
 def _is_of_column_transformer(error):
-    """Return True if a `ColumnTransformer` itself raised an error, rather than a step inside it."""
+    """Return True if a `ColumnTransformer` raised an error itself, rather than a step inside it."""
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__") == ColumnTransformer.__module__
 
@@ -248,7 +247,7 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None, classes=None):
     Parameters
     ----------
     pipe : estimator
-        Not fitted. Estimators that are not containers are returned unchanged.
+        An unfitted estimator. If it is not a container, it is returned unchanged.
     public_steps : sequence of str, default=()
         Names of steps that learn from data and are declared public.
     budget_plan : BudgetPlan, default=None
@@ -263,8 +262,7 @@ def with_checked_fits(pipe, public_steps=(), budget_plan=None, classes=None):
     """
     kind = CHECKED.get(type(pipe))
     if kind is None and isinstance(pipe, Pipeline) and find_entry(pipe).kind == "container":
-        # The pipeline of imbalanced-learn behaves the same without resamplers, and plans refuse
-        # resamplers.
+        # imbalanced-learn's pipeline behaves like this one without resamplers, which plans refuse.
         kind = SplitPipeline
     if kind is None:
         return pipe

@@ -1,7 +1,7 @@
-"""Parameters of scikit-learn's tools that are valid alone, but not together or for their table.
+"""Parameters of scikit-learn's tools that are each valid, but not together or for their table.
 
-scikit-learn finds these in the fit of the tool. In a pipeline, that is after the charges of the
-steps before it.
+scikit-learn finds such errors only in the fit of the tool. In a pipeline, this comes after the
+charges of the steps before it.
 """
 
 from numbers import Integral
@@ -13,13 +13,13 @@ from skdp.pipeline._instances import sklearn_name
 
 
 def check_combination(tool, table):
-    """Raise `ValueError` for parameters of a tool that its fit would refuse, if that is known.
+    """Raise `ValueError` for parameters of a tool that its fit is known to refuse.
 
     Parameters
     ----------
     tool : estimator
     table : PublicTable
-        Known facts of the table and the target of its fit.
+        Known facts about the table and the target of its fit.
     """
     check = CHECKS.get(sklearn_name(tool))
     if check is not None:
@@ -91,7 +91,7 @@ def _check_selection(selector, table):
 
 
 def _check_threshold(threshold):
-    """Raise `ValueError` for a text that is neither a statistic nor a multiple of one."""
+    """Raise `ValueError` for text that is neither a statistic nor a multiple of one."""
     scale, has_scale, statistic = threshold.rpartition("*")
     is_number = True
     if has_scale:

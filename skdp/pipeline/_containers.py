@@ -18,7 +18,7 @@ def check_container(container):
     Parameters
     ----------
     container : Pipeline, ColumnTransformer or FeatureUnion
-        Containers of other libraries are not checked.
+        Containers from other libraries are not checked.
     """
     if not type(container).__module__.startswith(("sklearn.", "skdp.")):
         return
@@ -67,7 +67,7 @@ def _check_parts(container, parameter, parts):
             )
 
 
-# Largest absolute value of a weight. Bounds are at most 1e150, so products are finite.
+# Largest absolute value of a weight. Bounds are at most 1e150, so products stay finite.
 MOST_WEIGHT = 1e150
 
 
@@ -107,10 +107,10 @@ def _check_weights(weights, names):
 
 
 def check_joined_times(container, forms):
-    """Raise `ValueError` if an array would join columns of dates or durations with numbers.
+    """Raise `ValueError` if an array would mix columns of dates or durations with numbers.
 
-    NumPy has no type for dates mixed with numbers, and turns numbers mixed with durations into
-    durations.
+    NumPy has no type for dates mixed with numbers, and converts numbers to durations if the two are
+    mixed.
     """
     if asks_for_frame(container):
         return
@@ -175,7 +175,7 @@ def check_unique_names(names, library, *, is_checked=False, remedy="rename the i
     library : str
         Library of the frame; polars does not allow duplicate names.
     is_checked : bool, default=False
-        True if scikit-learn refuses duplicate names in any frame.
+        True if scikit-learn refuses duplicate names in every frame.
     remedy : str
     """
     repeated = repeated_names(names)

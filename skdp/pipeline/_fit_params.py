@@ -1,4 +1,4 @@
-"""The check of the fit parameters of all steps before the first step of a pipeline is charged."""
+"""Check of all steps' fit parameters before the first step of a pipeline is charged."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,9 +28,9 @@ from skdp.utils._values import FrozenValue
 
 # Arguments of a fit that no fit parameter may replace.
 TABLE_ARGUMENTS = ("self", "X", "y")
-# Searches and other tools of scikit-learn whose members receive the parameters of their fit by
-# known rules. Without metadata routing, the first ones pass on all parameters, searches pass on all
-# except `groups`, and the others pass on only row weights.
+# scikit-learn tools, among them searches, that pass the parameters of their fit to members by known
+# rules. Without metadata routing, the first ones pass on all parameters, searches all except
+# `groups`, and the others only row weights.
 PASS_PARAMS_ON = frozenset(
     "TransformedTargetRegressor SelectFromModel RFE MultiOutputClassifier "
     "MultiOutputRegressor".split()
@@ -61,8 +61,8 @@ class StepParams(FrozenValue):
     method : {"fit", "fit_transform", "fit_predict", "score"}
         The method that receives them; "score" for a private scorer.
     is_in_parts : bool, default=False
-        True inside a tool other than a `Pipeline`, where no fit parameter with a step's name
-        reaches this step alone.
+        True inside a tool other than a `Pipeline`, where a fit parameter cannot be directed to this
+        step alone by its name.
     """
 
     name: str
@@ -92,12 +92,12 @@ class StepParams(FrozenValue):
 
 
 def params_of_steps(estimator, params, method="fit", name=""):
-    """Return the parameters that the fit of each step receives, however the steps are nested.
+    """Return the parameters that the fit of each step receives, regardless of nesting.
 
-    With metadata routing, scikit-learn decides by the requests of the steps. Otherwise a `Pipeline`
-    divides parameters by the names before the two underscores, a `FeatureUnion` passes all on to
-    each part, and a `ColumnTransformer` accepts none. Ensembles and searches of scikit-learn have
-    their own rules, see `TOOLS`.
+    With metadata routing, scikit-learn decides by the requests of the steps. Otherwise, a
+    `Pipeline` assigns parameters by the name before the two underscores, a `FeatureUnion` passes
+    all of them to each part, and a `ColumnTransformer` accepts none. scikit-learn's ensembles and
+    searches have their own rules; see `TOOLS`.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def params_of_steps(estimator, params, method="fit", name=""):
             raise TypeError(
                 step_message(
                     join_names(name, part),
-                    f"{inner!r} has no fit, which could accept the parameter {parameter!r}",
+                    f"{inner!r} has no fit that could accept the parameter {parameter!r}",
                 )
             )
     if sklearn_name(estimator) in SEARCHES:
@@ -197,7 +197,7 @@ def fits_members(tool):
     """Return True for an ensemble or search of scikit-learn that passes parameters on by rules."""
     if sklearn_name(tool) not in TOOLS:
         return False
-    # The models of a prefit tool were fitted before.
+    # The models of a prefit tool are already fitted.
     cv = getattr(tool, "cv", None)
     return getattr(tool, "prefit", None) is not True and not (
         isinstance(cv, str) and cv == "prefit"
@@ -214,14 +214,14 @@ def _divide_in_tool(tool, parts, params, method, title):
         others = {name for name in params if name != "sample_weight"}
         _refuse_all(tool, parts, others, method, title)
     received = {name: passed for name, _ in parts}
-    # It transforms only the target.
+    # This member transforms only the target.
     received.pop("transformer", None)
     return received
 
 
 def _method_of(container, name, inner, method):
     """Return the method that a container's method uses to fit a part."""
-    # Other steps of a pipeline are transformed, as are all parts of a `ColumnTransformer`.
+    # The other steps of a pipeline also transform, as do all parts of a `ColumnTransformer`.
     if fits_members(container):
         return "fit"
     is_last = isinstance(container, Pipeline) and name == container.steps[-1][0]
@@ -272,7 +272,7 @@ def _route(container, parts, params, method, title):
     if not params:
         return {}
     if fits_members(container):
-        # Their `fit_transform` calls `fit`.
+        # The `fit_transform` of these containers calls `fit`.
         method = "fit"
     routed = process_routing(container, method, **params)
     received = {}
@@ -331,7 +331,7 @@ def check_fit_params(steps, ids=None, n_rows=None, terms=None):
 def check_fit_params_of_charges(steps):
     """Raise the errors of `check_fit_params` for steps that charge separately.
 
-    A ledger adds up the charges of the steps as charges on one set of persons. A step without an
+    A ledger adds up the steps' charges as charges for one set of persons. A step without an
     accountant has no charge.
     """
     for step in steps:
@@ -388,7 +388,7 @@ def _check_groups(steps, ids, n_rows, terms):
             remedy = f"pass the same ids to all private steps, here as {step.title}__groups"
             if step.is_in_parts:
                 remedy = (
-                    "scikit-learn passes them on to it only with metadata routing. Call "
+                    "scikit-learn passes groups on to it only with metadata routing. Call "
                     "sklearn.set_config(enable_metadata_routing=True), and pass groups without the "
                     "name of a step"
                 )
@@ -425,7 +425,7 @@ def _terms_of_step(step):
 
 
 def _are_same_persons(ids, others, n_rows, missing_ids):
-    """Return True if two lists of ids divide the rows into the same persons."""
+    """Return True if two lists of ids assign the rows to the same persons."""
     if others is ids:
         return True
     if n_rows_of(others) != n_rows:
@@ -437,12 +437,12 @@ def _are_same_persons(ids, others, n_rows, missing_ids):
 
 @contextmanager
 def routed_groups(container, params):
-    """Context manager that yields a container's fit parameters and passes `groups` to every step.
+    """Yield a container's fit parameters in a context that passes `groups` to every step.
 
-    With metadata routing, scikit-learn passes `groups` on. Otherwise a `Pipeline` accepts only
-    parameters that begin with a step's name, and no such name reaches the parts of a
+    With metadata routing, scikit-learn passes `groups` on. Otherwise, a `Pipeline` accepts only
+    parameters that begin with a step's name, and these cannot reach the parts of a
     `ColumnTransformer`. So the fit of a container with such parts enables metadata routing, as
-    searches do: private steps request `groups` if the unit of their accountant is a person.
+    searches do. Private steps then request `groups` if the unit of their accountant is a person.
     """
     if "groups" not in params or get_config()["enable_metadata_routing"]:
         yield params

@@ -1,4 +1,4 @@
-"""Public information on the table that reaches a step: names, dtypes and container."""
+"""Public information about the table that reaches a step: names, dtypes and container."""
 
 from collections import Counter
 from contextlib import suppress
@@ -24,7 +24,7 @@ from skdp.pipeline._known import accepted_entry
 
 
 def form_of_table(X):
-    """Return the form of a table, without reading a value.
+    """Return the form of a table without reading any value.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def form_of_table(X):
 
 
 def _words_in(table):
-    """Return an example of the columns of a frame whose dtype declares strings."""
+    """Return an example value for each frame column whose dtype declares strings."""
     if not is_frame(table):
         return {}
     types = enumerate(types_of(table))
@@ -67,7 +67,7 @@ def _is_pandas(X):
 def output_form(estimator, form):
     """Return the form of a step's output, from the form of its input.
 
-    Transformers of skdp define ``_output_form``; for steps of scikit-learn that learn nothing, the
+    skdp's transformers define ``_output_form``. For scikit-learn steps that learn nothing, the
     table of known classes has an entry. Nothing is fitted.
 
     Parameters
@@ -80,7 +80,7 @@ def output_form(estimator, form):
     Returns
     -------
     TableForm
-        For all other steps, and for steps with an invalid parameter, only the number of rows is
+        For all other steps, and for those with an invalid parameter, only the number of rows is
         set.
     """
     if estimator is None or (isinstance(estimator, str) and estimator == "passthrough"):
@@ -91,11 +91,11 @@ def output_form(estimator, form):
         # The step is "drop".
         return replace(form.with_columns(0, names=(), kinds=()), is_sparse=False)
     if form.n_columns == 0:
-        # Without columns a step is not fitted and has no output.
+        # Without columns, a step is not fitted and has no output.
         return form
     unknown = TableForm(n_rows=form.n_rows, classes=form.classes)
     if not is_estimator(estimator):
-        # An object with `transform` that has no parameters.
+        # The step is an object with `transform` but without parameters.
         return unknown
     if step_kind(estimator) == "frozen":
         return _form_of_frozen(estimator.estimator, unknown)
@@ -110,7 +110,7 @@ def output_form(estimator, form):
         if of_skdp(estimator) and hasattr(estimator, "_output_form"):
             return estimator._output_form(form)
     except (ValueError, TypeError, LookupError, ArithmeticError):
-        # The step's own check names the parameter.
+        # The step's own check raises an error that names the parameter.
         pass
     return unknown
 
@@ -193,7 +193,7 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         if True in sparse:
             is_sparse = True
     else:
-        # Otherwise the density decides.
+        # Otherwise, the density determines whether the output is sparse.
         is_sparse = None
         if sparse_threshold == 0:
             is_sparse = False
@@ -242,10 +242,10 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
 
 
 def _partial_names(container, parts, forms):
-    """Return the known names of a container's frame, and the prefixes of all others or None.
+    """Return the known column names of a container's frame, and prefixes of all others or None.
 
-    The names of found categories are unknown, but the names of their part and of other parts are
-    known.
+    The names of found categories are unknown, but the name of their part and the names of other
+    parts are known.
     """
     known = [form.known_names if form.names is None else form.names for form in forms]
     beginnings = []
@@ -255,7 +255,7 @@ def _partial_names(container, parts, forms):
         else:
             beginnings.append(("",) if form.name_prefixes is None else form.name_prefixes)
     known_names = tuple(joined_names(container, parts, known))
-    # The text that follows is cut off with this mark.
+    # The text after this mark is cut off.
     mark = "\0"
     marked = [[f"{beginning}{mark}" for beginning in begins] for begins in beginnings]
     if callable(container.verbose_feature_names_out):
@@ -267,7 +267,7 @@ def _partial_names(container, parts, forms):
 
 
 def _with_text(form):
-    """Return the kinds of a form; columns that are known to hold strings are "text"."""
+    """Return the kinds of a form's columns; columns known to contain strings are "text"."""
     kinds = list(form.kinds)
     for j, kind in enumerate(kinds):
         if kind in ("label", "object") and form.examples.get(j) == ["a"]:
@@ -278,7 +278,7 @@ def _with_text(form):
 def _kinds_in_array(kinds):
     """Return the kinds of columns that are joined into one array, None if unknown.
 
-    Columns of objects make all columns of the array objects, whose cells stay the same.
+    If one column contains objects, all columns of the array become objects with unchanged cells.
     """
     if not {"text", "mixed"} & set(kinds) or {"date", "duration"} & set(kinds):
         return None
@@ -328,7 +328,7 @@ def repeated_names(names):
 
 
 def refuses_sparse(estimator):
-    """Return True if a fit of a step is known to raise an error on a sparse matrix."""
+    """Return True if a step's fit is known to raise an error for a sparse matrix."""
     if not is_estimator(estimator):
         return False
     if of_skdp(estimator):

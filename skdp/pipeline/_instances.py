@@ -24,7 +24,7 @@ def of_skdp(estimator):
 
 
 def sklearn_name(value):
-    """Return the name of the class of a value if scikit-learn defines it, "" for others."""
+    """Return the name of a value's class if scikit-learn defines it, otherwise ""."""
     kind = type(value)
     if kind.__module__.partition(".")[0] == "sklearn":
         return kind.__name__
@@ -32,7 +32,7 @@ def sklearn_name(value):
 
 
 def raw_callbacks(estimator):
-    """Return the callbacks of an estimator that may store rows or scores of rows."""
+    """Return the callbacks of an estimator that may store rows or their scores."""
     callbacks = getattr(estimator, "_skl_callbacks", ())
     return [callback for callback in callbacks if sklearn_name(callback) != "ProgressBar"]
 
@@ -45,13 +45,13 @@ def step_message(title, error, params=None):
     title : str
     error : Exception or str
     params : dict, default=None
-        Parameters of the step. If the text names none of them, the message lists those that differ
+        Parameters of the step. If the error names none of them, the message lists those that differ
         from their defaults.
     """
     text = str(error) or type(error).__name__
     is_named = text.startswith("step ")
     if title and text.startswith(f"step '{title}"):
-        # An error of a step inside this step names both steps.
+        # An error in a step inside this step names both steps.
         return text
     if (
         params
@@ -83,7 +83,7 @@ def changed_params(estimator):
 
 
 def fitted_params(model, *names):
-    """Return the parameters with these names of an estimator and of all nested ones to be fitted.
+    """Return the parameters with these names of an estimator and all nested ones to be fitted.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def infers_types(estimator):
 
 
 def gives_numbers(estimator):
-    """Return True if the output of a step is known to be numeric, as it is for steps of skdp."""
+    """Return True if a step's output is known to be numeric, as it is for steps of skdp."""
     if not is_estimator(estimator):
         return type(estimator) is str and estimator == "drop"
     kind = type(estimator)

@@ -1,4 +1,4 @@
-"""The kinds of steps, by the information that they learn, and the sparsity of their output."""
+"""Kinds of steps, by the information that they learn, and the sparsity of their output."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ KINDS = tuple(kind for kind in REASONS if kind not in ("not_row_wise", "containe
 
 
 def is_private(estimator):
-    """Return True if an estimator has the parameters of private ones: epsilon and accountant."""
+    """Return True if an estimator has the parameters of a private one: epsilon and accountant."""
     names = {}
     if is_estimator(estimator):
         names = estimator.get_params(deep=False)
@@ -29,8 +29,8 @@ def is_private(estimator):
 def plans_its_fit(estimator):
     """Return True if a private estimator plans the releases of its fit.
 
-    This is true of the classes of skdp. A user-defined class that overrides `fit` must also
-    override ``plan_fit``. A search is planned by its epsilon and delta.
+    This holds for skdp's classes. A user-defined class that overrides `fit` must also override
+    ``plan_fit``. A search is planned by its epsilon and delta.
     """
     if is_estimator(estimator.get_params(deep=False).get("estimator")):
         return False
@@ -45,9 +45,9 @@ def plans_its_fit(estimator):
 def step_kind(estimator: BaseEstimator | Literal["passthrough", "drop"] | None) -> str:
     """Return the kind of a step: the information that it learns, and whether it is charged.
 
-    Classes of scikit-learn and other libraries are known by their names and parameters. A
-    user-defined class declares its kind by an attribute ``__skdp_kind__``, one of the kinds below
-    except "container". Subclasses do not inherit it.
+    Classes of scikit-learn and other libraries are recognized by their names and parameters. A
+    user-defined class declares its kind with an attribute ``__skdp_kind__``, which is one of the
+    kinds below except "container". Subclasses do not inherit it.
 
     - "private" is an estimator of skdp with parameters `epsilon` and `accountant`; "local" also
       releases in `transform`, which its tag ``non_deterministic`` declares,
@@ -133,7 +133,7 @@ def judge_step(estimator):
 
 
 def _frozen_kind(estimator):
-    """Return the kind of a frozen estimator, which only transforms tables."""
+    """Return the kind of a frozen estimator, which does nothing but transform tables."""
     parts = held(estimator)
     charged = {step_kind(part) for part in parts if is_private(part)}
     if charged - {"private"}:
@@ -170,7 +170,7 @@ def sparsity(estimator):
     Parameters
     ----------
     estimator : estimator, "passthrough", "drop" or None
-        A step, with nothing nested in it.
+        A step without nested estimators.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def sparsity(estimator):
         # The output of a step in `public_steps` may be sparse for one table and dense for its
         # neighbor.
         return "made"
-    # A known function receives the frame itself.
+    # A function that is known receives the frame itself.
     as_it_is = isinstance(estimator, FunctionTransformer) and params["validate"] is False
     if entry.sparse == "kept" and not as_it_is:
         return "made"
@@ -210,7 +210,7 @@ def sparsity(estimator):
 
 
 def is_row_wise(estimator):
-    """Return True if each output row of a step depends only on its input row, to the last bit.
+    """Return True if each output row of a step depends on its input row alone, to the last bit.
 
     This holds for skdp's estimators. A declaration with ``__skdp_kind__`` is trusted.
 

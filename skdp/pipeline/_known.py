@@ -1,7 +1,7 @@
-"""The kinds of steps by the registry of tools, and the parts of an estimator that learn raw rows.
+"""Kinds of steps from the registry of tools, and parts of an estimator that learn from raw rows.
 
 A class that is not in the registry (`skdp/_tools`) is "unknown": it is accepted only if it declares
-its kind by an attribute ``__skdp_kind__``.
+its kind with an attribute ``__skdp_kind__``.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from skdp.base import PrivateEstimator
 from skdp.pipeline._instances import is_estimator, raw_callbacks
 from skdp.utils._values import FrozenValue
 
-"""The table of known classes: which information each class learns from its training rows.
+"""The table of known classes: the information that each class learns from its training rows.
 
 Classes are identified by their public module and name, so that no other library is imported here. A
 class that is not in the table is "unknown": it is accepted only if it declares its kind by an
@@ -36,7 +36,7 @@ class RawStep(FrozenValue):
     Parameters
     ----------
     name : str
-        Name as in `set_params`; "" for the estimator itself.
+        Name, as in `set_params`; "" for the estimator itself.
     estimator : object
         An estimator, or the parameter through which a container learns.
     kind : str
@@ -80,12 +80,12 @@ def kind_by_table(estimator):
 
 
 def _is_private_part(part):
-    """Return True if a part was given and learns nothing from rows without privacy."""
+    """Return True if a part is set and learns nothing from rows without privacy."""
     return part is not None and not find_raw_steps(part)
 
 
 def accepted_entry(estimator):
-    """Return the entry of a step that learns nothing with its parameters, or None.
+    """Return the registry entry of a step that, with its parameters, learns nothing, or None.
 
     Parameters
     ----------
@@ -112,8 +112,8 @@ def find_raw_steps(estimator, with_fitted=False):
     Parameters
     ----------
     estimator : estimator
-        A pipeline, a search or another estimator, fitted or not. It is inspected from the outside,
-        together with the estimators inside it.
+        A pipeline, a search or another estimator, fitted or not. It is inspected together with the
+        estimators inside it.
     with_fitted : bool, default=False
         If True, frozen estimators and the model of a selection with ``prefit=True`` are included,
         with the kind "opaque".
@@ -121,7 +121,7 @@ def find_raw_steps(estimator, with_fitted=False):
     Returns
     -------
     list of RawStep
-        From the outside in.
+        The parts, in order from the outside in.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
     for part, inner in (*inner_parts(estimator), *candidates_of(estimator)):
         if is_prefit and is_estimator(inner):
             inner = FrozenEstimator(inner)
-        # After private reports of the rows, a step computes only from the reports.
+        # Once rows are reported privately, later steps compute only from the reports.
         if not (_ignores_targets(inner) and any(map(_reports_rows, earlier))):
             _add_raw_steps(inner, join_names(name, part), raw_steps, with_fitted)
         if hasattr(estimator, "steps"):
@@ -174,8 +174,7 @@ def _reports_rows(step):
     return isinstance(step, PrivateEstimator) and get_tags(step).non_deterministic
 
 
-# The tags of an estimator show whether it requires targets, but not whether it reads optional
-# targets.
+# An estimator's tags show whether it requires targets, but not whether it reads optional ones.
 IGNORE_TARGETS = frozenset(
     "sklearn.cluster sklearn.covariance sklearn.decomposition sklearn.manifold sklearn.mixture "
     "sklearn.impute.SimpleImputer sklearn.preprocessing.KBinsDiscretizer "
@@ -217,7 +216,7 @@ def candidates_of(search):
     Parameters
     ----------
     search : estimator
-        A search; for other estimators nothing is yielded.
+        A search. For other estimators, nothing is yielded.
 
     Yields
     ------
@@ -266,7 +265,7 @@ def inner_parts(estimator):
     name : str
         Name as in `set_params`.
     part : estimator, "passthrough", "drop" or None
-        For a parameter that is None, the estimator that is fitted by default, if there is one.
+        If the parameter is None, the estimator that is fitted by default, if any.
     """
     entry = find_entry(estimator)
     if entry is UNKNOWN:

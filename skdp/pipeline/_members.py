@@ -1,4 +1,4 @@
-"""The check of the parameters of the private members of scikit-learn's tools."""
+"""Check of the parameters of private members in scikit-learn's tools."""
 
 from collections.abc import Sized
 from dataclasses import replace
@@ -29,17 +29,17 @@ from skdp.utils._warnings import warn_user
 
 # Maximum number of combinations of a grid that are checked.
 MOST_COMBINATIONS = 256
-# Tools of scikit-learn whose members receive its target, or the positions of its sorted labels.
+# scikit-learn tools whose members receive the target, or the positions of its sorted labels.
 PASS_TARGET_ON = frozenset(
     {"Pipeline", "FeatureUnion", "ColumnTransformer", "SelectFromModel", "GridSearchCV"}
 )
 ENCODE_LABELS = frozenset({"VotingClassifier", "StackingClassifier"})
-# Tools whose members receive one column of its target, or 1 for one label and 0 for the others.
+# Tools whose members receive one column of the target, or 1 for one label and 0 for the others.
 SPLIT_COLUMNS = frozenset(
     {"MultiOutputClassifier", "MultiOutputRegressor", "ClassifierChain", "RegressorChain"}
 )
 SPLIT_LABELS = frozenset({"OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier"})
-# Tools that refuse targets that are not labels, and those that pass their table on unchanged.
+# Tools that accept only labels as the target, and tools that pass their table on unchanged.
 NEED_LABELS = ENCODE_LABELS | SPLIT_LABELS
 PASS_TABLE_ON = frozenset(
     "FeatureUnion VotingClassifier VotingRegressor StackingClassifier StackingRegressor "
@@ -51,7 +51,7 @@ RECEIVE_OTHER_TABLES = frozenset({"final_estimator", "transformer"})
 
 
 def check_tool(tool, y=None, params=None, method="fit", X=None):
-    """Raise the errors of a tool's private members for their parameters, and those of their fits.
+    """Raise the errors that a tool's private members would raise for parameters of them or of fits.
 
     Parameters
     ----------
@@ -81,8 +81,9 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
 def _known_form(X):
     """Return the form of a table, with a string as the example of each object column of strings.
 
-    Only checks use it, never a plan: a single string refuses a fit of numbers, as the member that
-    receives the column does, but after the charges of the members before it.
+    Only checks use this form, never a plan. A single string makes a fit to numbers fail, just as it
+    does in the member that receives the column, but that would be after the charges of earlier
+    members.
     """
     try:
         form = form_of_table(X)
@@ -91,7 +92,7 @@ def _known_form(X):
             if kind == "object" and _holds_strings(X, j):
                 examples[j] = ["a"]
     except (TypeError, ValueError):
-        # The member that receives the table refuses it.
+        # The member that receives the table will refuse it.
         return UNKNOWN_FORM
     return replace(form, examples=examples)
 
@@ -107,14 +108,14 @@ def check_members(tool, table=ANY_TABLE, name=""):
     """Raise `ValueError` if a private estimator inside a tool refuses a parameter or the target.
 
     Members may receive any number of rows. Their columns are known if the tool passes its table on
-    unchanged, and in a container if the preceding steps state their output.
+    unchanged or, in a container, if the preceding steps state their output.
 
     Parameters
     ----------
     tool : estimator
         An estimator of scikit-learn that fits other estimators.
     table : PublicTable, default=ANY_TABLE
-        Known facts of the table and the target of its fit.
+        Known facts about the table and the target of its fit.
     name : str, default=""
         Name of the tool, as in `set_params`.
     """
@@ -128,7 +129,7 @@ def check_members(tool, table=ANY_TABLE, name=""):
     if is_prefit or isinstance(tool, FrozenEstimator):
         return
     if name:
-        # scikit-learn checked the parameters of the tool itself when its fit began.
+        # scikit-learn checked the tool's own parameters when its fit began.
         _check_of_sklearn(tool, name)
         try:
             check_combination(tool, table)
@@ -157,14 +158,14 @@ def check_members(tool, table=ANY_TABLE, name=""):
 
 
 def _check_candidates(search, table, name):
-    """Raise the error of a search's first candidate that would fail, or warn about it.
+    """Raise the error of the first candidate of a search that would fail, or warn about it.
 
     With an `error_score` other than "raise", a search continues after an error, and the other
     candidates are charged.
     """
     stops = _is_text(search, "error_score", "raise")
-    # The fit of a search begins with this error. In a pipeline, other steps may have been charged
-    # before it.
+    # A search raises this error at the start of its fit. In a pipeline, earlier steps may have been
+    # charged by then.
     for candidate in listed_candidates(search, name):
         try:
             check_members(candidate, table, join_names(name, "estimator"))
@@ -173,7 +174,7 @@ def _check_candidates(search, table, name):
                 raise
             warn_user(
                 f"{name or type(search).__name__}: a candidate would fail ({error}). The search "
-                "goes on after an error, and the other candidates are charged: correct the "
+                "continues after an error, and the other candidates are charged: correct the "
                 "parameter, or set error_score='raise'"
             )
             return
@@ -182,8 +183,7 @@ def _check_candidates(search, table, name):
 def _check_steps(container, table, name):
     """Raise `ValueError` if a step of a container refuses a parameter or its columns.
 
-    Each step is checked with the facts that the previous steps state about the table that reaches
-    it.
+    Each step is checked using the facts that previous steps state about the table that reaches it.
     """
     walk = walk_through(container, name, form=table.form_with_labels(container))
     for step, error in walk.refusals:
@@ -199,7 +199,7 @@ def _check_steps(container, table, name):
 
 
 def _check_of_sklearn(estimator, name):
-    """Raise `ValueError` for a parameter that a fit of scikit-learn's estimator refuses.
+    """Raise `ValueError` for a parameter that the fit of a scikit-learn estimator refuses.
 
     A fit begins with the same check.
     """
@@ -213,7 +213,7 @@ def _check_of_sklearn(estimator, name):
 
 
 def _check_target(tool, table, name):
-    """Raise `ValueError` if a tool of scikit-learn after other steps has no valid target."""
+    """Raise `ValueError` if a scikit-learn tool that follows other steps has no valid target."""
     kind = sklearn_name(tool)
     if not kind or isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer):
         return
@@ -232,9 +232,9 @@ def _check_target(tool, table, name):
 def _check_all_classes_occur(tool, y, title):
     """Raise `ValueError` if a member declares more classes than the target has.
 
-    The tool replaces each label by its position among the labels that occur. If a declared label
-    is missing, a single row with this label would change the labels of other rows; and
-    `cross_val_predict`, which a stack calls, fails after the member was charged.
+    The tool replaces each label by its position among the labels that occur. If a declared label is
+    missing, a single row with this label would change the labels of other rows. Also,
+    `cross_val_predict`, which a stack calls, would fail after the member was charged.
     """
     n_labels = len(np.unique(target_array(y)))
     for name, member in tool.estimators:
@@ -250,7 +250,7 @@ def _check_all_classes_occur(tool, y, title):
 
 
 def _targets_of_members(tool, y):
-    """Return the targets that a tool passes to its members, each None if it is unknown."""
+    """Return the targets that a tool passes to its members, with None for unknown ones."""
     kind = sklearn_name(tool)
     if kind in PASS_TARGET_ON or y is None:
         return [y]
@@ -263,15 +263,15 @@ def _targets_of_members(tool, y):
             # All private classifiers receive the labels 0 and 1.
             return [np.arange(len(y)) % 2]
     except (TypeError, ValueError):
-        # The tool refuses such a target itself, before its first fit.
+        # The tool itself refuses such a target before its first fit.
         pass
     return [None]
 
 
 def listed_candidates(search, name=""):
-    """Yield the estimators that a search of scikit-learn may fit, with the settings it lists.
+    """Yield the estimators that a scikit-learn search may fit, with the settings that it lists.
 
-    Among the parameters with a distribution, those of the search's estimator are used.
+    Parameters with a distribution keep the values of the search's estimator.
 
     Parameters
     ----------
@@ -292,7 +292,7 @@ def listed_candidates(search, name=""):
         ]
         combinations = ParameterGrid(listed)
     except (TypeError, ValueError, AttributeError):
-        # The search refuses the grid itself, before its first fit.
+        # The search itself refuses the grid before its first fit.
         return
     for params in islice(combinations, MOST_COMBINATIONS):
         try:

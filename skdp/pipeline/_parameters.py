@@ -1,4 +1,4 @@
-"""The check of every step's parameters, before the first step of a pipeline is charged."""
+"""Check of every step's parameters before the first step of a pipeline is charged."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -54,17 +54,17 @@ from skdp.utils._values import FrozenValue
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PublicTable(FrozenValue):
-    """Public information on the table that a pipeline is fitted to, and its target.
+    """Public information about the table to which a pipeline is fitted, and its target.
 
     Parameters
     ----------
     form : TableForm, default=UNKNOWN_FORM
-        Form of the table. With persons as the unit, its number of rows is the number of persons.
-        Its labels are used if the target is unknown.
+        Form of the table. If the unit is a person, its number of rows is the number of persons. Its
+        labels are used if the target is unknown.
     has_target : bool, default=False
-        True if the target is known, including the case that there is none.
+        True if the target is known, or known not to exist.
     y : array-like, default=None
-        The target. Its labels are public for estimators that assume so; other values are only
+        The target. Its labels are public for estimators that assume this; other values are only
         checked for errors.
     groups : array-like, default=None
         The person id of each row, which all private steps receive.
@@ -80,7 +80,7 @@ class PublicTable(FrozenValue):
 
     @classmethod
     def of_fit(cls, pipe, X, y, steps):
-        """Return the public information in the arguments of a pipeline's fit.
+        """Return the public information contained in the arguments of a pipeline's fit.
 
         Parameters
         ----------
@@ -142,9 +142,9 @@ def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
     """Check the parameters of every step of a pipeline, and the target against them.
 
     Nothing is fitted or charged. Each step's ``plan_fit`` receives the known shape, names and
-    dtypes of its input. Properties that depend on an earlier release are unknown, and are checked
-    by the step's own fit, after the charge. An example is the length of a list in `monotonic_cst`
-    behind a `DPOneHotEncoder` that finds categories.
+    dtypes of its input. Properties that depend on an earlier release are unknown, and only the
+    step's own fit checks them, after the charge. An example is the length of a list in
+    `monotonic_cst` behind a `DPOneHotEncoder` that finds categories.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def check_parameters(pipe, table=ANY_TABLE, *, prefix="", before=()):
 
 
 def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
-    """Yield each step that would refuse its parameters or the target, and the error.
+    """Yield each step that would refuse its parameters or the target, with its error.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def find_refusals(pipe, table=ANY_TABLE, *, prefix="", before=()):
 
 
 def _fails_by_fill_values(step, table):
-    """Return True if a failing step would succeed without the values that imputers fill in."""
+    """Return True if a failing step would succeed but for the values that imputers fill in."""
     if "mixed" not in (step.form.kinds or ()):
         return False
     form = replace(step.form, kinds=_container_kinds(step.form), examples={})
@@ -207,7 +207,7 @@ def _fails_by_fill_values(step, table):
 def _with_fill_values(error, step, steps):
     """Return an error that names the imputers whose `fill_value` a step receives in some columns.
 
-    The step would raise it if a cell was missing, which is private.
+    The step would raise the error only if a cell were missing, which is private.
     """
     imputers = [
         earlier
@@ -234,8 +234,9 @@ def _check_step(step, table):
     if step.form.is_sparse and refuses_sparse(estimator):
         raise ValueError(
             f"{type(estimator).__name__} does not accept the sparse table that it receives; make "
-            "the output of the step before dense, by sparse_output=False if it has this parameter "
-            "and by set_output(transform='pandas') if not, or use a step that accepts sparse tables"
+            "the output of the step before dense, with sparse_output=False if it has this "
+            "parameter and otherwise with set_output(transform='pandas'), or use a step that "
+            "accepts sparse tables"
         )
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
@@ -283,7 +284,7 @@ def _check_frozen(step):
 
 
 def _check_frozen_words(fitted, form):
-    """Raise `ValueError` if the kinds of a frozen transformer's columns are known not to match."""
+    """Raise `ValueError` if columns are known to have other kinds than a frozen transformer's."""
     if form.has_known_cells and form.n_columns:
         with warnings.catch_warnings():
             # The template rows have no column names.
@@ -308,7 +309,7 @@ def _check_search(step, table):
             if key != "groups"
         }
     )
-    # With persons as the unit, a search passes their ids by metadata routing.
+    # If the unit is a person, a search passes the ids by metadata routing.
     is_routed = get_config()["enable_metadata_routing"]
     if table.groups is not None:
         params = {"groups": table.groups} | params
@@ -316,7 +317,7 @@ def _check_search(step, table):
     terms = terms_of(search.accountant)
     with config_context(enable_metadata_routing=is_routed):
         for candidate in candidates:
-            # Before a fit, nothing is known about its parameters.
+            # Before a fit, nothing is known about the fit's parameters.
             if table.step_params:
                 charged = candidate
                 if table.groups is not None:
@@ -346,11 +347,11 @@ def _check_of_sklearn(step, table):
         # Only encoders whose categories are strings are accepted.
         raise ValueError(
             "categories are strings, but the step receives numeric columns, which never match; "
-            "remove the step, or apply it to the columns of strings"
+            "remove the step, or apply it to string columns"
         )
     check_on_templates(estimator, step.form)
     if step.kind == "learns":
-        # A step that `public_steps` names: it is fitted to rows of this shape.
+        # A step named in `public_steps` is fitted to rows of this shape.
         check_on_synthetic_rows(estimator, step.form, table.form.n_rows)
 
 
@@ -361,13 +362,14 @@ def _check_declared_words(step, plan):
     if form.has_known_cells and form.n_columns and not holds_for_every_shape(plan):
         rows = made_up_rows(form.kinds, examples=form.examples)
         table = ColumnTable(rows.shape, rows, names=form.names)
-        # The step checks these rows like real ones before a charge.
+        # The step checks these rows, like real ones, before a charge.
         is_supervised = get_tags(step.estimator).target_tags.required
         if is_supervised:
             table = RowsAndTarget(table, np.zeros(len(rows)))
         step.estimator._check_rows(table, plan)
     elif form.holds_numbers and params.get("strategy") not in ("mean", "median", "constant"):
-        # Without a known shape there is no plan. An imputer reads categories for only one strategy.
+        # Without a known shape, there is no plan. An imputer reads categories for only one
+        # strategy.
         declared = declared_labels(params.get("categories"), _names(step), form.n_columns)
         for _, labels in declared:
             check_label_kinds(np.zeros(1), "the table", categories_array(labels))
@@ -388,7 +390,8 @@ def _check_columns(step):
             continue
         if kind in TIME_KINDS:
             raise times_error(column_name(j, step.form.names), kind)
-        # A column of labels or objects has a string as its example if it is known to hold strings.
+        # A column of labels or objects that is known to contain strings has a string as its
+        # example.
         known = kind in ("mixed", "label", "object")
         values = []
         if known:
@@ -402,8 +405,8 @@ def _check_columns(step):
 def _check_has_names(step):
     """Raise `ValueError` if a parameter names a column that the step's table cannot have.
 
-    This covers arrays of unknown width, and frames some of whose names are found. If the width and
-    the names are known, a plan raises the error itself.
+    This covers arrays of unknown width, and frames in which some names have yet to be found. If the
+    width and the names are known, the plan itself raises the error.
     """
     for parameter, column in columns_named(step.params):
         if step.form.names is None and isinstance(column, str) and step.form.lacks(column):
@@ -422,7 +425,7 @@ def _check_has_names(step):
 
 
 def _check_plan(step, table):
-    """Check the parameters of a private step, and the target against them, by its plan."""
+    """Check a private step's parameters, and the target against them, by making its plan."""
     estimator = step.estimator
     params = step.params
     check_seed(params.get("random_state"))
@@ -439,7 +442,7 @@ def _check_plan(step, table):
                 n_rows = len(np.asarray(y))
             classes, _ = estimator._read_target(y, n_rows)
     elif table.has_target and table.y is not None and hasattr(estimator, "_check_target"):
-        # A step that does not need a target, but uses one that is passed.
+        # The step does not need a target, but uses one that is passed.
         estimator._check_target(table.y)
     unit = terms_of(estimator.accountant).unit
     shape = TableShape(
@@ -461,7 +464,7 @@ def _check_plan(step, table):
         )
     check_output_setting(estimator, sparse=getattr(plan, "sparse_output", False))
     planned = getattr(estimator.accountant, "planned", None)
-    # The cost of a plan for an unknown shape may differ from the cost of the fit.
+    # A plan for an unknown shape may cost more or less than the fit.
     if planned is not None and None not in (shape.n_rows, shape.n_columns):
         relation = terms_of(estimator.accountant).relation
         if not planned.covers(plan.event, relation):
@@ -474,7 +477,7 @@ def _check_plan(step, table):
 
 
 def _container_kinds(form):
-    """Return the kinds that the container itself shows; objects may hold values of any kind."""
+    """Return the kinds that the container itself shows; objects may be values of any kind."""
     if form.kinds is None:
         return None
     return ["cells" if kind == "mixed" else kind for kind in form.kinds]
@@ -491,7 +494,7 @@ def _names(step):
 
 
 def _plan_of_any_kinds(estimator, shape, guarantee):
-    """Return a plan; columns of unknown dtype may be dates if their bounds are dates."""
+    """Return a plan in which columns of unknown dtype may be dates if their bounds are dates."""
     try:
         return estimator.plan_fit(shape, guarantee)
     except ValueError:

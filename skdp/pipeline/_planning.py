@@ -1,4 +1,4 @@
-"""Plans of whole pipelines: every private step's charge, calibrated together."""
+"""Plans of whole pipelines: the charges of all private steps, calibrated together."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -42,33 +42,33 @@ def planned_charge(
     columns: dict | None = None,
     holds_numbers: bool = False,
 ) -> PlannedCharge:
-    """Return the charge of a private estimator's fit, before it sees a table.
+    """Return the charge of a private estimator's fit before it sees a table.
 
     Parameters
     ----------
     estimator : estimator
-        Private, with `epsilon` (and `delta`) set. Its accountant is not used.
+        Private estimator with `epsilon` (and `delta`) set. Its accountant is not used.
     n_samples, n_features : int, default=None
-        Shape of the table. With None the charge is exact for estimators whose charge does not
+        Shape of the table. With None, the charge is exact only for estimators whose charge does not
         depend on the shape.
     classes : array-like, default=None
         Labels of y. None uses the labels that the estimator declares, or 0 and 1.
     terms : LedgerConfig, default=None
-        Configuration of the accountant that will be charged, see `skdp.base.terms_of`.
+        Configuration of the accountant that will be charged; see `skdp.base.terms_of`.
     name : str, default=""
         Name of the step; empty uses the name of the class.
     columns : dict, default=None
         The `names` and `kinds` of a `TableShape` with `n_features` columns, if they are known.
     holds_numbers : bool, default=False
-        True if all columns are known to be numeric. Otherwise the charge also covers a fit that
-        finds categories, where the kinds of the columns are unknown.
+        True if all columns are known to be numeric. Otherwise, if the kinds of the columns are
+        unknown, the charge also covers a fit that finds categories.
 
     Returns
     -------
     PlannedCharge
-        Its event is ``ApproximateDP(epsilon, delta)``, or `PureDP` with delta = 0, if the charge
-        depends on an unknown shape or the estimator has no ``plan_fit``. It is empty if nothing
-        is released.
+        If the charge depends on an unknown shape or the estimator has no ``plan_fit``, the event is
+        ``ApproximateDP(epsilon, delta)``, or `PureDP` with delta = 0. It is empty if nothing is
+        released.
 
     Raises
     ------
@@ -112,8 +112,8 @@ def planned_charge(
             if not unknown:
                 raise
         if shape.kinds is None and not holds_numbers:
-            # The columns may contain strings with categories that have to be found. A fit that
-            # cannot find them refuses such a table.
+            # The columns may contain strings whose categories have to be found. A fit that cannot
+            # find categories refuses such a table.
             with suppress(ValueError):
                 of_words = replace(shape, kinds=["object"] * d)
                 plans.append(estimator.plan_fit(of_words, guarantee))
@@ -135,7 +135,7 @@ def planned_charge(
 
 
 def labels_of(params, classes=None):
-    """Return the labels of `classes`, of the argument or of `class_weight`, else 0 and 1."""
+    """Return the labels in `classes`, the argument or `class_weight`, otherwise 0 and 1."""
     declared = params.get("classes")
     weights = params.get("class_weight")
     if declared is not None:
@@ -177,8 +177,8 @@ class PipelinePlan(FrozenValue):
     steps : tuple of Step
         Its private steps, in the order in which they are fitted.
     fractions : tuple of float
-        Budget fraction of each step; they sum to 1. A step that releases nothing has the
-        fraction 0, and its epsilon and delta are not changed.
+        Budget fractions of the steps, which sum to 1. A step that releases nothing has the fraction
+        0, and its epsilon and delta are not changed.
     n_samples : int or None
         Number of rows, None if it is unknown.
     classes : array-like or None
@@ -214,7 +214,7 @@ class PipelinePlan(FrozenValue):
         )
 
     def _step_budgets(self, epsilon, delta):
-        """Yield each step with its budget as parameters; empty for steps that release nothing."""
+        """Yield each step with its budget as a dict of parameters, empty if it releases nothing."""
         takes_delta = ["delta" in step.params for step in self.steps]
         with_delta = math.fsum(compress(self.fractions, takes_delta)) or 1.0
         if len(self.steps) > 1:
@@ -283,7 +283,7 @@ class PipelinePlan(FrozenValue):
 
 
 def _releases(step):
-    """Return True if a fit of a step releases anything; it does not without columns."""
+    """Return True if a fit of a step releases anything, which requires columns."""
     if step.n_features == 0:
         return False
     if not may_release_nothing(step.estimator):
@@ -312,16 +312,16 @@ def plan_pipeline(
     pipe : estimator
         A `Pipeline`, `ColumnTransformer` or `FeatureUnion`, nested in any way, or one estimator.
     n_samples, n_features : int, default=None
-        Shape of the table. Steps whose charge depends on an unknown shape are planned by their
-        (epsilon, delta), which composes less tightly.
+        Shape of the table. If the charge of a step depends on an unknown shape, it is planned by
+        its (epsilon, delta), which composes less tightly.
     classes : array-like, default=None
         Labels of y.
     terms : LedgerConfig, default=None
-        Configuration of the accountant that will be charged, see `skdp.base.terms_of`.
+        Configuration of the accountant that will be charged; see `skdp.base.terms_of`.
     fractions : dict of str to float, default=None
-        Budget of each private step, in any unit. By default the final estimator after k
-        transformers receives the fraction ``0.85**k``, and the transformers share the rest
-        equally. Without a private final estimator all steps receive equal fractions.
+        Relative budget of each private step. By default, the final estimator after k transformers
+        receives the fraction ``0.85**k``, and the transformers share the rest equally. Without a
+        private final estimator, all steps receive equal fractions.
     public_steps : sequence of str, default=()
         Names of steps that learn from data and are declared public.
     columns : dict, default=None
@@ -335,7 +335,7 @@ def plan_pipeline(
     ------
     ValueError
         If a step is neither private nor known to learn nothing, if no private step releases
-        anything, if no columns of `n_features` are left for a remainder, or if the shape is
+        anything, if none of the `n_features` columns is left for a remainder, or if the shape is
         impossible.
 
     Examples
@@ -355,7 +355,7 @@ def plan_pipeline(
     steps = find_steps(pipe, n_features, form=form, by_person=terms.unit == "person")
     check_accepted(steps, public_steps)
     warn_of_values(steps)
-    # A step that receives columns only of a wider table has no plan.
+    # A step that would receive columns only from a wider table has no plan.
     planned = {step.name for step in steps}
     for step in find_steps(pipe):
         if step.name not in planned and is_estimator(step.estimator):
@@ -389,7 +389,7 @@ def check_accepted(steps, public_steps=()):
     Raises
     ------
     ValueError
-        If `public_steps` does not name all of these steps.
+        If `public_steps` does not name all such steps.
     """
     problems = unaccepted(steps, public_steps)
     if problems:
@@ -405,7 +405,7 @@ def refusal_of_steps(pipe, public_steps=()):
     public_steps : sequence of str, default=()
     """
     if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
-        # The check of the parameters raises the error.
+        # The check of the parameters will raise the error.
         return ""
     try:
         check_accepted(find_steps(pipe), tuple(public_steps))

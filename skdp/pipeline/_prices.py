@@ -1,4 +1,4 @@
-"""The separate and joint costs of a pipeline's private steps, and redundant charges."""
+"""Separate and joint costs of a pipeline's private steps, and redundant charges."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ KNOWN_RANGE = (MaxAbsScaler, MinMaxScaler, QuantileTransformer)
 
 @dataclass(frozen=True, kw_only=True)
 class Cost(FrozenValue):
-    """The cost of one fit of a step, and how often a fit of the whole pipeline fits it.
+    """Cost of one fit of a step, and the number of its fits in one fit of the whole pipeline.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Cost(FrozenValue):
     event : Event or None
         Event of the charge.
     fits : int
-        Minimal number of fits: 0 in a search, an ensemble or another wrapper.
+        Minimum number of fits, which is 0 in a search, an ensemble or another wrapper.
     exact : bool
         True if the number of fits and the cost are exact. Otherwise they depend on the table or
         are unknown.
@@ -45,7 +45,7 @@ class Cost(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True)
 class Price(Cost):
-    """The cost of the fits of a private step, and where they are charged.
+    """The cost of a private step's fits, and the accountant that they charge.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class TotalPrice(FrozenValue):
 
 def total_price(prices):
     """Return the `TotalPrice` of steps, from a dict of their `Price`."""
-    # If some steps are charged, steps without an accountant do not count.
+    # If any step is charged, steps without an accountant do not count.
     fitted = [price for price in prices.values() if price.fits or not price.exact]
     charged = [price for price in fitted if price.accountant is not None] or fitted
     exact = len(charged) == len(fitted) and all(price.exact for price in charged)
@@ -124,7 +124,7 @@ def total_price(prices):
     delta = min(math.fsum(part.delta * part.fits for part in parts), 1.0)
     joint = epsilon
     units = {(part.terms.relation, part.terms.max_rows) for part in parts}
-    # A single round of a reservation has its planned cost. Different units have no joint cost.
+    # A single round of a reservation costs what was planned. Different units have no joint cost.
     rounds = [part.fits if isinstance(part.accountant, Reservation) else None for part in parts]
     if epsilon > 0.0 and len(units) == 1 and rounds != [1]:
         relation, max_rows = units.pop()
@@ -134,7 +134,7 @@ def total_price(prices):
 
 
 def _with_rounds(prices):
-    """Yield the prices, with one price per reservation: that of its rounds.
+    """Yield the prices, with a single price per reservation, which covers its rounds.
 
     A run of a step starts a new round if the step has run in all earlier rounds.
     """
@@ -158,7 +158,7 @@ def _with_rounds(prices):
 
 
 def paid_twice(steps):
-    """Yield private steps whose charge is redundant, with the reason.
+    """Yield the private steps whose charge is redundant, with the reason.
 
     Parameters
     ----------
@@ -195,6 +195,6 @@ def paid_twice(steps):
 
 
 def _learned(step):
-    """Return a key of the values that a step learns; equal keys mean equal values."""
+    """Return a key for the values that a step learns; equal keys mean equal values."""
     settings = {name: repr(value) for name, value in step.params.items() if name not in BUDGET}
     return type(step.estimator), step.before, step.columns, settings

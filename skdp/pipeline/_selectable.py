@@ -1,4 +1,4 @@
-"""The check that a `ColumnTransformer` can select columns of the table of a fit."""
+"""Check that a `ColumnTransformer` can select columns from the table of a fit."""
 
 import os
 
@@ -15,8 +15,8 @@ PASSED_ON = (None, "passthrough")
 def check_selectable(pipe, X):
     """Raise `ValueError` for a table whose columns scikit-learn cannot select, with a remedy.
 
-    scikit-learn selects columns only from tables in memory. Its errors do not explain this, nor
-    that a table with one dimension has no columns.
+    scikit-learn selects columns only from two-dimensional tables in memory. Its errors do not
+    explain this.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def check_selectable(pipe, X):
     Raises
     ------
     ValueError
-        If `pipe` has a `ColumnTransformer` that is given a polars LazyFrame, a dask DataFrame, an
-        Arrow dataset or record batch, a path, or an object without columns.
+        If a `ColumnTransformer` in `pipe` receives a polars LazyFrame, a dask DataFrame, an Arrow
+        dataset or record batch, a path, or an object without columns.
     """
     if not _selects_columns(pipe):
         return
@@ -37,17 +37,17 @@ def check_selectable(pipe, X):
         shape = shape_of(X)
         if len(shape) != 2:
             raise ValueError(
-                f"Expected 2D array, got a {type(X).__name__} instead: a ColumnTransformer selects "
-                "columns of a data frame, an array of two dimensions or a list of rows of one "
-                "length"
+                f"Expected 2D array, got a {type(X).__name__} instead: a ColumnTransformer "
+                "selects columns from a data frame, a two-dimensional array or a list of rows of "
+                "equal length"
             )
         check_not_empty(shape, X)
     else:
         name = f"{type(X).__module__.partition('.')[0]} {type(X).__name__}"
         raise ValueError(
-            f"X is a {name}, and a ColumnTransformer selects columns of tables in memory only: "
-            f"pass {in_memory}, or let DPTableVectorizer take the ColumnTransformer's place, with "
-            "`bounds` and `categories` by column: it reads such tables in parts"
+            f"X is a {name}, and a ColumnTransformer selects columns only from tables in memory: "
+            f"pass {in_memory}, or replace the ColumnTransformer with a DPTableVectorizer, with "
+            "`bounds` and `categories` by column, which reads such tables in parts"
         )
 
 
@@ -60,7 +60,7 @@ def _how_to_read(kind):
     if hasattr(kind, "to_table") and hasattr(kind, "scanner"):
         return "X.to_table().to_pandas()"
     if hasattr(kind, "to_struct_array") and not hasattr(kind, "combine_chunks"):
-        return "X.to_pandas(), as it is one batch of a table"
+        return "X.to_pandas(), since X is one batch of a table"
     if issubclass(kind, os.PathLike):
         return "pandas.read_parquet(X)"
     return None

@@ -27,7 +27,7 @@ from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_privacy_parameters, is_auto
 
-# The class of the estimator that `split_budget` returns.
+# Class of the estimator that `split_budget` returns.
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 ADDITIVE = {"classifier": DPAdditiveClassifier, "regressor": DPAdditiveRegressor}
 
@@ -47,9 +47,9 @@ def split_budget(
     """Return a pipeline whose private steps share one budget and are calibrated together.
 
     The epsilons and deltas of the steps are as large as the tightest composition bound allows for a
-    joint cost of (`epsilon`, `delta`). Their sums are usually larger. Each fit of the pipeline is
-    one charge of (`epsilon`, `delta`), made when its first step runs; clones, folds, worker
-    processes and refits are charged in the same way.
+    joint cost of (`epsilon`, `delta`). Their sums usually exceed this cost. Each fit of the
+    pipeline is one charge of (`epsilon`, `delta`), made when its first step runs; clones, folds,
+    worker processes and refits are charged in the same way.
 
     Parameters
     ----------
@@ -64,41 +64,41 @@ def split_budget(
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
     fractions : dict of str to float, default=None
-        Relative budget of each private step, by its name as in `set_params`. By default the final
+        Relative budget of each private step, by its name as in `set_params`. By default, the final
         estimator after k transformers receives the fraction ``0.85**k``, and the transformers share
-        the rest equally. Without a private final estimator all steps receive equal fractions.
+        the rest equally. Without a private final estimator, all steps receive equal fractions.
     n_samples, n_features : int, default=None
-        Shape of the table. If it is declared, every step is planned exactly, and every fit must
-        have a table of that shape. None allows any shape, as cross-validation requires. Steps whose
+        Shape of the table. If it is declared, every step is planned exactly, and every fit must be
+        to a table of that shape. None allows any shape, as cross-validation requires. Steps whose
         noise depends on the shape are then planned by their (epsilon, delta), which composes less
         tightly.
     classes : array-like, default=None
-        Labels of y. Needed if steps do not declare them and their number is not two.
+        Labels of y. Required if the steps do not declare them, unless there are two labels.
     public_steps : sequence of str, default=()
         Names of steps that learn from data and are declared public.
 
     Returns
     -------
     estimator
-        A clone of `pipe` with `epsilon`, `delta` and `accountant` of each private step set. A
-        `ColumnTransformer` with a part that may be sparse receives ``sparse_threshold=0`` unless
-        another threshold was set, so its output is always dense. Containers are replaced by
+        A clone of `pipe` in which `epsilon`, `delta` and `accountant` of each private step are set.
+        A `ColumnTransformer` with a part that may be sparse gets ``sparse_threshold=0``, unless
+        another threshold was set, so that its output is always dense. Containers are replaced by
         subclasses whose fits check the parameters of every step, and `y`, against the table's
         shape, names and dtypes before the first charge.
 
     Raises
     ------
     ValueError
-        If a step is neither private nor known to learn nothing and is not in `public_steps`, if no
-        columns of `n_features` are left for a remainder, or if a step refuses a parameter for every
-        table. The message names the step.
+        If a step is neither private nor known to learn nothing and is not in `public_steps`, if
+        none of the `n_features` columns is left for a remainder, or if a step refuses a parameter
+        for every table. The message names the step.
 
     Notes
     -----
-    The guarantee, and the reason why steps may run in any order and in concurrent fits, are in
-    ``docs/theory/pipelines.md``. A step is refused if its parameters were changed so that its
-    release differs from the plan. Each fit checks its present steps: a step that was added later
-    and learns without privacy is refused before the charge.
+    ``docs/theory/pipelines.md`` explains the guarantee, and why steps may run in any order and in
+    concurrent fits. A step is refused if its parameters were changed in such a way that its release
+    differs from the plan. Each fit checks its current steps: a step that was added later and learns
+    without privacy is refused before the charge.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def joint_scale(
     delta: float,
     terms: LedgerConfig | None = None,
 ) -> float:
-    """Return the largest scale at which an event fits a budget, to a relative 1e-4.
+    """Return the largest scale at which an event fits a budget, to a relative precision of 1e-4.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def joint_scale(
     Returns
     -------
     float
-        An event at that scale is accepted by an accountant as (epsilon, delta).
+        The scale. An accountant accepts the event at this scale as (epsilon, delta).
 
     Examples
     --------
@@ -185,7 +185,7 @@ def joint_scale(
         terms = terms_of(None)
     event = cache(make_event)
     if group_event(event(1.0), terms.max_rows) is None:
-        # A guarantee per row at a smaller epsilon implies the group's guarantee at this one.
+        # A per-row guarantee at a smaller epsilon implies the group's guarantee at this one.
         row = Guarantee(epsilon=epsilon, delta=delta, neighbors=terms.neighbors).per_row
         epsilon = row.epsilon
         delta = row.delta
@@ -242,7 +242,7 @@ def tabular_pipeline(
     Parameters
     ----------
     estimator : "classifier", "regressor", or a classifier or regressor of skdp, class or instance
-        "classifier" and "regressor" are `DPAdditiveClassifier` and `DPAdditiveRegressor`: they
+        "classifier" and "regressor" mean `DPAdditiveClassifier` and `DPAdditiveRegressor`, which
         accept raw tables and are the only step. Other models follow a `DPTableVectorizer`. An
         instance is not changed.
     epsilon : float, default=1.0
@@ -254,12 +254,12 @@ def tabular_pipeline(
         are not declared are found privately.
     categories : dict of column to list, list or "auto", default=None
         Categories of the categorical columns, which must not be computed from the data. "auto", for
-        the table or instead of a list, finds them privately.
+        the whole table or instead of a column's list, finds them privately.
     target_bounds : tuple of (low, high), default=None
         Range of a regressor's target, unless an instance declares it.
     accountant : PrivacyAccountant, default=None
-        Accountant that is charged by fits. None uses that of an instance; without one nothing is
-        recorded, and the guarantee holds under "add_remove".
+        Accountant that is charged by fits. None uses the accountant of an instance. Without one,
+        nothing is recorded, and the guarantee holds under "add_remove".
     random_state : int or None, default=None
         None draws noise from the operating system's cryptographic generator. An int makes the
         noise reproducible, for tests and examples: anyone who knows it can remove the noise.
@@ -282,9 +282,9 @@ def tabular_pipeline(
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private, as `split_budget` guarantees. The
-    vectorizer returns rows of norm at most 1. It bins numeric columns, unless the model releases
-    the moments of all features (``mechanism="sufficient_statistics"``): such a model needs few
-    features, so numeric columns are scaled. The measurements are in ``docs/theory/pipelines.md``.
+    vectorizer returns rows of norm at most 1. It bins numeric columns. If the model releases the
+    moments of all features (``mechanism="sufficient_statistics"``), it needs few features, so
+    numeric columns are scaled instead. The measurements are in ``docs/theory/pipelines.md``.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def tabular_pipeline(
         estimator = ADDITIVE[estimator]
     model: BaseEstimator = estimator() if isinstance(estimator, type) else estimator
     predicts = is_estimator(model) and (is_classifier(model) or is_regressor(model))
-    # The table vectorizer makes sparse rows.
+    # The table vectorizer returns sparse rows.
     fits = predicts and (isinstance(model, RawTableModel) or get_tags(model).input_tags.sparse)
     if not fits or step_kind(model) != "private" or not plans_its_fit(model):
         raise ValueError(

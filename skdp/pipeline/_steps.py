@@ -1,4 +1,4 @@
-"""The steps of a pipeline, no matter how they are nested."""
+"""The steps of a pipeline, nested in any way."""
 
 import re
 import sys
@@ -48,17 +48,17 @@ class Place(FrozenValue):
     columns : str, default=""
         Description of the columns that it receives from a `ColumnTransformer`.
     before : tuple of str
-        Names of the steps whose outputs lead to it, in order. The last name denotes the step, or
-        the parallel steps, whose output it receives.
+        Names of the steps whose outputs lead to it, in order. It receives the output of the last
+        one, which may be a container of parallel steps.
     fits : int or None, default=1
-        Number of its fits in one fit of the pipeline; None if it depends on the table or is
+        Number of its fits in one fit of the pipeline; None if that depends on the table or is
         unknown.
     form : TableForm, default=UNKNOWN_FORM
-        Public information on the table that it is fitted to.
+        Public information about the table to which it is fitted.
     by_person : bool, default=False
         True if the pipeline is charged by person, so the number of rows is private.
     is_series : bool, default=False
-        True if its column is selected without a list, so it receives a one-dimensional array.
+        True if its column is selected without a list, so that it receives a one-dimensional array.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Step(Place):
 
     @property
     def hides_number_of_rows(self):
-        """True if the step is private and the number of rows is private in its guarantee."""
+        """True if the step is private and its guarantee treats the number of rows as private."""
         if self.kind != "private":
             return False
         terms = getattr(self.params["accountant"], "config", None)
@@ -128,9 +128,10 @@ class Step(Place):
         return join_names(self.name, name)
 
     def fitted_in(self, model):
-        """Return the fitted estimator of this step, from a fitted model."""
+        """Return the fitted estimator of this step from a fitted model."""
         for part in filter(None, self.name.split("__")):
-            # A ColumnTransformer fits clones of its parameters, except parts without columns.
+            # A ColumnTransformer fits clones of the parts in its parameters, except parts without
+            # columns.
             fitted = getattr(model, "named_transformers_", {})
             if is_skrub_container(model) and hasattr(model, "transformer_"):
                 fitted = {"transformer": model.transformer_}
@@ -150,7 +151,7 @@ class Walk:
     steps : list of Step
         In the order in which they are fitted.
     refusals : list of (Step, Exception)
-        Containers with parameters for which their fit would raise an error, with the error.
+        Containers whose fit would raise an error for a parameter, with the error.
     """
 
     def __init__(self):
@@ -182,17 +183,17 @@ def find_steps(pipe, n_features=None, prefix="", before=(), form=UNKNOWN_FORM, b
     prefix : str, default=""
         Prefix of the names.
     before : tuple of str, default=()
-        Names of the steps that are fitted before, as in `Place`.
+        Names of the steps that come before, as in `Place`.
     form : TableForm, default=UNKNOWN_FORM
-        Further public information on the table.
+        Further public information about the table.
     by_person : bool, default=False
         True if the pipeline is charged by person, regardless of the accountants of its steps.
 
     Returns
     -------
     list of Step
-        If a container itself learns from the table, or was not verified with one of its parameters,
-        an additional step is named after that parameter.
+        If a container itself learns from the table through a parameter, or was not verified with
+        it, an additional step is named after the parameter.
 
     Raises
     ------
@@ -236,8 +237,8 @@ def _walk(estimator, place, walk):
     Returns
     -------
     Place
-        Place of the next step. The last name in its `before` is the step that returns its whole
-        table.
+        Place of the next step. The last name in its `before` is that of the step that returns its
+        whole table.
     """
     for callback in raw_callbacks(estimator):
         walk.add_choice(place, "callbacks", by=callback, advice=CALLBACKS)
@@ -247,7 +248,7 @@ def _walk(estimator, place, walk):
         walk.steps += [step, *_refused_by_search(step)]
         form = output_form(estimator, place.form)
         if place.fits is None and place.n_features is None:
-            # Without input columns it has no output.
+            # Without input columns, the step has no output.
             form = form.with_columns(None)
         before = (*place.before, place.name)
         return replace(place, before=before, form=form, is_series=False)
@@ -260,7 +261,7 @@ def _walk(estimator, place, walk):
 
 def _walk_pipeline(pipe, place, walk):
     """Add the steps of a `Pipeline`, as `_walk` does."""
-    # Repeating a release from `memory` reveals that no row has changed.
+    # Repeating a release from `memory` would reveal that no row has changed.
     remembers = pipe.memory is not None
     if remembers:
         walk.add_choice(place, "memory", by="memory", advice=MEMORY)
@@ -315,8 +316,8 @@ def _walk_skrub_container(container, place, walk):
     # The container configures its transformer to return a frame.
     if not gives_numbers(container.transformer):
         walk.add_choice(place, "set_output", by="set_output", advice=FRAMES)
-    # A selector may select no column. In versions of skrub with ApplyToFrame, ApplyToCols fits one
-    # clone per column.
+    # A selector may select no columns. In versions of skrub that have ApplyToFrame, ApplyToCols
+    # fits one clone per column.
     is_sure = isinstance(cols, str | list | tuple) or type(cols).__name__ in ("All", "Cols")
     is_by_column = hasattr(sys.modules.get("skrub"), "ApplyToFrame")
     if type(container).__name__ == "ApplyToCols" and is_by_column:
@@ -331,11 +332,11 @@ def _walk_skrub_container(container, place, walk):
 
 
 def with_dense_columns(pipe, public_steps=()):
-    """Return a clone with column transformers that return dense tables if density would decide.
+    """Return a clone whose column transformers return dense tables where density would decide.
 
-    At scikit-learn's default `sparse_threshold` a `ColumnTransformer` with a part that may be
-    sparse publishes whether an exact count of stored entries is above a limit. With 0 its output is
-    always dense. A threshold that was set, or is named in `public_steps`, is unchanged.
+    With scikit-learn's default `sparse_threshold`, a `ColumnTransformer` with a part that may be
+    sparse publishes whether an exact count of stored entries is above a limit. With 0, its output
+    is always dense. A threshold that was set, or is named in `public_steps`, is not changed.
 
     Parameters
     ----------
@@ -375,7 +376,7 @@ def steps_of_search(step):
 
 
 def _refused_by_search(step):
-    """Return the inner steps that a private search refuses; its cost covers private steps."""
+    """Return the inner steps that a private search refuses; its cost covers only private steps."""
     refused = {}
     for inside in steps_of_search(step):
         public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
@@ -391,7 +392,7 @@ def unaccepted(steps, public_steps=()):
         raise ValueError(f"public_steps contains {unknown[0]!r}, which is not the name of a step")
 
     def is_excused(step):
-        # Frozen estimators are not fitted, and not charged again.
+        # Frozen estimators are not fitted again, and therefore not charged again.
         is_charged = step.kind != "opaque" and holds_private(step.estimator)
         named = {step.name, step.title} & set(public_steps)
         return named and not (step.kind in ("local", "resamples") or is_charged)
@@ -410,8 +411,8 @@ def fails_by_values(step):
 def warn_of_values(steps):
     """Warn about steps after private steps if their fits raise errors for some values.
 
-    The warning depends only on the steps. Columns that no private step changed are tried before the
-    charge.
+    The warning depends only on the steps. Columns that no private step changed are tested before
+    the charge.
 
     Parameters
     ----------
@@ -439,12 +440,12 @@ def _fails_for_large_numbers_alone(estimator):
 
 
 def holds_private(estimator):
-    """Return True if an estimator, or a nested one at any depth, is charged."""
+    """Return True if an estimator, or one nested in it at any depth, is charged."""
     return any(map(is_private, held(estimator)))
 
 
 def _of_columns(transformer, place):
-    """Yield each part of a ColumnTransformer and its place, the remainder last.
+    """Yield each part of a ColumnTransformer with its place, the remainder last.
 
     A part without columns is not fitted. With a selector, or an unknown number of columns, it is
     unknown whether a part receives any columns.
@@ -490,7 +491,7 @@ def _of_columns(transformer, place):
 
 
 def _rest_of(form, selected, n_left):
-    """Return the form of the remaining columns; possibly only their number is known."""
+    """Return the form of the remaining columns, of which perhaps only the number is known."""
     if n_left is None or any(isinstance(column, str) for column in selected):
         return form.with_columns(n_left)
     return form.take([j for j in range(form.n_columns) if j not in selected])
@@ -513,11 +514,11 @@ def _reads_types(columns):
 def _density_decides(transformer, place, steps):
     """Return True if a ColumnTransformer may compare its density with its threshold.
 
-    It publishes the result as `sparse_output_`: whether an exact count of stored entries is above a
-    limit. "kept" parts are sparse only for a sparse matrix, which has no column names, and which
-    another step that reads the table may refuse.
+    It publishes the result, whether an exact count of stored entries is above a limit, as
+    `sparse_output_`. "kept" parts are sparse only for a sparse matrix, which has no column names
+    and may be refused by another step that reads the table.
     """
-    # With another table the remainder may have more columns, or none.
+    # For another table, the remainder may have more columns, or none.
     sparsities = {sparsity(part) for part in (transformer.remainder, *(s.estimator for s in steps))}
     named = any(are_names(columns) for _, _, columns in transformer.transformers)
     readers = [s for s in steps if s.before == place.before and s.columns != REMAINDER]
@@ -525,7 +526,7 @@ def _density_decides(transformer, place, steps):
     may_keep_sparse = "kept" in sparsities and not (named or refused)
     threshold = transformer.sparse_threshold
     if not isinstance(threshold, Real):
-        # The check of the container names the parameter.
+        # The check of the container raises an error that names the parameter.
         return False
     return threshold > 0 and ("made" in sparsities or may_keep_sparse)
 
@@ -543,8 +544,8 @@ def are_names(columns):
 def chosen_places(columns, width, form=UNKNOWN_FORM):
     """Return the selected columns as names or positions; None if unknown.
 
-    A column that is selected twice occurs twice. If the table's names are known, names become
-    positions.
+    A column that is selected twice occurs twice. If the table's names are known, names are
+    converted to positions.
 
     Raises
     ------
@@ -554,8 +555,8 @@ def chosen_places(columns, width, form=UNKNOWN_FORM):
     places = _places_by_rules(columns, width, form)
     is_resolved = _has_known_container(form)
     if callable(columns):
-        # User-defined functions are not called. A table of positions does not have the types of the
-        # columns.
+        # User-defined functions are not called. A table of positions would not have the types of
+        # the columns.
         reads_types = _reads_types(columns)
         is_resolved &= type(columns) is make_column_selector and not reads_types
         if reads_types and form.empty is not None and form.names is None:
@@ -609,14 +610,14 @@ def _places_by_rules(columns, width, form):
 
 
 def _check_possible(columns, form):
-    """Raise `ValueError` for a name that no column of a table can have, although some are found."""
+    """Raise `ValueError` for a name that no column can have, even if some are yet to be found."""
     for name in columns:
         if form.names is None and isinstance(name, str) and form.lacks(name):
             raise ValueError(f"column {name!r} is selected, but {possible_names(form)}")
 
 
 def possible_names(form):
-    """Return a description of the possible names of columns, some of which are found."""
+    """Return a description of the possible column names, some of which are yet to be found."""
     starts = " or ".join(map(repr, form.name_prefixes))
     if not form.known_names:
         return f"all names begin with {starts}"
@@ -630,8 +631,8 @@ def possible_names(form):
 def _check_resolved(columns, form):
     """Return the positions that scikit-learn selects from a table of a known container.
 
-    Containers differ in which columns can be selected: an array has no ``slice(None)``, a frame no
-    slice with a step, and polars no selector. So scikit-learn itself selects from a row of
+    Containers differ in the selections that they support: an array supports no ``slice(None)``, a
+    frame no slice with a step, and polars no selector. So scikit-learn itself selects from a row of
     synthetic positions in the same container.
 
     Raises
@@ -645,7 +646,7 @@ def _check_resolved(columns, form):
     try:
         row = transformer.set_output(transform="default").fit_transform(_row_of_positions(form))
     except Exception as error:
-        # The libraries of frames raise errors of other classes.
+        # Frame libraries raise errors of other classes.
         reason = str(error).partition("\n")[0].rstrip(".")
         raise ValueError(
             f"{_column_words(columns)} cannot be selected ({reason}); write a list of names or a "
@@ -653,7 +654,7 @@ def _check_resolved(columns, form):
         ) from error
     places = [int(place) for place in np.asarray(row).ravel()]
     if isinstance(columns, slice) and not places:
-        # scikit-learn fits the step of an empty slice, but not that of an empty list.
+        # scikit-learn fits a step with an empty slice, but not one with an empty list.
         raise ValueError(f"{_column_words(columns)} select no column; use [] to select none")
     return places
 

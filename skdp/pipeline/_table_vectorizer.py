@@ -1,4 +1,4 @@
-"""Vectorizer of raw tables: rows of norm at most 1 for a private model."""
+"""Vectorizer of raw tables, which returns rows of norm at most 1 for a private model."""
 
 import math
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ NUMBERS = ("bins", "scaled")
 
 
 def _check_for_some_kinds(possible_kinds, bounds, categories, names):
-    """Raise `ValueError` if declarations are not valid for any possible kinds of columns."""
+    """Raise `ValueError` if declarations are invalid whatever the kinds of the columns."""
     refusal = None
     for kinds in possible_kinds:
         try:
@@ -59,7 +59,7 @@ def _check_for_some_kinds(possible_kinds, bounds, categories, names):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VectorizerFit(ColumnsFit):
-    """Search for undeclared bounds and categories, and for bins unless numbers are scaled.
+    """Search for undeclared bounds and categories, and, unless numbers are scaled, for bins.
 
     Parameters
     ----------
@@ -73,8 +73,8 @@ class VectorizerFit(ColumnsFit):
 
     @cached_property
     def budget(self):
-        # With delta > 0 a fraction of delta is reserved for the selection of categories even if no
-        # column needs it, so the noise does not depend on the columns.
+        # With delta > 0, a fraction of delta is reserved for the selection of categories even if no
+        # column needs it, so that the noise does not depend on the columns.
         uses_key_selection = self.guarantee.delta > 0.0 or bool(self._undeclared(categorical=True))
         return Budget(guarantee=self.guarantee, uses_key_selection=uses_key_selection)
 
@@ -141,7 +141,7 @@ class VectorizerFit(ColumnsFit):
 
 
 class DPTableVectorizer(PlannedTransformer):
-    """Transform a raw table into rows of norm at most 1, for the following model.
+    """Transform a raw table into rows of norm at most 1 for the model that follows.
 
     Numbers, dates, strings, categories and booleans, with or without missing values, are accepted.
     A column's dtype or its declaration determines its kind; its values never do. Bounds and
@@ -159,16 +159,16 @@ class DPTableVectorizer(PlannedTransformer):
         privately.
     categories : dict of column to list, list or "auto", default=None
         Categories of the categorical columns, which must not be read off the data. "auto", for the
-        table or instead of a list, finds them privately; this is also the default for columns of
-        strings, categories and objects. A data frame's column of objects is categorical unless
-        `bounds` names it. Values of all other categories share a feature.
+        whole table or instead of a column's list, finds them privately; this is also the default
+        for columns of strings, categories and objects. An object column of a data frame is
+        categorical unless `bounds` names it. Values in all other categories share a feature.
     numeric : {"bins", "scaled"}, default="bins"
         "bins": private bins of about equal counts, at several resolutions, as in the additive
         models. "scaled": the range is scaled to [-1, 1]. This suits models that release one number
-        for each pair of features. If bounds and categories are declared, nothing is learned from
-        the data and nothing is charged.
+        for each pair of features. If all bounds and categories are then declared, nothing is
+        learned from the data and nothing is charged.
     n_bins : int or "auto", default="auto"
-        Approximate number of bins of a numeric column; small tables have fewer bins because of
+        Approximate number of bins of a numeric column. Small tables have fewer bins because of the
         noise. "auto" is 32.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -185,12 +185,12 @@ class DPTableVectorizer(PlannedTransformer):
         Edges of the bins of each numeric column (bounds if it is scaled; dates in days since 1970),
         or the categories of a categorical column.
     counts_ : ndarray of shape (n_features_in_,), of ndarray, or None
-        Noisy counts of each column's cells. The last entry counts missing values; the last but one
-        of a categorical column counts other categories. None with numeric="scaled".
+        Noisy counts of each column's cells. The last entry counts missing values; in a categorical
+        column, the one before counts other categories. None with numeric="scaled".
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of columns, where X has string names.
+        Names of the columns, if X has string names.
     privacy_ : PrivacyStatement
         The guarantee of the fit and its assumptions.
 
@@ -209,7 +209,7 @@ class DPTableVectorizer(PlannedTransformer):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. It is the first stage of an additive model; the proof is in
+    row as the unit. It is the first stage of an additive model, and the proof is in
     ``docs/theory/additive_models.md``. Missing values have a separate feature; nothing is imputed.
 
     References
@@ -268,7 +268,7 @@ class DPTableVectorizer(PlannedTransformer):
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
             Rows with numeric, categorical and date columns.
         y : array-like of shape (n_samples,), default=None
-            Not used, but checked before the charge: its length, missing values, and labels of
+            Not used, but checked before the charge for its length, missing values and labels of
             several kinds.
         groups : array-like of shape (n_samples,), default=None
             Person id of each row. The privacy unit is then the person, regardless of the number of
@@ -301,7 +301,7 @@ class DPTableVectorizer(PlannedTransformer):
         return ReadTable(rows=columns, shape=self._shape_of(columns, kinds=kinds))
 
     def _check_target(self, y):
-        """Raise an error for a target that a following model would refuse after the charge."""
+        """Raise an error for a target that a later model would refuse after the charge."""
         checked = check_array(target_array(y), ensure_2d=False, dtype=None, input_name="y")
         if checked.dtype.kind == "O" and any(map(is_missing, checked.ravel())):
             raise ValueError("Input y contains missing values.")
@@ -316,10 +316,9 @@ class DPTableVectorizer(PlannedTransformer):
         Parameters
         ----------
         shape : TableShape
-            Public information on the table. If the kinds of columns are unknown, columns are
-            treated as numeric, bounds are searched for if parameters leave them open, and the
-            event also covers a search for categories. If a size is None, the plan's event holds
-            for every shape.
+            Public information about the table. If the kinds of columns are unknown, columns are
+            treated as numeric, undeclared bounds are searched for, and the event also covers a
+            search for categories. If a size is None, the plan's event holds for every shape.
         guarantee : Guarantee
             Guarantee of the fit; `epsilon`, `delta` and `accountant` are not read.
 
@@ -374,7 +373,8 @@ class DPTableVectorizer(PlannedTransformer):
             names = names_in(self.get_params(deep=False), shape.n_columns)
         dates = list(kinds_of_bounds(self.bounds, names))
         if not (is_auto(self.bounds) or isinstance(self.bounds, Mapping)):
-            # Bounds of all columns are not read for objects, so they are checked as numbers.
+            # Bounds for all columns are not read for object columns, so they are checked as
+            # numbers.
             _check_for_some_kinds([["number"] * shape.n_columns, *dates], self.bounds, None, names)
         kinds = [["object"] * shape.n_columns, *dates]
         _check_for_some_kinds(kinds, self.bounds, self.categories, names)
@@ -399,7 +399,8 @@ class DPTableVectorizer(PlannedTransformer):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_samples, n_features)
-            Samples. After a fit to a DataFrame, an array has the same columns in the same order.
+            Samples. After a fit to a DataFrame, an array must have the same columns in the same
+            order.
 
         Returns
         -------
@@ -473,7 +474,8 @@ class DPTableVectorizer(PlannedTransformer):
         if column.is_categorical:
             edges = column.domain
         else:
-            # Bins are found later. A range always has two ends, which are unknown before the fit.
+            # Bins are found later. A range always has two ends, even if they are unknown before the
+            # fit.
             edges = None
             if self.numeric == "scaled":
                 edges = np.zeros(2)
@@ -493,7 +495,7 @@ class DPTableVectorizer(PlannedTransformer):
         return [resolutions_by_size[size] for size in sizes]
 
     def _weights(self):
-        """Return the weight of the features of each column."""
+        """Return the weight of each column's features."""
         levels = [len(groups) for groups in self._groups()]
         weights = {level: dyadic_weight(math.sqrt(1.0 / (len(levels) * level))) for level in levels}
         return np.array([weights[level] for level in levels])

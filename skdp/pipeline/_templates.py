@@ -1,9 +1,9 @@
-"""Synthetic tables, to which steps that learn nothing are fitted before the first charge.
+"""Synthetic tables to which steps that learn nothing are fitted before the first charge.
 
-A step of scikit-learn checks some of its parameters when it is fitted, or when it transforms: that
-knots are sorted, or that a threshold is valid for a sparse table. Behind a private step this
-happens after the charge. Therefore a copy of the step receives a few synthetic rows of the form
-that its table will have. No row of a user's table is read.
+A scikit-learn step checks some of its parameters only when it is fitted, or when it transforms: for
+example, that knots are sorted, or that a threshold is valid for a sparse table. Behind a private
+step, this happens after the charge. Therefore a copy of the step first receives a few synthetic
+rows in the form that its table will have. No row of a user's table is read.
 """
 
 from itertools import product
@@ -18,7 +18,7 @@ from skdp._tools._functions import is_elementwise
 from skdp.mechanisms._unknown_shape import SHAPES, sizes_in
 from skdp.pipeline._known import accepted_entry
 
-# Errors that a step may raise when it checks its parameters. Values of a wrong type cause many
+# Errors that a step may raise when it checks its parameters. Values of the wrong type cause many
 # kinds of errors.
 REFUSALS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, ImportError)
 N_ROWS = 2
@@ -26,8 +26,8 @@ N_ROWS = 2
 MOST_CELLS = 10**6
 # Number of widths that are tried if the table's width is unknown.
 MOST_WIDTHS = 8
-# Modules of scikit-learn with transformers whose errors do not depend on the values of rows, and
-# classes in them for which that is not true.
+# scikit-learn modules with transformers whose errors do not depend on the values of rows, and the
+# exceptions among their classes.
 LEARNING_MODULES = (
     "sklearn.decomposition",
     "sklearn.feature_selection",
@@ -36,21 +36,21 @@ LEARNING_MODULES = (
     "sklearn.preprocessing",
 )
 FAIL_BY_VALUES = {"VarianceThreshold", "TargetEncoder", "FunctionTransformer"}
-# Limits of a synthetic table that a step is fitted to, which must not take long.
+# Limits on a synthetic table to which a step is fitted, since that must not take long.
 N_FITTED_ROWS = 50
 MOST_FITTED_ROWS = 1_000
 MOST_FITTED_COLUMNS = 200
 
 
 def check_on_templates(step, form):
-    """Raise the error that a step of scikit-learn raises for every table of a form.
+    """Raise the error that a scikit-learn step raises for every table of a form.
 
     Parameters
     ----------
     step : estimator
         A step that learns nothing. It is not changed.
     form : TableForm
-        Form of the step's table. For unknown properties several tables are tried, and it is
+        Form of the step's table. If properties are unknown, several tables are tried, and it is
         sufficient that the step works on one of them.
 
     Raises
@@ -74,16 +74,15 @@ def check_on_templates(step, form):
             _try(step, csr_array(table) if is_sparse and table.dtype.kind == "f" else table)
             return
         except REFUSALS as error:
-            # The first width occurs in the parameters, so its error is the most helpful.
+            # The first width occurs in the parameters, so the error for it is the most helpful one.
             refusal = refusal or error
     raise refusal
 
 
 def check_on_synthetic_rows(step, form, n_rows):
-    """Raise the error of a step of scikit-learn that learns from public rows, using synthetic rows.
+    """Raise the error, on synthetic rows, of a scikit-learn step that learns from public rows.
 
-    Some parameters, such as a number of components, are checked by a fit against the table's
-    shape.
+    A fit checks some parameters, such as a number of components, against the table's shape.
 
     Parameters
     ----------
@@ -104,7 +103,7 @@ def check_on_synthetic_rows(step, form, n_rows):
         size = min(size, n_rows)
     if size > MOST_FITTED_ROWS or form.n_columns > MOST_FITTED_COLUMNS:
         return
-    # Values in [0, 1) without repetitions or linear relations: fractions of k sqrt(j + 2).
+    # Values in [0, 1) without repetitions or linear relations: fractional parts of k sqrt(j + 2).
     numbers = np.arange(1.0, size + 1.0)[:, np.newaxis] * np.sqrt(np.arange(form.n_columns) + 2.0)
     table = np.modf(numbers + np.sqrt(3.0) * numbers**2)[0]
     _try(step, table, np.arange(size) % 2)
@@ -195,7 +194,7 @@ def _numbers_for(step, width):
 
 
 def _words_for(step, width):
-    """Return a row of declared strings, because an encoder may refuse others."""
+    """Return a row of declared strings, since an encoder may refuse others."""
     if isinstance(step, OneHotEncoder | OrdinalEncoder) and len(step.categories) == width:
         return [labels[0] if len(labels) else "a" for labels in step.categories]
     return ["a"] * width

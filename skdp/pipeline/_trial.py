@@ -1,4 +1,4 @@
-"""Dry runs of a pipeline's fit: each step reads its rows as it would before its charge.
+"""Dry runs of a pipeline's fit, in which each step reads its rows as it would before its charge.
 
 Nothing is released, charged or stored. A dry run raises the errors that steps would raise for
 their cells, before the first step of the fit is charged.
@@ -31,7 +31,7 @@ from skdp.pipeline._instances import (
 from skdp.pipeline._known import accepted_entry
 from skdp.pipeline._steps import find_steps
 
-# Parameters with several values that do not belong to columns.
+# Parameters whose several values do not refer to columns.
 NOT_BY_COLUMN = frozenset(
     "classes class_weight target_bounds feature_range quantile_range priors".split()
 )
@@ -43,7 +43,7 @@ def verbose_params(model):
 
 
 def strip_callbacks(model):
-    """Return a clone without callbacks and `verbose`, which would see rows or count fits.
+    """Return a clone without callbacks and `verbose`, which would show rows or count fits.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def suppress_fit_output():
 
 
 class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
-    """A step of a dry run, which reads rows like the step that it replaces, up to the charge.
+    """A step of a dry run, which reads rows as the step that it replaces does before its charge.
 
     The output of a private step is not known before its charge, so this step returns a table
     without columns. Later steps receive only the columns that bypass private steps, and the cells
@@ -88,11 +88,11 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         Name of the step.
     estimator : estimator
     n_units : int or None
-        Number of rows, or of persons, that the fit is planned for; None uses that of the table.
+        Number of rows, or of persons, for which the fit is planned; None uses that of the table.
     is_private : bool
     makes_plan : bool
-        False if the step only checks its cells. Then a private step precedes it, so some of
-        its columns are missing, or its accountant cannot be replaced for the dry run.
+        False if the step only checks its cells. Either some of its columns are missing, because a
+        private step precedes it, or its accountant cannot be replaced for the dry run.
     """
 
     def __init__(self, name, estimator, n_units, is_private, makes_plan):
@@ -124,9 +124,9 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
             self.estimator._dry_run(X, y, n_units=self.n_units, **params)
             if _passes_cells_on(self.estimator) and as_chunked(X) is None:
                 self.made = self.estimator._cells_passed_on(X)
-        # A search reads no cells itself: its candidates do.
+        # A search does not read cells itself; its candidates do.
         elif of_skdp(self.estimator) and isinstance(self.estimator, TableEstimator):
-            # Its parameters were checked before. It reads the cells of the columns that exist.
+            # Its parameters were checked earlier. It reads the cells of the columns that exist.
             self._read_cells(clone(self.estimator), X, y)
         return self
 
@@ -143,10 +143,10 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         estimator._check_rows(table.rows, plan)
 
     def _transform_rest(self, X, y):
-        """Transform the columns that bypass private steps with a step that learns nothing."""
-        # A list with one entry per column does not fit a table in which columns are missing.
+        """Apply a step that learns nothing to the columns that bypass private steps."""
+        # A list with one entry per column does not match a table in which columns are missing.
         by_column = _has_values_by_column(self.estimator)
-        # Steps of other libraries are left out, as they may need a data frame.
+        # Steps from other libraries are left out, because they may need a data frame.
         is_allowed = sklearn_name(self.estimator) and accepted_entry(self.estimator)
         if is_allowed and not by_column:
             step = clone(self.estimator)
@@ -195,7 +195,7 @@ class UnreadColumns(NotCopied, TransformerMixin, BaseEstimator):
 
 
 def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
-    """Return a pipeline that does in its fit what its private steps do before their charges.
+    """Return a pipeline whose fit does only what its private steps do before their charges.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def make_dry_run(model, steps, private, n_units=None, *, unplanned=()):
     private : set of str
         Names of the private steps.
     n_units : int, default=None
-        Number of rows, or of persons, that fits are planned for; None uses that of the table.
+        Number of rows, or of persons, for which fits are planned; None uses that of the table.
     unplanned : set of str, default=()
         Names of private steps that only check their cells and make no plan.
 
@@ -248,7 +248,7 @@ def _column_transformers_behind(params, steps, private):
 
 
 def _outside(parts, replaced):
-    """Return the parts that are not inside a replaced container."""
+    """Return the parts that are outside of the replaced containers."""
     return {
         name: part
         for name, part in parts.items()
@@ -259,8 +259,8 @@ def _outside(parts, replaced):
 def read_raw_cells(container, X, y, params):
     """Raise the errors of steps that receive columns of the raw table, before the first charge.
 
-    The first step reads its table before the first charge anyway. So nothing is done unless some
-    columns bypass it and go to other steps, or an imputer passes its cells on.
+    The first step reads its table before the first charge anyway. So this is only done if some
+    columns bypass it and go to other steps, or if an imputer passes its cells on.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def read_raw_cells(container, X, y, params):
             table = np.asarray(X, dtype=object)
         check_not_empty(table.shape, X)
         if not all(of_skdp(step.estimator) for step in steps if is_estimator(step.estimator)):
-            # Third-party steps may write into the table that they receive: give them a copy.
+            # Third-party steps may write into the table that they receive, so they get a copy.
             table = take_rows(table, np.arange(table.shape[0]))
     try:
         with suppress_fit_output(), parallel_config("sequential"):

@@ -13,14 +13,14 @@ from skdp.stats import expected_error
 from skdp.utils._validation import check_integer, check_positive
 
 # The expected error at a smaller number (of rows, or epsilon) is at most JUMP times the error at a
-# larger number, times the ratio of the two numbers to this power. The error jumps because numbers
-# of steps are integers.
+# larger number, times the ratio of the larger to the smaller number to this power. The error jumps
+# because numbers of steps are integers.
 POWER = 4.0
 JUMP = 1.25
-# Relative step of the search over smaller numbers that this bound does not exclude.
+# Relative step of the search through the smaller numbers that this bound does not exclude.
 STEP = 2.0**-7
 # A rank is an integer, so the error of a quantile is not monotonic in the number of rows. The
-# result is checked for up to this number of additional rows.
+# result is verified for up to this number of additional rows.
 PERIOD = 16
 MIN_EPSILON = 1e-4
 # Relative tolerance of the returned epsilon.
@@ -35,11 +35,11 @@ def required_samples(
     max_samples: int = 10**6,
     **public: object,
 ) -> int:
-    """Return the number of rows with which an expected loss or error meets a target.
+    """Return the number of rows at which an expected loss or error meets a target.
 
     Nothing is charged and no data are read. The result is sufficient, and so is every larger number
-    up to `max_samples`. (An expected loss may rise with the number of rows where a fit changes its
-    mechanism or saves time.)
+    up to `max_samples`. An expected loss may rise with the number of rows where a fit switches to
+    another mechanism or to a faster computation.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ def required_samples(
     Returns
     -------
     int
-        The smallest number of rows for which it and all larger numbers meet the target.
+        The smallest number of rows that, with all larger numbers, meets the target.
 
     Raises
     ------
     ValueError
-        If `max_samples` rows do not meet the target, there is no formula for `planned`, or a
+        If `max_samples` rows do not meet the target, if there is no formula for `planned`, or if a
         parameter is invalid.
 
     Examples
@@ -99,7 +99,7 @@ def required_epsilon(
     max_epsilon: float = 10.0,
     **public: object,
 ) -> float:
-    """Return the epsilon with which an expected loss or error meets a target.
+    """Return the epsilon at which an expected loss or error meets a target.
 
     Nothing is charged and no data are read. The result is sufficient, and so is every larger
     epsilon up to `max_epsilon`. Delta is unchanged.
@@ -147,10 +147,10 @@ def required_epsilon(
 
 
 def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
-    """Return the smallest number for which it and all larger numbers have a ratio of at most 1.
+    """Return the smallest number from which on the ratio is at most 1.
 
-    The maximum is tried first. Then the largest smaller number that the bound from `POWER` and
-    `JUMP` does not prove sufficient is tried, and so on, until one is not sufficient. The interval
+    The maximum is tried first. Each next number is the largest smaller one that the bound from
+    `POWER` and `JUMP` does not prove sufficient. Once a number is not sufficient, the interval
     between the last two is halved until it is small.
 
     Parameters
@@ -159,7 +159,7 @@ def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
         Returns the expected error at a number, divided by the target.
     maximum, minimum : int or float
     description : str
-        Name and value of the maximum, for the error.
+        Name and value of the maximum, for the error message.
 
     Raises
     ------
@@ -196,7 +196,7 @@ def _smallest_sufficient(ratio_to_target, maximum, minimum, description):
 
 
 def _ratio_or_infinity(ratio_to_target, number):
-    """Return the ratio to the target, infinity if a fit would be refused."""
+    """Return the ratio to the target, or infinity if a fit would be refused."""
     try:
         return ratio_to_target(number)
     except ValueError:
@@ -216,7 +216,7 @@ def _make_ratio_to_target(planned, excess_loss, error, public):
     else:
         target, other = error, excess_loss
     if target is None or other is not None:
-        raise ValueError("pass excess_loss with an estimator, and error with a statistic, alone")
+        raise ValueError("pass only excess_loss with an estimator, and only error with a statistic")
     target = np.asarray(target, dtype=np.float64)
     if not (target.size and np.all((target > 0.0) & np.isfinite(target))):
         raise ValueError(f"the target must be positive and finite, got {target}")

@@ -233,7 +233,7 @@ class Refinement(FrozenValue):
         return {j: search.refined() for j, search in searches.items()}
 
     def _max_cells(self, mechanism, level, n_levels):
-        """Return the number of cells of a level, a power of two, so that sums have little noise."""
+        """Return the number of cells of a level: a power of two, so that sums have little noise."""
         if level == 0:
             return FIRST_CELLS
         std = max(MIN_STD, mechanism.deviation(MAX_CELLS))
