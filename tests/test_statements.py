@@ -858,7 +858,7 @@ def test_every_statistic_is_in_the_test():
 
 @pytest.mark.quick_cases(cover="pairs")
 @pytest.mark.filterwarnings("ignore::skdp.exceptions.SeededNoiseWarning")
-@pytest.mark.filterwarnings("ignore:.*released little of some columns:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*released little about some columns:UserWarning")
 @pytest.mark.parametrize("reserved", [False, True])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("relation", RELATIONS)

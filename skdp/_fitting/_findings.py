@@ -32,47 +32,50 @@ NO_VALUES = "values"
 # message that applies to it.
 MESSAGES = {
     NO_VALUES: (
-        "Nearly all values of {columns} are missing, as far as the noise shows, so the result is "
-        "that of the bounds alone: leave such columns out, or write their values in a form that is "
+        "Nearly all values of {columns} are missing, as far as the noise shows, so the result "
+        "depends on the bounds alone: leave such columns out, or write their values in a form that is "
         "read as numbers."
     ),
     NO_BOUNDS: (
-        "No value but 0 stood out of the noise in {columns}, so the bounds are a guess, and may be "
-        "useless: declare the bounds, to which all values are clipped, or give more epsilon."
+        "No value but 0 stood out from the noise in {columns}, so the bounds are a guess and may be "
+        "useless: declare the bounds, to which all values are clipped, or use a larger epsilon."
     ),
     FAR_VALUES: (
-        "The search for bounds ends at 1.3e30, and values of {columns} lie there or beyond, so "
-        "these cannot be told apart, and smaller values hardly: declare the bounds, or turn "
+        "The search for bounds ends at 1.3e30, and values of {columns} are there or beyond, so "
+        "they cannot be told apart, and smaller values hardly can: declare the bounds, or turn "
         "numbers that mean a missing value, such as 1e300, into NaN."
     ),
     ROUGH_BOUNDS: (
-        "The values of {columns} are of one size, and noise hides whether they fill the bounds "
-        "that were found or a small part of them: declare the bounds, or give more epsilon."
+        "The values of {columns} have similar magnitudes, and noise hides whether they fill the "
+        "bounds that were found or only a small part of them: declare the bounds, or use a larger "
+        "epsilon."
     ),
     NO_CATEGORIES: (
-        "No category stood out of the noise in {columns}, so all values count as one: leave a "
-        "column out whose values are nearly all different, as identifiers are; of others declare "
-        "the categories, or give more epsilon or delta."
+        "No category stood out from the noise in {columns}, so all values count as one: leave out "
+        "a column whose values are nearly all different, such as identifiers; for other columns, "
+        "declare the categories, or use a larger epsilon or delta."
     ),
     IDENTIFIERS: (
-        "By the name, {columns} may hold identifiers, from which a model learns nothing about new "
-        "rows: leave such columns out, or declare the categories of what is none."
+        "Judging by the name, {columns} may hold identifiers, from which a model learns nothing "
+        "about new rows: leave such columns out, or declare the categories if they are something "
+        "else."
     ),
     MANY_LABELS: (
-        "There are nearly as many rows as categories of {columns}, as of identifiers, from which a "
-        "model learns nothing about new rows: leave such columns out, or declare fewer categories."
+        "There are nearly as many categories of {columns} as rows, as with identifiers, from which "
+        "a model learns nothing about new rows: leave such columns out, or declare fewer "
+        "categories."
     ),
     NO_MATCH: (
-        "Nearly no value of {columns} is one of the column's categories, so nearly all count as "
-        "one: declare the values as the table writes them, capitals and blanks included."
+        "Almost no value of {columns} is one of the column's categories, so nearly all count as "
+        "one: declare the values exactly as the table writes them, including capitals and blanks."
     ),
     ONE_BIN: (
-        "Nearly all values of {columns} are in one bin, so the model hardly tells them apart: if "
-        "the bounds are much wider than the values can be, declare narrower ones."
+        "Nearly all values of {columns} are in one bin, so the model can hardly tell them apart: "
+        "if the bounds are much wider than the possible values, declare narrower ones."
     ),
     ONE_LABEL: (
-        "Nearly all values of {columns} are one category, from which a model learns hardly "
-        "anything: leave such columns out, unless their rare values matter."
+        "Nearly all values of {columns} are one category, from which a model learns almost "
+        "nothing: leave such columns out unless their rare values matter."
     ),
     ONE_ENCODING: (
         "All values of {columns} have the same encoding: the column has one category, and other "
@@ -81,12 +84,12 @@ MESSAGES = {
     ),
     UNFILLED: (
         "As far as the noise shows, nearly all values of {columns} are at one end of the bounds, "
-        "to which values beyond are clipped, or fill a small part of the bounds: declare bounds, "
-        "in the unit of the column, that its values fill."
+        "to which values beyond are clipped, or fill only a small part of the bounds: declare "
+        "bounds, in the column's unit, that its values fill."
     ),
     NO_NORM: (
-        "No norm of a row stood out of the noise, so data_norm=1 was taken: declare data_norm, or "
-        "give more epsilon."
+        "No row norm stood out from the noise, so data_norm=1 was used: declare data_norm, or use "
+        "a larger epsilon."
     ),
 }
 # Words that mark a column as an identifier.
@@ -585,8 +588,8 @@ def warn_of_findings(label, findings, names=None):
     if sentences:
         text = "\n".join(sentences)
         warn_user(
-            f"{label} released little of some columns. This warning is computed from released or "
-            f"public values only, and costs nothing.\n{text}"
+            f"{label} released little about some columns. This warning is computed from released "
+            f"or public values only and costs nothing.\n{text}"
         )
 
 

@@ -17,7 +17,7 @@ def code_scores(codes, ends, code_values, constants):
     codes : ndarray of shape (n_rows, n_groups)
         Codes of groups of columns, unsigned integers.
     ends : ndarray of shape (n_groups,)
-        Index after the last code of each group, if codes are numbered one group after another.
+        Index after the last code of each group, with codes numbered group by group.
     code_values : ndarray of shape (n_codes, n_outputs)
     constants : ndarray of shape (n_constants, n_outputs)
 

@@ -1,4 +1,4 @@
-"""Calibration of a classifier's probabilities by released counts of its scores."""
+"""Calibration of a classifier's probabilities from released counts of its scores."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from skdp.utils._values import FrozenValue
 METHODS = ("sigmoid", "isotonic")
 # Scores are limited to this magnitude on the scale of the logit.
 MAX_SCORE = 30.0
-# Standard deviations of the prior of the slope about 1 and of the intercept about 0, and a
-# precision that keeps them finite without noise. Chosen by docs/benchmarks/rare_classes.py.
+# Prior standard deviations of the slope around 1 and of the intercept around 0, and a precision
+# that keeps both finite without noise. Chosen with docs/benchmarks/rare_classes.py.
 PRIOR_STDS = np.array([0.5, 1.0])
 MIN_PRECISION = 1e-2
 # Number of standard deviations of the noise by which a changed sigmoid must fit better.
@@ -32,7 +32,7 @@ MIN_BINS = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreCalibrator(FrozenValue):
-    """Map from the score of a classifier of two classes to a calibrated probability.
+    """Map from the score of a two-class classifier to a calibrated probability.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class ScoreCalibrator(FrozenValue):
         Coefficients of "sigmoid": the probability is the logistic function of
         ``slope * score + intercept``. The slope is not negative.
     scores, probabilities : ndarray of shape (n_bins,), default=None
-        Points of "isotonic", increasing; values between are interpolated.
+        Points of "isotonic", increasing; values between them are interpolated.
 
     Examples
     --------
@@ -77,11 +77,11 @@ class ScoreCalibrator(FrozenValue):
 def fit_sigmoid(bins):
     r"""Return the sigmoid with the largest likelihood of released counts (Platt 1999).
 
-    The likelihood is linear in the counts, so the noise does not bias its gradient. The weight of a
-    prior with slope 1 and intercept 0, with which a model keeps its probabilities, grows with the
-    noise: if the gradient has noise of variance V, the curvature is H and the parameter is expected
-    to differ by s from its prior, the precision :math:`V / (H s^2)` shrinks the estimate by
-    :math:`s^2 / (s^2 + V / H^2)`, which has the least expected squared error.
+    The likelihood is linear in the counts, so the noise does not bias its gradient. A prior with
+    slope 1 and intercept 0, which leaves probabilities unchanged, gets more weight the more noise
+    there is. If the gradient has noise of variance V, the curvature is H, and the parameter is
+    expected to differ by s from its prior, then the precision :math:`V / (H s^2)` shrinks the
+    estimate by :math:`s^2 / (s^2 + V / H^2)`, which minimizes the expected squared error.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def fit_sigmoid(bins):
 def _significant_fraction(bins, design, prior, weights):
     """Return the fraction of a change of weights that exceeds the noise.
 
-    It maximizes the gain in likelihood minus `NOISE_STDS` standard deviations of its noise. With
-    few rows, where the fitted weights follow the noise, it is 0.
+    The fraction maximizes the gain in likelihood minus `NOISE_STDS` standard deviations of its
+    noise. With few rows, for which the fitted weights follow the noise, it is 0.
     """
     fractions = np.linspace(0.0, 1.0, 101)
     scores = (prior + fractions[:, np.newaxis] * (weights - prior)) @ design
-    # The changes of the log-likelihood of a negative and a positive in each bin.
+    # Changes in the log-likelihood of a negative and of a positive in each bin.
     changes = np.stack([log_expit(-scores), log_expit(scores)], axis=1)
     changes -= changes[0]
     gains = (changes * bins.counts).sum(axis=(1, 2))
@@ -132,8 +132,8 @@ def _significant_fraction(bins, design, prior, weights):
 def fit_isotonic(bins):
     """Return the increasing function that best fits the fractions of positives in released counts.
 
-    The fractions are those of bins that can be distinguished from their noise. If there are fewer
-    than `MIN_BINS` of them, the sigmoid is returned.
+    The fractions are those in bins that can be distinguished from their noise. If there are fewer
+    than `MIN_BINS` such bins, the sigmoid is returned.
 
     Parameters
     ----------
@@ -146,8 +146,7 @@ def fit_isotonic(bins):
     if bins.n_bins < MIN_BINS:
         return fit_sigmoid(bins)
     totals, fractions = bins.positive_fractions()
-    # No label is impossible: each probability corresponds to at least half of one of the counted
-    # rows.
+    # No label is impossible, because each probability corresponds to at least half a counted row.
     smallest = 0.5 / max(totals.sum(), 1.0)
     return ScoreCalibrator(
         method="isotonic",
@@ -157,10 +156,10 @@ def fit_isotonic(bins):
 
 
 class DPCalibratedClassifierCV(BaseCountedScores):
-    """Classifier with privately calibrated probabilities, on rows that it was not fitted to.
+    """Classifier whose probabilities are calibrated privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. A
-    sigmoid or an increasing function is fitted to them, from the score to the probability. The fit
+    sigmoid or an increasing function from the score to the probability is fitted to them. The fit
     of the classifier and the counts together cost one (`epsilon`, `delta`), which is charged before
     the fit. By default, a quarter of the rows is held out for the counts. No row is then in both,
     so the fit and the counts each have the whole budget.
@@ -176,9 +175,9 @@ class DPCalibratedClassifierCV(BaseCountedScores):
     delta : float, default=1e-6
         Budget of the fits and the counts together, in [0, 1).
     method : {"sigmoid", "isotonic"}, default="sigmoid"
-        "sigmoid" is Platt's method on the scale of the logit of the probability, or of the decision
+        "sigmoid" is Platt's method, applied to the logit of the probability or to the decision
         value; with few rows, it changes little. "isotonic" is an increasing function, or the
-        sigmoid if there are too few rows for one.
+        sigmoid if there are too few rows.
     cv : float, int, splitter, iterable or "prefit", default=0.25
         Rows whose scores are counted. A float is the fraction of rows that a public seed holds out.
         An int is a number of folds; ints and splitters are as in `DPGridSearchCV`, and None means 5
@@ -235,11 +234,12 @@ class DPCalibratedClassifierCV(BaseCountedScores):
 
     Notes
     -----
-    Of the parameters of scikit-learn's `CalibratedClassifierCV`, `estimator`, `method`, `cv` and
-    `n_jobs` exist. `ensemble` does not: it would publish the models of all folds, so there is one
-    model, as with ``ensemble=False``. Only two classes are supported, as the counts of k classes
-    against the others would have k times the sensitivity. Each counted row is in one cell, so the
-    noise is that of one count. The guarantee is proved in ``docs/theory/model_selection.md``.
+    The parameters `estimator`, `method`, `cv` and `n_jobs` of scikit-learn's
+    `CalibratedClassifierCV` exist. `ensemble` does not, because it would publish the models of all
+    folds; there is a single model, as with ``ensemble=False``. Only two classes are supported,
+    because counts of each of k classes against the others would have k times the sensitivity. Each
+    counted row is in one cell, so the noise is that of one count. The guarantee is proved in
+    ``docs/theory/model_selection.md``.
 
     References
     ----------

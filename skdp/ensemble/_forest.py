@@ -117,12 +117,12 @@ class PrivateForest(PrivateTrees):
 class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     """Random forest classifier with all leaves fitted together.
 
-    A column is divided into bins by private counts, or has categories. The tests of a tree are
-    random columns and random cuts from a public seed, so its structure is data-independent. A row
-    is in one leaf of each tree, and its score is the sum of their values, which are fitted together
-    by noisy gradients. Effects that trees share are learned once, and products of columns are found
-    even if no single column has an effect. Tables need no preprocessing: numbers, strings, dates
-    and missing values are accepted.
+    A numeric column is divided into bins by private counts; a categorical column has categories.
+    The tests of a tree are random columns and random cuts from a public seed, so its structure is
+    data-independent. A row is in one leaf of each tree, and its score is the sum of their values,
+    which are fitted together by noisy gradients. Effects that trees share are learned once, and
+    products of columns are found even if no single column has an effect. Tables need no
+    preprocessing: numbers, strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -132,17 +132,17 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     n_estimators : int or "auto", default="auto"
         Number of random trees, at most 4000. "auto" is 300. With delta = 0, where the noise grows
         with the number of trees, "auto" is one tree per 500 / epsilon rows, from 5 to 300.
@@ -181,9 +181,9 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
         Bins or categories of each column, with the values that they add to a score in addition to
         the trees.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
-        much as all steps together. The sensitivity is that for one row or one person. None with
-        delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient to one row or person, for a single step
+        that would cost as much as all steps together. None with delta = 0, where no gradient is
+        noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_weight_ : ndarray of shape (n_classes,)
@@ -310,11 +310,11 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     """Random forest regressor with all leaves fitted together.
 
-    A column is divided into bins by private counts, or has categories. The tests of a tree are
-    random columns and random cuts from a public seed, so its structure is data-independent. A row
-    is in one leaf of each tree, and its prediction is the sum of their values, which are fitted
-    together by noisy gradients. Tables need no preprocessing: numbers, strings, dates and missing
-    values are accepted.
+    A numeric column is divided into bins by private counts; a categorical column has categories.
+    The tests of a tree are random columns and random cuts from a public seed, so its structure is
+    data-independent. A row is in one leaf of each tree, and its prediction is the sum of their
+    values, which are fitted together by noisy gradients. Tables need no preprocessing: numbers,
+    strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -324,17 +324,17 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     n_estimators : int or "auto", default="auto"
         Number of random trees, at most 4000. "auto" is 300. With delta = 0, where the noise grows
         with the number of trees, "auto" is one tree per 500 / epsilon rows, from 5 to 300.
@@ -344,7 +344,7 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Seed of the trees' tests. It is public and must not be chosen by looking at the data. Noise
         is never drawn from it.
     target_bounds : tuple of (float, float)
-        Range of the targets. It is required, and must not be computed from the data. Targets and
+        Range of the targets, which is required and must not be computed from the data. Targets and
         predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -367,9 +367,9 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
         Bins or categories of each column, with the values that they add to a score in addition to
         the trees.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
-        much as all steps together. The sensitivity is that for one row or one person. None with
-        delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient to one row or person, for a single step
+        that would cost as much as all steps together. None with delta = 0, where no gradient is
+        noisy.
     target_bounds_ : tuple of (float, float)
         Declared range of the targets.
     n_features_in_ : int

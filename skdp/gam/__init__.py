@@ -1,4 +1,4 @@
-"""Additive models with one private shape function per column, in one budget."""
+"""Additive models with one private shape function per column, fitted within one budget."""
 
 from skdp.gam._explanation import Explanation
 from skdp.gam._models import DPAdditiveClassifier, DPAdditiveRegressor

@@ -72,7 +72,7 @@ class FittedTerms(FrozenValue):
         return replace(self, constant=self.constant + math.log(scale.half_range))
 
     def without_output_axis(self):
-        """Return the terms without the axis of outputs if there is only one output."""
+        """Return the terms, without the axis of outputs if there is only one output."""
         if len(self.constant) > 1:
             return self
         values = [term_values[..., 0] for term_values in self.values]
@@ -83,7 +83,7 @@ class FittedTerms(FrozenValue):
 
 
 class RawTableModel(TableEstimator):
-    """Base of models of raw tables with numeric, categorical and date columns.
+    """Base of models for raw tables with numeric, categorical and date columns.
 
     The plan is that of a `ColumnsFit`. Its ``run`` returns terms, their values and a constant.
     """
@@ -113,7 +113,7 @@ class RawTableModel(TableEstimator):
         )
 
     def _iter_cells(self, X):
-        """Yield the cells of the shape functions of one block of samples at a time.
+        """Yield the shape functions' cells for one block of samples at a time.
 
         Yields
         ------
@@ -154,7 +154,7 @@ class RawTableModel(TableEstimator):
         ends = np.cumsum([len(table) for table in term_values])
         offsets = np.append(0, ends[:-1])
         for cells in self._iter_cells(X):
-            # NumPy's order of summation depends on the memory layout. With C order the score of a
+            # NumPy's order of summation depends on the memory layout. With C order, the score of a
             # row does not depend on the other rows.
             indices = np.ascontiguousarray(cells.T + offsets)
             yield cells, np.ascontiguousarray(values[indices])
@@ -173,7 +173,7 @@ class TermsModel(RawTableModel):
         ----------
         fit : ColumnsFit
         fitted : FittedTerms
-            Its constant becomes the intercept.
+            Fitted terms, whose constant becomes the intercept.
         """
         names = input_names(self, None)
         shapes = _shapes.make_shape_functions(fitted.terms, fitted.values, names, fitted.stds)
@@ -222,8 +222,8 @@ class TermsModel(RawTableModel):
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, default=None
-            "default" is an array. None changes nothing. Before the first call the container is
-            that of ``sklearn.set_config(transform_output=...)``.
+            "default" is an array. None changes nothing. Before the first call,
+            ``sklearn.set_config(transform_output=...)`` determines the container.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class TermsModel(RawTableModel):
         """
         if transform is not None:
             check_choice(transform, "transform", ("default", "pandas", "polars"))
-            # The name that scikit-learn's `clone` copies.
+            # scikit-learn's `clone` copies the attribute with this name.
             self._sklearn_output_config = {"transform": transform}
         return self
 
@@ -249,7 +249,7 @@ class TermsModel(RawTableModel):
         term : str or int
             Name of a shape function, or its index in `shape_functions_`.
         values : array-like
-            Finite values of the same shape, or one number; 0 removes the term.
+            Finite values of the same shape, or a single number; 0 removes the term.
 
         Returns
         -------
@@ -282,7 +282,7 @@ class TermsModel(RawTableModel):
 
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
-    """Base of additive models that are fitted by gradients: their parameters and their plan."""
+    """Base of additive models fitted by gradients: their parameters and their plan."""
 
     _public = (*TermsModel._public, "monotonic_cst")
 
@@ -312,5 +312,5 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         return plan_additive(fit)
 
     def _total_excess_loss(self, plan):
-        # It takes as long as the rest of the plan, so it is computed only on request.
+        # This takes as long as the rest of the plan, so it is computed only on request.
         return plan.mechanism.total_excess_loss

@@ -1,4 +1,4 @@
-"""Blocks of weights: terms at several resolutions, trends, and tables of columns."""
+"""Blocks of weights: terms at several resolutions, trends, and joint tables of columns."""
 
 import math
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from skdp.utils._values import FrozenValue
 SMOOTHNESS_MARGIN = 1.1
 # Number of neighboring cells that are merged in the next coarser resolution.
 COARSENING_FACTOR = 4
-# Minimum number of cells of a coarser resolution, without the cell of missing values.
+# Minimum number of cells at a coarser resolution, not counting the cell of missing values.
 MIN_CELLS = 3
 # Signal-to-noise ratio (n mu) below which columns with little variation receive smaller weights.
 MIN_SIGNAL_FOR_EQUAL_WEIGHTS = 500.0
@@ -38,18 +38,18 @@ class Block(FrozenValue):
     term : int
         Index of the term; -1 for the constant.
     weight : float
-        Value of the feature of a row in its cell of the block.
+        Value of a row's feature in its cell of the block.
     groups : ndarray of int
         The block's cell of each of the term's finest cells.
     counts : ndarray of float
         Noisy counts of the block's cells, or upper bounds on them.
     ordered : bool, default=False
-        True if neighboring cells have similar values. The last cell, of missing values, has no
-        neighbors.
+        True if neighboring cells have similar values. The last cell, which contains missing values,
+        has no neighbors.
     profile : ndarray of float, default=None
-        For a trend, a block of one cell: factor of `weight` in each of the term's finest cells,
-        from -1 to 1. `counts` is then the sum of the squared factors over the rows. None is 1
-        everywhere.
+        For a trend, which is a block of one cell: factor of `weight` in each of the term's finest
+        cells, from -1 to 1. `counts` is then the sum of the squared factors over the rows. None
+        means 1 everywhere.
     cell_counts : ndarray of float, default=None
         Noisy counts of the term's finest cells. None if they are the cells of the block.
     most_counts : ndarray of float, default=None
@@ -178,7 +178,7 @@ class BlockDesign:
         return values
 
     def rmatvec(self, sums):
-        """Return the gradient: the transposed design times sums over rows; exact.
+        """Return the gradient: the exact product of the transposed design and sums over rows.
 
         Parameters
         ----------
@@ -192,14 +192,14 @@ class BlockDesign:
         return np.concatenate([block.gradient(sums[block.term]) for block in self.blocks])
 
     def weights_from(self, other, weights):
-        """Return the weights with which this design produces the values of a shorter design.
+        """Return the weights for which this design produces the values of a shorter design.
 
         The values of a trend change slightly, because its features are rounded.
 
         Parameters
         ----------
         other : BlockDesign
-            Its blocks are the first blocks of this design, up to their weights.
+            The shorter design, whose blocks are the first blocks of this one, up to their weights.
         weights : ndarray of shape (other.size, n_outputs)
         """
         pairs = zip(self.blocks, other.blocks, strict=False)
@@ -231,7 +231,7 @@ class BlockDesign:
     def smoothness(self, n_rows):
         """Return an upper bound on the largest eigenvalue of the features' second moment.
 
-        It is computed from noisy counts, so it holds only up to their noise.
+        The bound is computed from noisy counts, so it holds only up to their noise.
         """
         bound = sum(block.max_moment for block in self.blocks)
         return min(float(n_rows), SMOOTHNESS_MARGIN * bound)
@@ -240,7 +240,7 @@ class BlockDesign:
 def main_design(
     terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_fraction=0.0, is_smooth=False
 ):
-    """Return the blocks of the constant and of each column, numeric ones at several resolutions.
+    """Return the blocks of the constant and all columns; numeric ones have several resolutions.
 
     Parameters
     ----------
@@ -249,13 +249,13 @@ def main_design(
     n_rows : int
         Public number of rows.
     signal_to_noise : float, default=1e12
-        Number of rows over the noise, n mu. If it is large, the constant and all columns receive
+        Number of rows over the noise, n mu. If this is large, the constant and all columns receive
         equal parts of a row's squared norm. Otherwise, columns with less variation receive smaller
         parts.
     coarser : bool, default=True
         False uses only the finest resolution of numeric columns.
     trend_fraction : float, default=0.0
-        Fraction of a numeric column's squared weights that belongs to its trend.
+        Fraction of a numeric column's squared weights that its trend receives.
     is_smooth : bool, default=False
         True if a smooth prior on the bins of numeric columns replaces the coarser resolutions.
 
@@ -293,7 +293,7 @@ def main_design(
 
 
 def _resolution_blocks(index, term, square, *, coarser):
-    """Return the blocks of a term's bins, or categories, at each resolution, of equal weights."""
+    """Return equally weighted blocks of a term's bins, or categories, one per resolution."""
     bins = term.bins
     resolution_groups = [groups[bins] for groups in resolutions(int(bins[-1]) + 1, coarser=coarser)]
     weight = dyadic_weight(math.sqrt(square / len(resolution_groups)))
@@ -320,22 +320,22 @@ def _smooth_block(index, term, weight):
 
 
 def trend_block(term, counts, weight):
-    """Return a block of one feature that increases from cell to cell; 0 for missing values.
+    """Return a block with one feature that increases from cell to cell and is 0 if missing.
 
     The feature is the normal score of a cell's middle rank. It is approximately linear in a
-    normally distributed column, or in the logarithm of an amount. A few rows of a rare class
-    determine its weight from all cells together.
+    normally distributed column, or in the logarithm of an amount. Even a few rows of a rare class
+    determine its weight, because all cells contribute.
 
     Parameters
     ----------
     term : int
         Index of the term.
     counts : ndarray of shape (n_cells,)
-        Noisy counts; the last one is of missing values.
+        Noisy counts; the last one counts missing values.
     weight : float
         Bound on the magnitude of the feature.
     """
-    # The small constant defines ranks even if all counts are 0.
+    # The small constant keeps ranks defined even if all counts are 0.
     present = np.maximum(counts[:-1], 0.0) + 1e-9
     ranks = (np.cumsum(present) - 0.5 * present) / present.sum()
     scores = np.clip(ndtri(ranks) / LAST_NORMAL_SCORE, -1.0, 1.0)
@@ -357,7 +357,7 @@ def resolutions(n_cells, *, coarser):
     Parameters
     ----------
     n_cells : int
-        Number of finest cells. The last one is of missing values and is never merged.
+        Number of finest cells. The last one contains missing values and is never merged.
     coarser : bool
         If True, coarser resolutions are included, because neighboring cells are similar.
 
@@ -384,7 +384,7 @@ def joint_design(design, joint_terms, main_fraction):
     joint_terms : list of Table or of Tree
         They have equal weights.
     main_fraction : float
-        Part of a row's squared norm that belongs to single columns.
+        Part of a row's squared norm that single columns receive.
     """
     factor = math.sqrt(main_fraction)
     blocks = [
@@ -398,7 +398,7 @@ def joint_design(design, joint_terms, main_fraction):
 
 
 def check_interactions(interactions, names, n_features):
-    """Return the declared pairs of positions and the number of pairs to choose.
+    """Return the declared pairs, as positions, and the number of pairs to choose.
 
     The number is None for "auto".
 

@@ -4,7 +4,7 @@ Objective perturbation has Laplace noise and is one release instead of many step
 
 .. math:: J(w) = \sum_i \ell_i(w) + \tfrac\lambda2 \|w\|^2 + b^\top w .
 
-A row changes the gradient of the sum by at most :math:`\Delta_1` in L1 norm for every w, and the
+For every w, a row changes the gradient of the sum by at most :math:`\Delta_1` in L1 norm. The
 values of b have a density proportional to :math:`e^{-|b_j| / s}`. The proof is in
 ``docs/theory/additive_models.md``.
 """
@@ -26,31 +26,29 @@ from skdp.noise import discrete_laplace
 from skdp.stats._column_cells import BLOCK_ROWS
 from skdp.utils._values import FrozenValue
 
-# Gradient descent. Minimum and maximum number of steps; the maximum is computed from the constants
-# below.
+# Gradient descent: minimum number of steps, and the constants from which the maximum is computed.
 MIN_STEPS = 4
 MAX_STEPS = 2_200
 # Largest logarithm of `penalty_to_noise` that increases the number of steps.
 MAX_LOG_RATIO = 7.0
-# If the square root of the condition number is at least this, noise does not reduce the number of
-# steps.
+# From this square root of the condition number on, noise does not reduce the number of steps.
 FULL_STEPS_ROOT = 20.0
-# Largest condition number; the penalty is raised to ensure it.
+# Largest condition number; the penalty is raised to enforce it.
 MAX_CONDITION = 22_500.0
 
-# Objective perturbation. Fractions of epsilon: linear noise (at least), Jacobian (at most), and
-# output noise.
+# Objective perturbation: fractions of epsilon for the linear noise (at least), the Jacobian (at
+# most), and the output noise.
 MIN_LINEAR_FRACTION = 13 / 16
 MAX_JACOBIAN_FRACTION = 11 / 64
 OUTPUT_FRACTION = 1 / 64
-# Smoothness of the penalty with the roughness penalty of neighboring cells, in units of the
+# Smoothness of the penalty including the roughness penalty on neighboring cells, in units of the
 # regularization strength: 1 for the squared norm and 4 for squared differences.
 PENALTY_SMOOTHNESS = 5.0
 # Grid of the linear noise, relative to its scale.
 NOISE_GRID = 2.0**-40
 # Number of restarts before the assumed smoothness is doubled.
 MAX_ROUNDS = 10
-# Norm of the gradient at which the minimizer stops, relative to the scale of the linear noise.
+# Gradient norm at which the minimizer stops, relative to the scale of the linear noise.
 TOLERANCE = 2.0**-24
 UNIT_ROUNDOFF = 2.0**-53
 
@@ -62,7 +60,7 @@ class Scores(FrozenValue):
     Parameters
     ----------
     cells : JointCodes
-        Codes without rows: how columns are grouped.
+        Codes without rows, which define how columns are grouped.
     bin_values : dict of term to ndarray of shape (n_cells, n_outputs)
         Values of the terms at their finest cells; the term -1 is the constant.
     """
@@ -78,7 +76,7 @@ class Scores(FrozenValue):
     @cached_property
     def code_values(self):
         """Value of each joint code."""
-        # Computed where the rows are, because `bin_values` is much cheaper to send.
+        # The values are computed where the rows are, because `bin_values` is much cheaper to send.
         return self.cells.code_values(self.bin_values)
 
     def __call__(self, block):
@@ -130,7 +128,7 @@ def residual_grid(clip, n_rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule(FrozenValue):
-    """Steps of Nesterov's method on the loss plus an L2 penalty.
+    """Schedule of Nesterov's method for the loss plus an L2 penalty.
 
     Parameters
     ----------
@@ -159,8 +157,8 @@ class Schedule(FrozenValue):
     def n_steps(self):
         """Number of steps.
 
-        It is twice the square root of the condition number. It is larger with little noise, because
-        more precision is then worthwhile, and smaller with much noise.
+        The number is twice the square root of the condition number. It is larger with little noise,
+        because more precision is then worthwhile, and smaller with much noise.
         """
         root = math.sqrt(self.smoothness / self.l2_reg_strength)
         noise_factor = min(self.penalty_to_noise * math.sqrt(root / FULL_STEPS_ROOT), 1.0)
@@ -168,7 +166,7 @@ class Schedule(FrozenValue):
 
     @property
     def n_averaged(self):
-        """Number of last iterates that are averaged: half, or fewer if there is little noise."""
+        """Number of final iterates that are averaged: half of them, or fewer with little noise."""
         return math.ceil(self.n_steps / (2.0 * self._log_ratio))
 
     @cached_property
@@ -193,10 +191,10 @@ def descend(gradient, schedule, start, radius, *, n_averaged=None, penalty=None,
     n_averaged : int, default=None
         Number of the last iterates that are averaged. None uses the value of the schedule.
     penalty : callable, default=None
-        Called after half of the steps, with the mean iterate of the second quarter. It
-        returns a regularization strength, which is used if it is larger.
+        Called after half of the steps, with the mean iterate of the second quarter. It returns a
+        regularization strength, which is used if it exceeds the current one.
     after_step : callable, default=None
-        Called with the number of steps that were taken.
+        Called with the number of steps taken so far.
 
     Returns
     -------
@@ -250,9 +248,9 @@ class PerturbedObjective(FrozenValue):
     n_rows : int
         Public number of rows.
     loss_smoothness : float
-        Expected upper bound on the curvature of the loss, from released counts.
+        Upper bound expected for the curvature of the loss, from released counts.
     rank : int
-        Upper bound on the rank of one privacy unit's part of the Hessian.
+        Upper bound on the rank of one privacy unit's contribution to the Hessian.
     """
 
     epsilon: float
@@ -271,7 +269,7 @@ class PerturbedObjective(FrozenValue):
 
     @cached_property
     def scale(self):
-        """Laplace scale of b, which also uses the budget that the Jacobian does not use."""
+        """Laplace scale of b, which also uses the budget left over by the Jacobian."""
         trace = self.task.loss.trace_bound
         jacobian_cost = self.rank * math.log1p(trace / (self.rank * self.l2_reg_strength))
         # The last term is the cost of rounding each weight to a multiple of the noise's grid step.
@@ -284,7 +282,7 @@ class PerturbedObjective(FrozenValue):
     def l2_reg_strength(self):
         """Regularization strength.
 
-        It is the smallest value that bounds the standard deviation of a row's score due to noise,
+        It is the smallest value that bounds the noise-induced standard deviation of a row's score,
         the cost of the Jacobian, and the condition number.
         """
         jacobian_epsilon = MAX_JACOBIAN_FRACTION * self.epsilon
@@ -301,7 +299,7 @@ class PerturbedObjective(FrozenValue):
         Parameters
         ----------
         gradient : callable
-            Function of the weights that returns the gradient of the summed loss plus that of a
+            Function of the weights that returns the gradient of the summed loss plus a
             data-independent convex penalty whose minimum is at zero.
         source : RandomSource
         """
@@ -323,7 +321,7 @@ class PerturbedObjective(FrozenValue):
 
     @property
     def _radius(self):
-        """Twice a norm that the minimizer exceeds with negligible probability."""
+        """Twice a norm that the minimizer exceeds only with negligible probability."""
         noise = self.scale * (2.0 * math.sqrt(self.size) + 50.0)
         loss = math.sqrt(2.0 * self.l2_reg_strength * self.n_rows * self.task.max_mean_loss)
         return 2.0 * (noise + math.hypot(noise, loss)) / self.l2_reg_strength
@@ -332,7 +330,7 @@ class PerturbedObjective(FrozenValue):
         """Return a bound on the norm of the gradient's rounding error for weights in a ball."""
         n = self.n_rows
         clip = self.task.clip_l1
-        # Maximum number of cells of a group of columns, or of one column with more cells.
+        # Maximum number of cells in a group of columns, or in a single column if that has more.
         n_added = BLOCK_ROWS + max(max_joint_codes(n), self.size)
         sums = n * clip * (max_additions(n_added) + 64.0)
         max_abs_score = max(64.0 * self.size**0.5, self.size) * radius + self.task.max_abs_score
@@ -344,7 +342,7 @@ class PerturbedObjective(FrozenValue):
     def _minimum(self, gradient, shape, tolerance, radius):
         """Return weights at which the norm of the gradient is within the tolerance.
 
-        Beyond the radius the tolerance grows with the norm of the weights. If the expected
+        Beyond the radius, the tolerance grows with the norm of the weights. If the expected
         smoothness is too small, the steps do not converge; it is then doubled up to the bound that
         holds for all data.
         """
@@ -354,8 +352,8 @@ class PerturbedObjective(FrozenValue):
         while True:
             weights = np.zeros(shape)
             smoothness = min(smoothness, max_smoothness)
-            # Ten times the square root of the condition number: far more steps than are useful with
-            # noise.
+            # Ten times the square root of the condition number is far more steps than are useful
+            # with noise.
             schedule = Schedule(
                 loss_smoothness=smoothness,
                 l2_reg_strength=self.l2_reg_strength,

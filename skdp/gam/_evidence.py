@@ -1,7 +1,7 @@
-r"""The L2 penalty chosen by evidence, and the decrease of the loss that weights explain by chance.
+r"""The L2 penalty chosen by evidence, and the decrease in loss that weights achieve by chance.
 
-Both are computed from released and public values: noisy counts, noisy weights, a noisy variance of
-the targets, and the scale of the noise. So they are post-processing.
+Both are computed from released and public values (noisy counts, noisy weights, a noisy variance of
+the targets, the scale of the noise), so they are post-processing.
 
 In the basis in which a column's features are uncorrelated, let the weights have mean 0 and variance
 :math:`\tau^2`, and let :math:`g_j` be the response of the steps to a constant gradient of 1
@@ -12,21 +12,22 @@ and the noise variance :math:`s_j^2` of the mean of iterates, the observed mean 
 
 The equation is solved for :math:`\tau^2`, which is the method of moments for a variance component.
 The penalty is the one that minimizes the expected squared error of scores. Columns are assumed to
-be uncorrelated with each other; `docs/theory/additive_models.md`, section 8a, has the derivation.
+be uncorrelated with each other. The derivation is in `docs/theory/additive_models.md`, section 8a.
 """
 
 import math
 
 import numpy as np
 
-# Number of curvatures for which the response of the steps is computed; others are interpolated.
+# Number of curvatures for which the response of the steps is computed; it is interpolated for
+# others.
 N_CURVATURES = 60
 # Smallest positive curvature of that grid, relative to the largest.
 MIN_CURVATURE = 1e-6
 # Number of penalties that are compared.
 N_PENALTIES = 80
-# Number of standard deviations that are added to the estimated variance of the weights, so a
-# variance that cannot be distinguished from 0 is not assumed to be 0.
+# Number of standard deviations added to the estimated variance of the weights, so that a variance
+# that cannot be distinguished from 0 is not assumed to be 0.
 VARIANCE_MARGIN_STDS = 1.0
 N_BISECTIONS = 40
 # Features of a term with more cells are assumed to be uncorrelated, because the eigenvalue problem
@@ -73,7 +74,7 @@ def _decompositions(design):
         decompositions = {}
         design.decompositions = []
         for blocks, slices in _term_blocks(design):
-            # Columns often have equal counts while a plan is made, before counts are released.
+            # While a plan is made, before counts are released, columns often have equal counts.
             key = tuple(block.key for block in blocks)
             if key not in decompositions:
                 decompositions[key] = _eigenvectors(blocks)
@@ -93,7 +94,7 @@ def _term_blocks(design):
 
 
 def _eigenvectors(blocks):
-    """Return the eigenvalues of a term's covariance, and eigenvectors or None if it is diagonal."""
+    """Return the eigenvalues of a term's covariance, and its eigenvectors (None if diagonal)."""
     counts = blocks[0].counts if blocks[0].cell_counts is None else blocks[0].cell_counts
     counts = np.maximum(counts, 0.0)
     is_diagonal = len(blocks) == 1 and blocks[0].is_indicator
@@ -108,11 +109,11 @@ def _eigenvectors(blocks):
 
 
 def averaged_response(curvatures, schedule):
-    """Return the response of the mean of the second quarter of steps to gradients and to noise.
+    """Return the response to gradients and to noise of the mean of the second quarter of steps.
 
-    On a quadratic loss, Nesterov's steps are a linear filter of the gradients that are added to the
-    gradient of the loss. So the impulse response (to a gradient in the first step only) determines
-    the response to all gradients.
+    On a quadratic loss, Nesterov's steps are a linear filter of whatever is added to the gradient
+    of the loss. So the impulse response, to a gradient in the first step only, determines the
+    response to all gradients.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def averaged_response(curvatures, schedule):
     Returns
     -------
     gain : ndarray of shape (n,)
-        Change of the mean if the gradient of each step is -1.
+        Change in the mean if the gradient in each step is -1.
     noise : ndarray of shape (n,)
         Variance of the mean if the gradients are independent with variance 1.
     """
@@ -139,7 +140,8 @@ def averaged_response(curvatures, schedule):
         weights[t + 1] = lookahead - gradient / schedule.smoothness
         lookahead = weights[t + 1] + schedule.momentum * (weights[t + 1] - weights[t])
     sums = np.cumsum(weights, axis=0)
-    # A gradient at step s affects the averaged iterates, `averaged_from` to `half`, after step s.
+    # A gradient in step s affects those averaged iterates, `averaged_from` to `half`, that follow
+    # it.
     upper = sums[half - np.arange(half)]
     lower = sums[np.maximum(averaged_from - 1 - np.arange(half), 0)]
     responses = (upper - lower) / (half - averaged_from + 1)
@@ -161,12 +163,12 @@ def penalty_by_evidence(design, weights, schedule, *, variance, step_noise, nois
         Mean of the iterates of the second quarter of the steps.
     schedule : Schedule
     variance : float
-        Variance of residuals, in units of the loss's curvature: the sampling variance of a gradient
-        is this times the second moment of the feature.
+        Variance of residuals, in units of the loss's curvature. Multiplied by the second moment of
+        a feature, it is the sampling variance of the gradient.
     step_noise : float
-        Standard deviation of the noise of a gradient in each step.
+        Standard deviation of the noise in the gradient of each step.
     noise : float
-        Standard deviation of the noise of a single step that costs as much as all steps.
+        Standard deviation of the noise in a single step that would cost as much as all steps.
     curvature : float, default=1.0
         Typical curvature of the loss.
 
@@ -180,7 +182,7 @@ def penalty_by_evidence(design, weights, schedule, *, variance, step_noise, nois
     gain, noise_gain = averaged_response(curvatures, schedule)
     signal = (gain * curvatures) ** 2
     expected = gain**2 * curvatures * variance + noise_gain * step_noise**2
-    # These weights give the weighted mean the smallest variance if there is no signal.
+    # If there is no signal, these weights minimize the variance of the weighted mean.
     moment_weights = signal / np.maximum(expected, 1e-300) ** 2
     total = weights.shape[1] * float(moment_weights @ signal)
     if total <= 0.0:
@@ -207,8 +209,8 @@ def _best_penalty(curvatures, weight_variance, variance, noise, min_strength):
 def min_l2_reg_strength(design, max_dof):
     """Return the smallest L2 penalty with at most `max_dof` effective degrees of freedom.
 
-    With about as many features as rows, columns explain the same residuals of the same rows and are
-    far from uncorrelated. Then the formulas of this module do not hold.
+    If there are about as many features as rows, columns explain the same residuals of the same rows
+    and are far from uncorrelated. The formulas in this module then do not hold.
 
     Parameters
     ----------
@@ -232,8 +234,8 @@ def effective_dof(design, l2_reg_strength, curvature=1.0):
     """Return the effective degrees of freedom of weights with an L2 penalty (Efron 2004).
 
     This is the trace of the matrix that maps targets to fitted values. Multiplied by the variance
-    of residuals, it is the expected decrease of twice the squared error if columns are not related
-    to the targets.
+    of residuals, it is the decrease in twice the squared error that is expected if columns are not
+    related to the targets.
 
     Parameters
     ----------

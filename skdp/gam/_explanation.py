@@ -1,17 +1,17 @@
-"""Explanations of scores: the contribution of each term of a model to the score of each row."""
+"""Explanations of scores: the contribution of each term in a model to the score of each row."""
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from skdp.utils._documents import align_columns, html_fragment, html_table, html_text
 
-# Number of rows that a printed explanation shows, and of terms per row.
+# Number of rows, and of terms per row, that a printed explanation shows.
 MAX_ROWS = 5
 MAX_TERMS = 8
 
 
 class Explanation(NDArrayOperatorsMixin):
-    """Contributions of the terms of a model to the score of each sample.
+    """Contributions of a model's terms to the score of each sample.
 
     NumPy treats it as the array of contributions: indexing, iteration, arithmetic, `shape` and
     methods such as `sum` are those of ``np.asarray(explanation)``.
@@ -27,7 +27,7 @@ class Explanation(NDArrayOperatorsMixin):
     intercept : float or ndarray of shape (n_classes,)
         Constant that completes the sum of the contributions to the score.
     container : {"default", "pandas", "polars"}, default="default"
-        Container of `values`, as `set_output` of the model selects it.
+        Container of `values`, as selected by the model's `set_output`.
     index : pandas Index, default=None
         Labels of the samples.
 
@@ -69,7 +69,7 @@ class Explanation(NDArrayOperatorsMixin):
 
     @property
     def values(self):
-        """Contributions in the container that `set_output` of the model selects."""
+        """Contributions in the container selected by the model's `set_output`."""
         if self.container == "pandas":
             return self.to_pandas()
         if self.container == "polars":
@@ -84,8 +84,8 @@ class Explanation(NDArrayOperatorsMixin):
         Returns
         -------
         pandas.DataFrame
-            With several classes there is one column for each term and class, "term: class". The
-            index is that of the samples.
+            With several classes, there is one column for each term and class, named "term: class".
+            The index is that of the samples.
         """
         import pandas
 
@@ -109,8 +109,8 @@ class Explanation(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name):
-        # `shape`, `sum`, `T` and all other attributes of an array. Copying and unpickling look up
-        # private names before `_contributions` exists.
+        # This covers `shape`, `sum`, `T` and all other attributes of an array. Private names are
+        # excluded, because copying and unpickling look them up before `_contributions` exists.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._contributions, name)

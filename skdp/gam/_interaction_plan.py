@@ -1,4 +1,4 @@
-"""Plan of an additive model that chooses tables of two or three columns privately.
+"""Plan of an additive model that privately chooses tables of two or three columns.
 
 The choice is made in two rounds: pairs after the first steps on single columns, then further pairs
 and triples after steps with the chosen pairs. In each round every candidate has one score
@@ -25,15 +25,15 @@ from skdp.mechanisms import ExponentialMechanism
 from skdp.mechanisms._stages import Stage, stages_of
 
 # Minimum signal-to-noise ratio n mu at which interactions="auto" chooses tables. Below this ratio,
-# the noise of a score hides all but the strongest interactions, and the choice costs a few percent
-# of the budget.
+# the noise in a score hides all but the strongest interactions, while the choice costs a few
+# percent of the budget.
 MIN_SIGNAL_FOR_CHOICE = 1200.0
 # Maximum number of tables that interactions="auto" chooses.
 AUTO_TABLES = 5
 # Fraction of the tables that are chosen in the first round.
 FIRST_ROUND = 0.6
-# Fraction of mu squared for the choices of each round. With 2 % instead of 4 %, true pairs were
-# missed in some fits of a simulated table of hourly counts.
+# Fraction of mu squared spent on the choices in each round. With 2 % instead of 4 %, true pairs
+# were missed in some fits of a simulated table of hourly counts.
 SELECTION_FRACTIONS = (0.04, 0.03)
 # Fractions of the remaining budget. A round consists of the steps before it, the mean square of
 # residuals for the clip of numeric targets, the mean square for the null level of scores, and the
@@ -48,16 +48,16 @@ EARLY_FRACTIONS = {
     "second_scale": 0.002,
     "second_confirmation": 0.018,
 }
-# With little signal, the confirmation would reject most strong tables. Its fraction is then this
-# number over n mu, at most the maximum. With 1.8 %, one of two strong pairs of a simulated table of
-# hourly counts is missed in half of the fits at n mu = 1,500.
+# With little signal, the confirmation would reject most strong tables, so its fraction is raised to
+# this number over n mu, up to the maximum. With 1.8 %, one of two strong pairs of a simulated table
+# of hourly counts is missed in half of the fits at n mu = 1,500.
 CONFIRMATION_SIGNAL = 54.0
 MAX_CONFIRMATION = 0.036
-# If the first round chose nothing, there is a second round only if n mu is smaller than this. Above
-# it, noise does not hide strong tables from the first round.
+# If the first round chose nothing, there is a second round only below this n mu. Above it, noise
+# does not hide strong tables from the first round.
 MAX_SIGNAL_TO_CHOOSE_AGAIN = 5_000.0
 ROUNDS = ("first", "second")
-# A table is confirmed if its score exceeds this number of standard deviations of its noise and of
+# A table is confirmed if its score exceeds these numbers of standard deviations of its noise and of
 # the residuals. With 2.5 and 1, credit_default received a useless pair in one fit of four.
 MIN_DEVIATIONS = 3.0
 MIN_RESIDUAL_STDS = 3.0
@@ -65,32 +65,32 @@ MIN_RESIDUAL_STDS = 3.0
 MIN_RESIDUAL_SCALE = 0.01
 # The clip of numeric targets is set from the root mean square of residuals if n mu is at least this
 # number and tables are chosen. On training rows of twenty small tables, setting the clip in this
-# way without tables as well decreases R² on skewed targets, by .017 on one table.
+# way even without tables decreases R² on skewed targets, by .017 on one table.
 MIN_SIGNAL_TO_FOLLOW = 500.0
-# Residuals are measured with this multiple of the current clip. With the clip itself, normally
-# distributed errors would appear smaller by .28 in each round.
+# Residuals are measured with this multiple of the current clip. Measured with the clip itself,
+# normally distributed errors would appear smaller by .28 in each round.
 MEASURED_CLIPS = 2.0
-# If n mu exceeds this number, the clip is larger than the root mean square, by their ratio: with
+# If n mu exceeds this number, the clip exceeds the root mean square by the ratio of the two: with
 # little noise, a small clip would only shift the model from the mean towards the median. On
 # simulated tables of 17,000 rows, R² is .004 to .037 lower with 3,000 at epsilon = 1.
 CLIP_GROWTH_SIGNAL = 10_000.0
-# If the mean score changes by more than this multiple of the root mean square of residuals while
-# the clip is small, targets are skewed, and the clip of the first steps is used again. The change
-# is .35 to .8 on a small table with skewed targets, and up to .27 on california_housing and on
+# If the mean score changes by more than this multiple of the residuals' root mean square while the
+# clip is small, targets are skewed, and the clip of the first steps is used again. The change is
+# .35 to .8 on a small table with skewed targets, and up to .27 on california_housing and on
 # simulated tables, on training rows.
 MAX_MEAN_SHIFT = 0.3
 # Smallest sensitivity of a score, in units of the clip, for which noise is drawn.
 MIN_SENSITIVITY = 2.0**-30
-# Fraction of a row's squared norm that belongs to single columns.
+# Fraction of a row's squared norm that single columns receive.
 MAIN_FRACTION = 0.7
-# Maximum number of columns that are candidates, by released importance, so the number of pairs
-# does not grow without bound.
+# Maximum number of candidate columns, taken by released importance, so that the number of pairs
+# stays bounded.
 MAX_CANDIDATE_COLUMNS = 100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InteractionFit(AdditiveFit):
-    """A fit that chooses tables; see `AdditiveFit` for the other parameters.
+    """A fit that chooses tables. See `AdditiveFit` for the other parameters.
 
     Parameters
     ----------
@@ -184,9 +184,9 @@ class InteractionFit(AdditiveFit):
         return stages
 
     def _choice_stages(self, number, count):
-        """Return the stage of the choices of one round.
+        """Return the stage for the choices in one round.
 
-        The scale and the sensitivity depend on released counts; their ratio does not.
+        The scale and the sensitivity depend on released counts, but their ratio does not.
         """
         if self.is_gaussian:
             fraction = self.budget_fractions[f"{ROUNDS[number]}_choice"]
@@ -215,7 +215,7 @@ class InteractionFit(AdditiveFit):
         return ExponentialMechanism(self._selection_epsilon(number), sensitivity)
 
     def _square_mechanism(self, stage, bound):
-        """Return the mechanism of a sum of squares that are at most `bound`.
+        """Return the mechanism for a sum of squares that are each at most `bound`.
 
         Both squares of a replaced row are between 0 and the bound, so the sensitivity is the same
         under both relations.
@@ -254,9 +254,9 @@ class InteractionFit(AdditiveFit):
         """Return everything that is released if the first round chose nothing.
 
         With few rows, the second round chooses among the same pairs, because it may find pairs that
-        noise hid from the first round. Steps before it would be useless, so their budget is used
-        for the last steps. Without tables, the weights of the first and the last steps, which have
-        the same clip, are averaged.
+        noise hid from the first round. Steps before it would be useless, so their budget goes to
+        the last steps. If there are still no tables, the weights of the first and the last steps,
+        which have the same clip, are averaged.
         """
         unused = ["second_steps"]
         if self._chooses_again:
@@ -284,8 +284,8 @@ class InteractionFit(AdditiveFit):
     def _last_fraction(self, unused):
         """Return the budget fraction of the last steps, plus those of stages that did not run.
 
-        A fraction of mu squared may be spent on Gaussian releases other than the planned ones,
-        because their sum is fixed.
+        A fraction of mu squared may be spent on other Gaussian releases than planned, because the
+        sum of the fractions is fixed.
         """
         return math.fsum(self.budget_fractions.get(stage, 0.0) for stage in ["steps", *unused])
 
@@ -323,7 +323,7 @@ class InteractionFit(AdditiveFit):
         return float(np.clip(mean_square, min(noise_std, bound), bound))
 
     def _candidate_columns(self, state):
-        """Return the positions of the columns of candidates, by released importance."""
+        """Return the positions of candidate columns, by released importance."""
         columns = [j for j in range(len(state.terms)) if j not in self.no_interaction]
         if len(columns) <= MAX_CANDIDATE_COLUMNS:
             return columns
@@ -337,7 +337,7 @@ class InteractionFit(AdditiveFit):
         return sorted(columns[:MAX_CANDIDATE_COLUMNS])
 
     def _choose_tables(self, number, state, candidates, source):
-        """Return the confirmed tables of one round, with the cells of the model.
+        """Return the confirmed tables of one round, with the cells that the model uses.
 
         Parameters
         ----------
@@ -379,8 +379,9 @@ class InteractionFit(AdditiveFit):
     def _utilities(self, state, candidates, values, residual_std):
         """Return the score of each candidate beyond its null level, and the scores' sensitivity.
 
-        The null level and the sensitivity are functions of released values. Each score is computed
-        in floating point; the sensitivity includes the rounding errors of both neighbors.
+        The null level and the sensitivity are functions of released values. Scores are computed in
+        floating point, and the sensitivity includes the rounding errors on both neighboring
+        datasets.
         """
         axes = {}
         tables = []
@@ -450,6 +451,6 @@ def second_candidates(pairs, chosen, columns):
 
 
 def _add_squares(total, block, scores, residuals, bound, n_rows):
-    """Add the squared norms of clipped residuals, at most `bound`; the sum is exact."""
+    """Add the squared norms of clipped residuals, each at most `bound`, exactly."""
     squares = np.sum(residuals(scores(block), block.targets) ** 2, axis=1, keepdims=True)
     total += exact_sum(squares, (0.0, bound), n_samples=n_rows, row_weights=block.row_weights)

@@ -8,20 +8,20 @@ from skdp._data._chunked import ChunkedArray
 from skdp._data._parts import Rows, map_over, slice_row_args
 from skdp.stats._column_cells import BLOCK_ROWS
 
-# Number of rows of a block in a step of an exact gradient, and number of blocks per task.
+# Number of rows per block in a step with an exact gradient, and number of blocks per task.
 STEP_ROWS = 1 << 17
 STEP_BLOCKS = 2
-# Maximum number of joint codes of a group of columns: MAX_JOINT_CODES, or with many rows one code
-# per ROWS_PER_CODE rows, up to the range of a code of two bytes.
+# Maximum number of joint codes of a group of columns: MAX_JOINT_CODES or, with many rows, one code
+# per ROWS_PER_CODE rows, up to the range of a two-byte code.
 MAX_JOINT_CODES = 1 << 12
 ROWS_PER_CODE = 64
 MAX_TWO_BYTE_CODES = 1 << 16
 
 
 class JointCodes(Rows):
-    """The cells of rows, with the cells of several columns in one mixed-radix code.
+    """Cells of rows, with the cells of several columns encoded as one mixed-radix code.
 
-    The codes are stored where the rows are. Indexing with a slice returns the codes of a block.
+    The codes are stored where the rows are. Indexing with a slice returns the codes for a block.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class JointCodes(Rows):
     codes : ndarray of shape (n_rows, n_groups)
         Joint codes of the groups of columns.
     ends : ndarray of shape (n_groups,)
-        Index after the last code of each group, if codes are numbered one group after another.
+        Index after the last code of each group, with codes numbered group by group.
     """
 
     reads_chunks = False
@@ -154,7 +154,7 @@ class JointCodes(Rows):
 
 
 def split_at(array, ends):
-    """Return the slices of an array's first axis that end at `ends`, faster than `numpy.split`."""
+    """Return the slices of an array's first axis that end at `ends`. Faster than `numpy.split`."""
     parts = []
     start = 0
     for end in ends:
@@ -164,7 +164,7 @@ def split_at(array, ends):
 
 
 def _block_rows(n_groups, max_rows):
-    """Return the number of rows of a block: `max_rows` for up to eight groups, fewer for more."""
+    """Return the number of rows per block: `max_rows` for up to eight groups, fewer for more."""
     return max(8 * max_rows // max(n_groups, 8), 1)
 
 

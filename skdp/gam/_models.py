@@ -27,7 +27,7 @@ def _class_task(weights, delta, balanced=False):
 
 
 class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
-    """Base of classifiers that build an `AdditiveFit`; they weight classes by `class_weight`."""
+    """Base of classifiers that build an `AdditiveFit` and weight classes by `class_weight`."""
 
     @plans_for_groups
     def plan_fit(self, shape, guarantee):
@@ -64,7 +64,7 @@ class RawTableClassifier(PrivateClassifierMixin, RawTableModel):
 
     @row_wise_answer
     def decision_function(self, X):
-        """Return the scores of samples: the sums of the values of their bins and categories.
+        """Return the scores of samples, which sum the values of their bins and categories.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
         return self._plan(self._task(guarantee), shape, guarantee)
 
     def _task(self, guarantee):
-        """Return the loss of targets that are scaled to [-1, 1], with its constants."""
+        """Return the loss for targets scaled to [-1, 1], with its constants."""
         return NumberTask(unit=self._target_scale.half_range**2)
 
     @row_wise_answer
@@ -172,12 +172,12 @@ class RawTableRegressor(PrivateRegressorMixin, RawTableModel):
 class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     """Additive classifier with one private shape function per column.
 
-    A column is divided into bins by private counts, or has categories. Each bin and category has a
-    value, and the score of a row is the sum of the values of its bins and categories. The values
-    are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian mechanism.
-    With enough rows, pairs and triples of columns that act together are chosen privately and have
-    tables of values. Tables need no preprocessing: numbers, strings, dates and missing values are
-    accepted.
+    A numeric column is divided into bins by private counts; a categorical column has categories.
+    Each bin and category has a value, and the score of a row is the sum of the values of its bins
+    and categories. The values are fitted by noisy gradients. Bins and gradients are released by one
+    joint Gaussian mechanism. With enough rows, pairs and triples of columns that act together are
+    chosen privately and get joint tables of values. The data need no preprocessing: numbers,
+    strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -187,25 +187,26 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
         column has fewer bins if the noise would hide the counts of smaller bins.
     interactions : int, list of pairs of columns or "auto", default="auto"
         Pairs or triples of columns with a joint table of values: pairs declared by position or
         name, or the maximum number of tables, which are then chosen within the same budget. "auto"
-        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu is the
-        parameter of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
+        chooses at most 5 tables if delta > 0 and n mu >= 1200, where n is the number of rows and mu
+        is the parameter of Gaussian differential privacy at (`epsilon`, `delta`). Otherwise it
+        means 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
@@ -232,17 +233,17 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        Shape functions of the columns, then of pairs and triples. The mean of a shape function
-        over the noisy counts is 0.
+        Shape functions of the columns, then of pairs and triples. Each has mean 0 over the noisy
+        counts.
     intercept_ : float or ndarray of shape (n_classes,)
         Constant that is added to the sum of the shape functions.
     feature_importances_ : ndarray of shape (n_features,)
         Mean absolute value of each column's shape function, weighted by the noisy counts and
         normalized to a sum of 1.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
-        much as all steps together. The sensitivity is that for one row or one person. None with
-        delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient to one row or person, for a single step
+        that would cost as much as all steps together. None with delta = 0, where no gradient is
+        noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_weight_ : ndarray of shape (n_classes,)
@@ -268,9 +269,9 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
-    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
-    Its dtype, never its values, determines whether a column is numeric or categorical: an array's
-    column of Python objects is numeric, unless its categories are declared. The proof is in
+    row as the unit. The numbers of rows and columns and the columns' names and dtypes are public. A
+    column's dtype, never its values, determines whether it is numeric or categorical. A column in
+    an array of Python objects is numeric, unless its categories are declared. The proof is in
     ``docs/theory/additive_models.md``.
 
     References
@@ -375,12 +376,12 @@ class DPAdditiveClassifier(RawTableClassifier, PrivateAdditiveModel):
 class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     """Additive regressor with one private shape function per column.
 
-    A column is divided into bins by private counts, or has categories. Each bin and category has a
-    value, and the prediction of a row is the sum of the values of its bins and categories. The
-    values are fitted by noisy gradients. Bins and gradients are released by one joint Gaussian
-    mechanism. With enough rows, pairs and triples of columns that act together are chosen privately
-    and have tables of values. Tables need no preprocessing: numbers, strings, dates and missing
-    values are accepted.
+    A numeric column is divided into bins by private counts; a categorical column has categories.
+    Each bin and category has a value, and the prediction of a row is the sum of the values of its
+    bins and categories. The values are fitted by noisy gradients. Bins and gradients are released
+    by one joint Gaussian mechanism. With enough rows, pairs and triples of columns that act
+    together are chosen privately and get joint tables of values. The data need no preprocessing:
+    numbers, strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -390,34 +391,35 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     loss : {"squared_error", "poisson"}, default="squared_error"
-        "poisson" is half the Poisson deviance with a log link, for counts and amounts for which the
-        effects of columns multiply: the logarithm of a prediction is the sum of the values. It
-        needs delta > 0 and `target_bounds` that are not negative.
+        "poisson" is half the Poisson deviance with a log link, for counts and amounts on which
+        columns have multiplicative effects: the logarithm of a prediction is the sum of the values.
+        It needs delta > 0 and non-negative `target_bounds`.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     n_bins : int or "auto", default="auto"
         Approximate maximum number of bins of a numeric column, from 2 to 1024. "auto" is 32. A
         column has fewer bins if the noise would hide the counts of smaller bins.
     interactions : int, list of pairs of columns or "auto", default="auto"
         Pairs or triples of columns with a joint table of values: pairs declared by position or
         name, or the maximum number of tables, which are then chosen within the same budget. "auto"
-        chooses at most 5 if delta > 0 and n mu >= 1200, where n is the number of rows and mu is the
-        parameter of Gaussian differential privacy at (`epsilon`, `delta`); otherwise it is 0.
+        chooses at most 5 tables if delta > 0 and n mu >= 1200, where n is the number of rows and mu
+        is the parameter of Gaussian differential privacy at (`epsilon`, `delta`). Otherwise it
+        means 0.
     monotonic_cst : dict of column to int, list of int, default=None
         1 for numeric columns whose shape function must not decrease, -1 for those whose shape
         function must not increase.
     target_bounds : tuple of (float, float)
-        Range of the targets. It is required, and must not be computed from the data. Targets and
+        Range of the targets, which is required and must not be computed from the data. Targets and
         predictions are clipped to it.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
@@ -433,8 +435,8 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     Attributes
     ----------
     shape_functions_ : list of ShapeFunction
-        Shape functions of the columns, then of pairs and triples. The mean of a shape function
-        over the noisy counts is 0.
+        Shape functions of the columns, then of pairs and triples. Each has mean 0 over the noisy
+        counts.
     intercept_ : float
         Constant that is added to the sum of the shape functions. With ``loss="poisson"`` the sum is
         the logarithm of the prediction.
@@ -442,9 +444,9 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         Mean absolute value of each column's shape function, weighted by the noisy counts and
         normalized to a sum of 1.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
-        much as all steps together. The sensitivity is that for one row or one person. None with
-        delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient to one row or person, for a single step
+        that would cost as much as all steps together. None with delta = 0, where no gradient is
+        noisy.
     target_bounds_ : tuple of (float, float)
         Declared range of the targets.
     n_features_in_ : int
@@ -470,14 +472,14 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
-    Its dtype, never its values, determines whether a column is numeric or categorical: an array's
-    column of Python objects is numeric, unless its categories are declared. Residuals are clipped
-    to the released standard deviation of the targets, then to that of the residuals if tables of
-    columns are chosen (more with little noise, and with ``delta=0``), at most to an eighth of the
-    width of `target_bounds`. If errors are larger, a column's effect is between its effect on the
-    mean and its effect on the median. With ``loss="poisson"`` the same clip bounds residuals, and
-    the predictions are then multiplied by one released factor, so their mean equals that of the
-    targets. The proof is in ``docs/theory/additive_models.md``.
+    A column's dtype, never its values, determines whether it is numeric or categorical. A column in
+    an array of Python objects is numeric, unless its categories are declared. Residuals are clipped
+    to the released standard deviation of the targets and, if tables of columns are chosen, later to
+    that of the residuals. The clip is larger with little noise, and with ``delta=0``, but at most
+    an eighth of the width of `target_bounds`. If errors are larger, a column's effect is between
+    its effect on the mean and its effect on the median. With ``loss="poisson"``, the same clip
+    bounds residuals, and the predictions are then multiplied by one released factor that makes
+    their mean equal to that of the targets. The proof is in ``docs/theory/additive_models.md``.
 
     References
     ----------
@@ -580,7 +582,7 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
 
     @property
     def _target_scale(self):
-        """The scale with targets in [-1, 1], which must not be negative with the Poisson loss."""
+        """Scale with targets in [-1, 1]; with the Poisson loss, targets must not be negative."""
         if self.loss == "poisson":
             check_target_bounds(self.target_bounds, minimum=0.0)
         return super()._target_scale
@@ -613,6 +615,6 @@ class DPAdditiveRegressor(RawTableRegressor, PrivateAdditiveModel):
         """
         scores = self._scores(X)
         if self.loss == "poisson":
-            # No score overflows, and a larger one is clipped anyway.
+            # Scores are limited so that none overflows; larger ones are clipped anyway.
             scores = np.exp(np.minimum(scores, np.log(self.target_bounds_[1]) + 1.0))
         return np.clip(scores, *self.target_bounds_)

@@ -1,4 +1,4 @@
-"""A fit of an additive model: its stages and their fractions of one budget."""
+"""Fit of an additive model: its stages, and the fraction of the budget for each."""
 
 import math
 from collections.abc import Sequence
@@ -29,21 +29,20 @@ from skdp.stats._column_plan import ColumnsFit, plan_columns
 from skdp.utils._units import ALL_ONCE, UnitText
 from skdp.utils._values import FrozenValue
 
-# Budget fractions. If a row changes the value of a stage by 1, the stage receives the smallest
-# fraction with which the noise (its standard deviation, or its scale with delta = 0) is n_rows /
-# ratio, but at most `max_fraction` and at least `min_fraction`. A fraction of MIN_FRACTION is
-# negligible.
+# Budget fractions. If a row changes a stage's value by 1, the stage receives the smallest fraction
+# at which the noise (its standard deviation, or its scale with delta = 0) is n_rows / ratio, but at
+# most `max_fraction` and at least `min_fraction`. A fraction of MIN_FRACTION is negligible.
 MIN_FRACTION = 0.001
 # The shrinkage test, (max_fraction, ratio), with delta > 0 and with delta = 0.
 SHRINKAGE_TEST_FRACTION = (0.08, 100.0)
 PURE_SHRINKAGE_TEST_FRACTION = (0.08, 200.0)
 # The variance of numeric targets, (max_fraction, ratio, min_fraction).
 VARIANCE_FRACTION = (0.05, 30.0, MIN_FRACTION)
-# For numeric targets with delta > 0, the baseline consists of two releases: a first mean, with the
-# noise of values within the bounds of the targets, (max_fraction, ratio, min_fraction), and the
-# mean of distances from it that are clipped at a multiple of their released standard deviation,
-# (min_fraction, max_fraction, ratio). The fraction of the second is ratio / (n mu): its squared
-# error is proportional to 1 / fraction, and the cost for the steps is proportional to the fraction.
+# For numeric targets with delta > 0, the baseline consists of two releases: a first mean, with
+# noise for values anywhere within the target bounds, (max_fraction, ratio, min_fraction), and the
+# mean of the distances from it, clipped at a multiple of their released standard deviation,
+# (min_fraction, max_fraction, ratio). The second fraction is ratio / (n mu): the squared error is
+# proportional to 1 / fraction, and the cost to the steps is proportional to the fraction.
 FIRST_MEAN_FRACTION = (0.15, 20.0, 0.01)
 MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # Minimum and maximum clip of the second mean, in standard deviations. Between them, the noise is
@@ -51,12 +50,12 @@ MEAN_CORRECTION_FRACTION = (0.0125, 0.4, 12.5)
 # a mean by at most 1 / (4 k) of them, because max(x - k, 0) <= x**2 / (4 k).
 CORRECTION_CLIPS = (2.5, 10.0)
 MAX_CORRECTION_NOISE = 0.05
-# The part of the second release's fraction that is used for the release of the level instead, if
-# the task needs one.
+# Part of the second release's fraction that goes to the release of the level, if the task needs
+# one.
 LEVEL_FRACTION = 0.5
-# Bounds on the factor by which the level of a log link is corrected, as a logarithm.
+# Bounds on the logarithm of the factor by which the level of a log link is corrected.
 MAX_LOG_LEVEL = math.log(4.0)
-# The clip of residuals in standard deviations of the targets, and the n mu above which it is
+# Clip of residuals in standard deviations of the targets, and the n mu above which the clip is
 # larger. Noise is proportional to the clip, but clipped residuals count less.
 MIN_RESIDUAL_CLIP = 1.0
 RESIDUAL_CLIP_PER_SIGNAL = 0.001
@@ -64,17 +63,17 @@ RESIDUAL_CLIP_PER_SIGNAL = 0.001
 MIN_CLIP = 0.02
 # Minimum of the mean square around the corrected mean, relative to that around the first mean.
 MIN_VARIANCE_RATIO = 0.3
-# Number of cells of a numeric column whose noisy counts allow fewer bins. The trend distinguishes
-# the cells of a bin.
+# Number of cells of a numeric column whose noisy counts allow only fewer bins. The trend
+# distinguishes the cells within a bin.
 MIN_TREND_CELLS = 12
 # Class frequencies with delta > 0, (max_fraction, ratio, min_fraction); trees and delta = 0 use the
-# fractions of their task. On training rows of ten small tables, a ratio of 20 with at most 35 %
-# decreases the mean AUC by .003 (epsilon = .3) and .004 (1), with unchanged accuracy. A ratio of 10
-# decreases the accuracy on the smallest tables below that of the most frequent class.
+# fractions of their task. On training rows of ten small tables, a ratio of 20 with a maximum of 35
+# % decreases the mean AUC by .003 (epsilon = .3) and .004 (1), with unchanged accuracy. A ratio of
+# 10 lowers the accuracy on the smallest tables below that of guessing the most frequent class.
 CLASSES_BASELINE_FRACTION = (0.25, 15.0, MIN_FRACTION)
 # With balanced weights: the class counts, and the shrinkage test, whose loss decreases come from
-# the rows of a rare class. The noise is a thousandth of the rows, so the error of the count of
-# a class of 1 % is 10 %; see docs/benchmarks/rare_classes.py.
+# the rows of a rare class. The noise is a thousandth of the rows, so the count of a class with 1 %
+# of the rows is off by 10 %; see docs/benchmarks/rare_classes.py.
 BALANCED_COUNTS_FRACTION = (0.1, 1000.0, MIN_FRACTION)
 BALANCED_TEST_FRACTION = (0.08, 1000.0, MIN_FRACTION)
 # Factor of the weights of earlier steps, from which later steps start.
@@ -86,36 +85,35 @@ MAX_JOINT_CELLS = 1 << 12
 # Expected squared norm of a column's weights over the variance of scores, for the expected excess
 # loss. Tuned on the tables of docs/benchmarks/planning.md.
 EXPECTED_SQUARES = 6.0
-# Minimum and maximum fraction of a numeric column's squared weights that belongs to its trend. The
+# Minimum and maximum fraction of a numeric column's squared weights that its trend receives. The
 # minimum is used if the number of rows outside the most frequent class, in units of the noise (n mu
-# times their frequency), is at least TREND_ROWS. Below this number, the fraction increases with its
-# inverse square root. Without a trend, a class of 3 % is learned separately in each cell from a few
-# rows. On training rows of twenty small tables (docs/benchmarks/many_tables.py) trends increase the
-# mean AUC by .03 to .04 at epsilon = .3 and by .02 at 1. A fraction of 1/3 on all tables decreases
-# the AUC on Adult by .0013.
+# times their frequency), is at least TREND_ROWS. Below this number, the fraction is proportional to
+# the inverse square root of the number of rows. Without a trend, a class with 3 % of the rows would
+# be learned separately in each cell from a few rows. On training rows of twenty small tables
+# (docs/benchmarks/many_tables.py) trends increase the mean AUC by .03 to .04 at epsilon = .3 and by
+# .02 at 1. A fraction of 1/3 on all tables decreases the AUC on Adult by .0013.
 TREND_FRACTIONS = (0.1, 0.8)
 TREND_ROWS = 2000.0
 # Bounds on the regularization strength. The minimum also keeps the weights of empty cells finite.
 MIN_L2_REG_STRENGTH = 0.01
 MAX_L2_REG_STRENGTH = 2.0
-# Minimum of the finest level with delta > 0 and with delta = 0: 16 cells.
+# Lower limit of the finest level with delta > 0 and with delta = 0: 16 cells.
 MIN_LEVELS = 4
 MIN_PURE_LEVELS = 4
-# Multiple of the null decrease of the loss that the shrinkage test subtracts, if the evidence
-# chooses the penalty. The test clips changes of scores at half their typical size, and a normal
-# variable shares P(|N| < 1/2) = .383 of its variance with itself clipped in this way. The rest
-# allows for columns that are not independent of each other, and for smooth features, few of which
-# explain most of the variance: on columns of noise, .5 costs .013 more in R² (1,500 rows, 20
-# columns, epsilon = 2).
+# Multiple of the loss's null decrease that the shrinkage test subtracts if the evidence chooses the
+# penalty. The test clips changes in scores at half their typical size, and a normal variable shares
+# P(|N| < 1/2) = .383 of its variance with its clipped version. The rest allows for columns that are
+# not independent of each other, and for smooth features, of which a few explain most of the
+# variance: on columns of noise, .5 costs .013 more in R² (1,500 rows, 20 columns, epsilon = 2).
 NULL_DECREASE_FACTOR = 0.7
 # Maximum effective degrees of freedom of the weights, relative to the number of rows.
 MAX_DOF_FRACTION = 0.25
-# Variance of residuals of two classes in units of the typical curvature. For a logistic loss, the
-# two are equal. The excess allows for the clip, because of which the curvature is known only
-# roughly. Tuned, with the next constant, on synthetic tables of 300 to 5000 rows
+# Variance of the residuals for two classes, in units of the typical curvature. For a logistic loss,
+# the two are equal. The excess over 1 allows for the clip, owing to which the curvature is known
+# only roughly. Tuned, with the next constant, on synthetic tables of 300 to 5000 rows
 # (docs/benchmarks/more_budget.py).
 VARIANCE_OF_CLASSES = 1.2
-# Maximum of the part of the residuals' variance that weights of two classes explain by chance.
+# Maximum fraction of the residuals' variance that weights for two classes explain by chance.
 MAX_NULL_FRACTION_OF_CLASSES = 0.1
 # Grid of residuals if their sums need not be exact.
 INEXACT_GRID = 2.0**-200
@@ -130,7 +128,7 @@ IN_STEPS = UnitText(_reads_in_steps)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdditiveFit(ColumnsFit):
-    """A fit of an additive model: its stages, and the functions that run them.
+    """Fit of an additive model: its stages, and the functions that run them.
 
     Parameters
     ----------
@@ -139,7 +137,7 @@ class AdditiveFit(ColumnsFit):
     declared_pairs : list of (int, int), default=()
         Positions of the columns of declared interactions.
     signs : tuple of int, default=()
-        For each column 1 or -1 if scores must not decrease or increase with it, else 0.
+        For each column, 1 or -1 if scores must not decrease or increase with it, otherwise 0.
     """
 
     task: object
@@ -153,13 +151,13 @@ class AdditiveFit(ColumnsFit):
     def is_smooth(self):
         """True if neighboring cells of numbers have similar values: with delta > 0, not for trees.
 
-        With delta = 0 the noise grows with the L1 norm of a row's features.
+        With delta = 0, the noise grows with the L1 norm of a row's features.
         """
         return self.has_trends and not self.budget.is_pure
 
     @cached_property
     def loops(self):
-        """Version of the loops over rows, by public numbers; see `skdp._loops`."""
+        """Version of the loops over rows, chosen by public numbers; see `skdp._loops`."""
         return choose_loops(self.n_rows, len(self.columns))
 
     @property
@@ -178,7 +176,7 @@ class AdditiveFit(ColumnsFit):
 
     @property
     def uses_moments(self):
-        """True if the penalty of two classes is at least that of the method of moments.
+        """True if the penalty for two classes is at least that of the method of moments.
 
         This applies with delta > 0, but not to trees, as for `finds_variance`.
         """
@@ -199,9 +197,9 @@ class AdditiveFit(ColumnsFit):
     def levels(self):
         """Levels of dyadic cells that are counted; with delta = 0, only the finest useful level.
 
-        Each level increases the noise of all levels. For classes, cells finer than 1 / (n mu) of
-        the range are not counted. For numbers, skewed columns need them: R² is .005 lower without
-        them.
+        Each level increases the noise in all levels. In classification, cells finer than 1 / (n mu)
+        of the range are not counted. In regression, skewed columns need them: R² is .005 lower
+        without them.
         """
         if self.budget.is_pure:
             return self._choose_levels(1.0, MIN_PURE_LEVELS)
@@ -251,7 +249,7 @@ class AdditiveFit(ColumnsFit):
         return stages
 
     def _steps_event(self, budget_fraction):
-        """Return the event of steps that cost a fraction of the budget."""
+        """Return the event of steps that use a fraction of the budget."""
         if self.budget.is_pure:
             return PureDP(budget_fraction * self.guarantee.epsilon)
         return Gaussian(self.budget.multiplier / math.sqrt(budget_fraction))
@@ -270,7 +268,7 @@ class AdditiveFit(ColumnsFit):
                 # The event is the same for every clip, because the noise is proportional to it.
                 distribution += ", at the largest clip of residuals"
             if self.task.is_balanced:
-                # The same holds for all weights.
+                # The event is also the same for all class weights.
                 distribution += ", in units of the largest class weight"
             reads = IN_STEPS
         return Stage(
@@ -333,10 +331,9 @@ class AdditiveFit(ColumnsFit):
     def total_excess_loss(self):
         """Expected excess loss, summed over the rows, if all bins have equal counts.
 
-        The noise is that of a single release of the gradient. Its effect on a weight is
-        divided by the sum of the feature's curvature and the penalty. The penalty shrinks weights
-        of squared norm W². If their scores have variance s² and all curvatures are h, then W² h = n
-        s².
+        The noise is that of a single release of the gradient, and its effect on a weight is divided
+        by the feature's curvature plus the penalty. The penalty shrinks weights of squared norm W².
+        If their scores have variance s² and all curvatures are h, then W² h = n s².
         """
         task = self.task
         terms = []
@@ -410,7 +407,7 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def baseline(self):
-        """Release of the scores at which the model starts."""
+        """Release of the scores from which the model starts."""
         mechanism = partial(self.budget.mechanism, self.budget_fractions["baseline"])
         return self.task.plan_baseline(self.n_rows, self._sensitivity_factor, mechanism)
 
@@ -485,7 +482,7 @@ class AdditiveFit(ColumnsFit):
             task = self.task.with_balanced_weights(weights, self.budget.is_pure)
             # Weighted classes are equally frequent, so the steps start at scores of 0.
             baseline = np.zeros(task.n_outputs)
-            # The event is the planned one for every weight: the noise is proportional to the clip,
+            # For all weights, the event is the planned one: the noise is proportional to the clip,
             # and the clip to the largest weight.
             fit = replace(self, task=task)
         else:
@@ -507,14 +504,14 @@ class AdditiveFit(ColumnsFit):
         return (*fit._run_steps(state, source), *class_weight)
 
     def _with_clip(self, clip):
-        """Return the fit with a different clip of residuals; its event is the same."""
+        """Return the fit with a different clip of residuals, which leaves its event unchanged."""
         return replace(self, task=replace(self.task, clip=clip))
 
     def _correct_mean(self, targets, baseline, variance, source, persons):
         """Return the corrected mean of the targets, and their variance around it.
 
         Distances from the first mean are clipped to a few standard deviations. If the targets fill
-        a small part of their bounds, this noise is much smaller than that of the first mean.
+        only a small part of their bounds, the noise is much smaller than in the first mean.
         """
         clip = self._mean_clip("correction", variance)
         shift = self.mean_correction.run(targets, float(baseline[0]), clip, source, persons)
@@ -536,7 +533,7 @@ class AdditiveFit(ColumnsFit):
         return min(max(ratio * math.sqrt(variance), MIN_CLIP), self.task.clip)
 
     def _run_steps(self, state, source):
-        """Return everything that is released, after the stages of columns and the baseline."""
+        """Return everything that is released, given the stages of the columns and the baseline."""
         joint_terms = self._joint_terms(state, source)
         if joint_terms:
             state = state.with_joint_terms(joint_terms, self.main_fraction)
@@ -556,7 +553,7 @@ class AdditiveFit(ColumnsFit):
         return replace(state, weights=weights)
 
     def _last_steps(self, state, source, *, budget_fraction=None, earlier_fraction=0.0):
-        """Return everything that is released, with the steps that produce the model.
+        """Take the steps that produce the model, and return everything that is released.
 
         Parameters
         ----------
@@ -610,9 +607,9 @@ class AdditiveFit(ColumnsFit):
         return state.released_terms, state.expand(values), constant, stds
 
     def _level_correction(self, state, bin_values, source):
-        """Return the change of the constant after which predictions have the mean of the targets.
+        """Return the change in the constant that gives predictions the mean of the targets.
 
-        Clipped residuals, and noise in iterates, decrease the predictions of skewed targets. The
+        Clipped residuals and noise in the iterates lower the predictions of skewed targets. So the
         mean residual r of the model is released, with a larger clip. In units of the mean of the
         targets, the mean of the predictions is 1 + r. The part of r that noise explains is left
         out.
@@ -667,7 +664,7 @@ class AdditiveFit(ColumnsFit):
         Parameters
         ----------
         baseline : ndarray of shape (n_outputs,)
-            Released scores at which the model starts.
+            Released scores from which the model starts.
         """
         if self.budget.is_pure or not self.has_trends:
             return 0.0
@@ -689,7 +686,7 @@ class AdditiveFit(ColumnsFit):
 
     def _joint_terms(self, state, source):
         """Return the tables of declared pairs; fits of trees return trees."""
-        # With delta = 0 the noise grows with the number of cells.
+        # With delta = 0, the noise grows with the number of cells.
         n_cells = table_cells(2, 0.0 if self.budget.is_pure else self.signal_to_noise)
         return [
             make_table(state.terms, indices, n_cells, self.n_rows, is_smooth=self.is_smooth)
@@ -697,9 +694,9 @@ class AdditiveFit(ColumnsFit):
         ]
 
     def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
-        """Return the factor of the weights that is justified beyond chance; see `ShrinkageRule`.
+        """Return the factor of the weights that chance does not explain; see `ShrinkageRule`.
 
-        `l2_reg_strength` is the strength of the last steps; None uses that of the first steps.
+        `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
         """
         if self.finds_variance:
             null_fraction = effective_dof(design, l2_reg_strength) / self.n_rows
@@ -724,7 +721,7 @@ class AdditiveFit(ColumnsFit):
         return rule.shrinkage_factor(noisy, scaled_weights, self.shrinkage_test.deviation(size=3))
 
     def _problem(self, design, budget_fraction=None):
-        """Return the schedule of the steps, or with delta = 0 the perturbed objective.
+        """Return the schedule of the steps or, with delta = 0, the perturbed objective.
 
         The penalty bounds the standard deviation of a score due to noise.
         """
@@ -748,12 +745,12 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _final_strength(self, design, weights, budget_fraction):
-        """Return the regularization strength of the released weights, None with delta = 0.
+        """Return the regularization strength of the released weights; None with delta = 0.
 
         With delta > 0, the evidence raises the penalty halfway through the steps. A larger penalty
-        lowers the decrease of the loss that is expected by chance (Efron 2004). Computed with the
-        initial penalty it is several times too large on small tables, and good weights are shrunk
-        to 0.
+        lowers the decrease in loss that is expected by chance (Efron 2004). Computed with the
+        initial penalty, this decrease would be several times too large on small tables, and good
+        weights would be shrunk to 0.
         """
         if self.budget.is_pure:
             return None
@@ -785,13 +782,13 @@ class AdditiveFit(ColumnsFit):
 
             start = np.zeros(design.size)
             response, _ = _descent.descend(gradient, problem, start, math.inf)
-        # With about as many cells as rows the estimate is meaningless, so it is limited.
+        # With about as many cells as rows, the estimate is meaningless, so it is limited.
         limit = MAX_NULL_FRACTION_OF_CLASSES if self.uses_moments else MAX_NULL_FRACTION
         return min(self.task.overlap * float(moments @ response) / self.n_rows, limit)
 
     def _objective(self, weights_sum, size, loss_smoothness, budget_fraction=None):
         """Return the perturbed objective, which replaces the steps with delta = 0."""
-        # A person's part of the Hessian can have any rank.
+        # A person's contribution to the Hessian can have any rank.
         is_by_person = self.guarantee.neighbors.unit == "person"
         rank = size if is_by_person else self.task.loss.curvature_rank
         return _descent.PerturbedObjective(
@@ -827,7 +824,7 @@ class AdditiveFit(ColumnsFit):
         """Return the weights and the regularization strength of the last steps."""
         problem = self._problem(design, budget_fraction)
         if self.budget.is_pure:
-            # The sums are not exact here, and the noise covers only the rounding of short blocks.
+            # These sums are not exact, and the noise covers only the rounding in short blocks.
             inexact_sums = partial(
                 _descent.residual_sums, cells, design, residuals, step=INEXACT_GRID
             )
@@ -855,8 +852,7 @@ class AdditiveFit(ColumnsFit):
         if report_progress:
             spent_after = partial(self.spent_after, n_steps=n_steps)
             after_step = progress_callback(n_steps, n_steps, spent_after)
-        # The optimum is within this radius; otherwise its loss would exceed the loss of zero
-        # weights.
+        # The optimum is within this radius; outside, the loss would exceed that of zero weights.
         max_loss = self.n_rows * self.task.max_mean_loss
         radius = math.sqrt(2.0 * max_loss / problem.l2_reg_strength)
         return _descent.descend(
@@ -864,7 +860,7 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _penalty_rule(self, design, problem, noise, budget_fraction, variance):
-        """Return the function of early iterates that returns the penalty of the second half."""
+        """Return the function that maps early iterates to the penalty for the second half."""
         total_noise = self._steps_noise(1, 1, budget_fraction).scale
         if variance is not None:
             return partial(
@@ -917,7 +913,7 @@ def plan_additive(fit):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitState(FrozenValue):
-    """The encoded rows and the released values of a fit between two stages of steps.
+    """Encoded rows and released values of a fit between two stages of steps.
 
     Parameters
     ----------
@@ -928,7 +924,7 @@ class FitState(FrozenValue):
     design : BlockDesign
         Design of all terms.
     baseline : ndarray of shape (n_outputs,)
-        Scores at which the model starts.
+        Scores from which the model starts.
     variance : float or None
         Variance of the residuals of numeric targets.
     n_rows : int
@@ -974,7 +970,7 @@ class FitState(FrozenValue):
         return None if self.weights is None else WARM_START_FACTOR * self.weights
 
     def residuals(self, task):
-        """Return the function of scores and targets that returns clipped residuals."""
+        """Return the function that maps scores and targets to clipped residuals."""
         return Residuals(task, self.baseline)
 
     @property
@@ -993,7 +989,7 @@ class FitState(FrozenValue):
         return [*self.terms, *joint_terms]
 
     def expand(self, values):
-        """Return the values of the released terms, from values of shape (n_cells, n_outputs)."""
+        """Return the values of the released terms from values of shape (n_cells, n_outputs)."""
         n_columns = len(self.terms)
         joint_values = zip(self.joint_terms, values[n_columns:], strict=True)
         return [*values[:n_columns], *(joint.expand(table) for joint, table in joint_values)]
@@ -1007,7 +1003,7 @@ def beyond_noise(value, noise_std):
 
 
 def _add_gains(gains, block, scores, residuals, units):
-    """Add the first-order decreases of the loss between zero weights and the fitted weights."""
+    """Add the first-order decreases in loss from zero weights to the fitted weights."""
     final_scores = scores(block)
     start_residuals = residuals(0.0 * final_scores, block.targets)
     final_residuals = residuals(1.0 * final_scores, block.targets)
@@ -1017,6 +1013,6 @@ def _add_gains(gains, block, scores, residuals, units):
 
 
 def _add_residuals(total, block, scores, residuals, clip, n_rows):
-    """Add the clipped residuals, in units of their clip; the sum is exact."""
+    """Add the clipped residuals, in units of their clip, exactly."""
     steps = residuals(scores(block), block.targets) / clip
     total += exact_sum(steps, (-1.0, 1.0), n_samples=n_rows, row_weights=block.row_weights)

@@ -1,10 +1,9 @@
-r"""The Poisson loss of amounts and counts: residuals in units of the released mean, and constants.
+r"""The Poisson loss for amounts and counts: residuals in units of the released mean, and constants.
 
-The mean of a row's target is :math:`m e^s`, with the released mean m of all targets and the score
-s. In units of m, half the deviance is :math:`e^s - t s` up to a constant, where t is the target
-divided by m. Its residual is :math:`e^s - t`, with mean 0 at the optimum, and its curvature
-:math:`e^s` has mean 1. So noise, penalties and steps are those of the squared loss, which has
-curvature 1.
+The mean of a row's target is :math:`m e^s`, where m is the released mean of all targets and s the
+score. In units of m, half the deviance is :math:`e^s - t s` up to a constant, where t is the target
+divided by m. The residual :math:`e^s - t` has mean 0 at the optimum, and the curvature :math:`e^s`
+has mean 1. So noise, penalties and steps are those of the squared loss, which has curvature 1.
 """
 
 import math
@@ -19,7 +18,7 @@ from skdp.gam._tasks import NumberTask
 
 # Smallest mean of targets, in units of half their range. A smaller released mean is mostly noise.
 MIN_MEAN = 2.0**-12
-# Standard deviation that noise may give a score if columns are not related to the target, in
+# Standard deviation that noise may cause in a score if columns are not related to the target, in
 # standard deviations of the logarithm of targets.
 SCORE_STDS = 2.0
 
@@ -31,7 +30,7 @@ class PoissonTask(NumberTask):
     Parameters
     ----------
     offset : float, default=1.0
-        Number that turns a scaled target in [-1, 1] into an amount, in units of half the target
+        Number added to a scaled target in [-1, 1] to get an amount, in units of half the target
         range: the middle of the range over half its width, at least 1.
     mean : float, default=1.0
         The released mean amount, in units of half the target range. Residuals and their clip are in
@@ -57,7 +56,7 @@ class PoissonTask(NumberTask):
 
     @property
     def max_mean_loss(self):
-        """Bound on the mean decrease of the loss from scores of 0, if the mean is exact.
+        """Bound on the mean decrease in loss from scores of 0, if the mean is exact.
 
         The decrease is at most the mean of t ln(t) for targets t with mean 1.
         """
@@ -76,7 +75,7 @@ class PoissonTask(NumberTask):
         """Return the clipped residuals of rows; see `BinaryTask.residuals`."""
         log_means = scores[:, 0] - math.log(self.mean)
         amounts = (targets + self.offset) * self.clip_unit
-        # Beyond this score the residual of every target is clipped.
+        # Beyond this score, the residual of every target is clipped.
         log_means = np.minimum(log_means, math.log(self.max_target + self.clip) + 1.0)
         residuals = self.loss.residual(log_means, amounts)
         return np.clip(residuals, -self.clip, self.clip)[:, None]

@@ -15,14 +15,14 @@ from skdp.utils._documents import html_fragment, html_table, html_text, with_bar
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShapeFunction(TermCells):
-    """Values that a column, or two or three of them, add to the score of an additive model.
+    """Values that one, two or three columns add to the score of an additive model.
 
     Parameters
     ----------
     features : tuple of int
         Positions of the columns in the table.
     kinds : tuple of {"number", "date", "duration", "label"}
-        Kinds of the columns. Durations are in days, dates in days since 1970; "label" is a
+        Kinds of the columns. Durations are in days, dates in days since 1970. "label" means a
         categorical column.
     edges : tuple of ndarray
         Edges of the bins, or categories, of each column.
@@ -34,11 +34,11 @@ class ShapeFunction(TermCells):
     name : str
         Name of the column, or the names of the columns with " x " between them.
     values : ndarray
-        Value of each cell. With several classes there is one more axis, of length n_classes.
+        Value of each cell. With several classes, there is one more axis of length n_classes.
     standard_errors : ndarray, default=None
-        Standard error of each value, of the same shape: how much the noise of the fit's steps
-        changes it. None if it is not known: with delta = 0, for values that `edit` replaced, and
-        for models without steps. It does not cover sampling, the penalty or the choice of bins.
+        Standard error of each value, in an array of the same shape: how much the noise in the fit's
+        steps changes the value. None if unknown: with delta = 0, for values that `edit` replaced,
+        and for models without steps. It does not cover sampling, the penalty or the choice of bins.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ def check_monotonic_cst(monotonic_cst, names, columns):
 def monotone(shape, sign):
     """Return a shape function of one column that is non-decreasing (1) or non-increasing (-1).
 
-    The value of missing values does not change.
+    The value for missing values does not change.
     """
     values = shape.values.copy()
     bins = slice(0, len(values) - 1)
@@ -147,12 +147,12 @@ def monotone(shape, sign):
     return replace(shape, values=values)
 
 
-# Minimum fraction of the rows for the cells of missing values and of other values to be shown.
+# Minimum fraction of the rows for which the cells of missing values and of other values are shown.
 # Smaller counts are mostly noise.
 MIN_SHOWN_FRACTION = 0.02
 # Days before and after 1970 that are printed as dates: the years from 54 to 3886.
 MAX_DAY = 700_000
-# Limits of an HTML document. It reports how many items are left out.
+# Limits of an HTML document, which reports how many items are left out.
 MAX_TERMS = 30
 MAX_CELLS = 40
 MAX_OUTPUTS = 10
@@ -170,7 +170,7 @@ def output_names(model):
 
 
 def shown_cells(shape, max_cells=None):
-    """Return the indices of the cells that are shown to a reader, in the flattened array of cells.
+    """Return the indices, in the flattened array, of the cells that are shown to a reader.
 
     Parameters
     ----------
@@ -256,7 +256,7 @@ def model_document(model):
 
 
 def _term_table(shape, head, max_importance):
-    """Return the table of one term, collapsed behind its name and importance."""
+    """Return the table of one term, collapsed under its name and importance."""
     names = [", ".join(cells) for cells in itertools.product(*cell_names(shape))]
     values = shape.values.reshape(len(names), -1)[:, : len(head)]
     counts = shape.counts.ravel()

@@ -1,4 +1,4 @@
-r"""Blocks with a smooth prior: neighboring cells of a number have similar values.
+r"""Blocks with a smooth prior: neighboring cells of a numeric column have similar values.
 
 The values of the cells of a term are :math:`\Phi w` with a penalty on :math:`\|w\|^2`. This is a
 Gaussian prior with covariance :math:`K = \Phi \Phi^\top`. A bin of a numeric column has
@@ -17,11 +17,11 @@ import numpy as np
 
 from skdp.utils._values import FrozenValue
 
-# Features are multiples of this, so the product of a feature and a sum is exact.
+# Features are multiples of this number, so the product of a feature and a sum is exact.
 WEIGHT_STEP = 2.0**-12
 # The independent part kappa of a bin's variance, and the correlation length in units of the number
-# of bins. Tuned on training rows of Adult, bank_marketing, credit_default and california_housing
-# among parts of .1 to .5 and lengths of .15 to 1.
+# of bins. Tuned on training rows of Adult, bank_marketing, credit_default and california_housing,
+# over parts from .1 to .5 and lengths from .15 to 1.
 INDEPENDENT_PART = 0.3
 CORRELATION_LENGTH = 0.3
 # A numeric column with fewer bins has independent cells.
@@ -30,7 +30,7 @@ MIN_SMOOTH_BINS = 3
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SmoothBlock(FrozenValue):
-    """Features of one term with a prior; see `skdp.gam._blocks.Block` for the interface.
+    """Features of one term with a smooth prior; see `skdp.gam._blocks.Block` for the interface.
 
     Parameters
     ----------
@@ -94,13 +94,13 @@ class SmoothBlock(FrozenValue):
         return self.matrix @ weights
 
     def gradient(self, sums):
-        """Return the transposed features times sums over rows; exact."""
+        """Return the exact product of the transposed features and sums over rows."""
         return self.matrix.T @ sums
 
 
 @lru_cache(maxsize=256)
 def smooth_loadings(n_bins, is_smooth):
-    """Return the loadings of the bins of one axis and of one more cell without neighbors.
+    """Return the loadings for the bins of one axis and for one more cell without neighbors.
 
     Columns are in decreasing order of their eigenvalues.
 
@@ -120,7 +120,7 @@ def smooth_loadings(n_bins, is_smooth):
         covariance[:-1, :-1] += (1.0 - INDEPENDENT_PART) * smooth
     values, vectors = np.linalg.eigh(covariance)
     loadings = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
-    # The rounding of the eigenvectors must not increase a norm.
+    # Rounding errors in the eigenvectors must not increase a norm.
     loadings /= np.maximum(np.linalg.norm(loadings, axis=1, keepdims=True), 1.0)
     loadings.setflags(write=False)
     return loadings

@@ -1,14 +1,14 @@
-r"""Standard errors of an additive model's values: the effect of the noise of the steps.
+r"""Standard errors of an additive model's values: the effect of the noise in the steps.
 
 All of it is post-processing: it uses noisy counts, released iterates, and public constants.
 
-Near the optimum the steps are a linear filter of the noise that is added to gradients
-(`noise_gain`). The response of a direction depends on the curvature of the loss in this direction.
+Near the optimum, the steps are a linear filter of the noise that is added to gradients
+(`noise_gain`). The response in a direction depends on the curvature of the loss in this direction.
 Within a term, the curvature is computed from the noisy counts, because all blocks of the term group
 the same cells. The joint counts of two columns were not released, so columns are first assumed to
 be unrelated. Related columns explain the same variation, and the noise shifts their weights in
-opposite directions. The iterates show this: `IterateDrift` compares two means of iterates that
-would be equal up to noise. If the values of a term changed more than they would for unrelated
+opposite directions. The iterates reveal this: `IterateDrift` compares two means of iterates that
+would be equal without noise. If the values of a term differ more than they would for unrelated
 columns, its standard errors are increased. See ``docs/theory/additive_models.md``, section 10, and
 ``docs/benchmarks/bands.py`` for the coverage.
 """
@@ -21,7 +21,7 @@ from skdp.gam._poisson_task import PoissonTask
 # If a term has more cells, there are no standard errors, because the eigenvalue problem would be
 # too large.
 MAX_CELLS = 400
-# Quadrature nodes for the average over the scores that other terms add to a cell.
+# Quadrature nodes for the average over the scores that other terms add in a cell.
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
@@ -76,8 +76,8 @@ def noise_gain(curvatures, schedules, *, of_iterates=None, of_lookaheads=None):
     iterate_coefficients = np.zeros(n_steps) if of_iterates is None else of_iterates
     lookahead_coefficients = np.zeros(n_steps) if of_lookaheads is None else of_lookaheads
     variance = np.zeros_like(curvatures)
-    # Backwards through the steps: derivatives of the function with respect to the point after a
-    # step (`lookahead`), the one after the next step, and the iterate after a step (`iterate`).
+    # Going backwards through the steps: derivatives of the function with respect to the point after
+    # a step (`lookahead`), the point after the next step, and the iterate after a step (`iterate`).
     lookahead = np.zeros_like(curvatures)
     next_lookahead = np.zeros_like(curvatures)
     next_momentum = 0.0
@@ -110,7 +110,7 @@ def standard_errors(design, terms, values, constant, task, schedules, noise_std,
     schedules : list of Schedule
         Schedule of each step.
     noise_std : float
-        Standard deviation of the noise of a gradient in each step.
+        Standard deviation of the noise in the gradient of each step.
     drift : IterateDrift
         Of the same steps.
 
@@ -171,8 +171,8 @@ def _score_moments(term_counts, values):
 def _curvatures(task, scores, spread):
     """Return the mean curvature of a row's loss in each cell of a term.
 
-    For two classes it is that of the clipped logistic loss, averaged over labels that the model
-    predicts and over a normal distribution of what the other terms add.
+    For two classes, it is that of the clipped logistic loss, averaged over the labels that the
+    model predicts and over a normal distribution for the contribution of the other terms.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _curvatures(task, scores, spread):
     scores : ndarray of shape (n_cells,)
         Mean score of the rows in each cell.
     spread : float
-        Standard deviation of what the other terms add.
+        Standard deviation of the other terms' contribution.
     """
     if isinstance(task, PoissonTask):
         return task.curvatures(scores, spread)
@@ -192,7 +192,8 @@ def _curvatures(task, scores, spread):
     # The loss of a misclassified row is linear, because its residual is clipped.
     low, high = task.weights
     if task.is_balanced:
-        # Scores are those of weighted rows; the frequency of the label among rows is smaller.
+        # Scores are those of weighted rows, and the frequency of the label among unweighted rows is
+        # smaller.
         p = low * p / (low * p + high * (1.0 - p))
     unclipped = np.where(all_scores < 0.0, low * (1.0 - p), high * p)
     return (q * (1.0 - q) * unclipped) @ NODE_WEIGHTS / NODE_WEIGHTS.sum()

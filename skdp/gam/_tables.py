@@ -10,7 +10,7 @@ with one more factor for a third column. The score of the table is
 
 .. math:: s(S) = \sqrt{\sum_{kl} w_{kl} R_{kl}^2}, \qquad w = 1 / (n \max(p q^\top, \tau)) .
 
-It is a seminorm of S. So a row whose residual r is added to one cell changes it by at most
+It is a seminorm of S. So a row whose residual r is added to one cell changes the score by at most
 :math:`\|r\|` times the largest score of a table with a single 1 (`score_sensitivity`).
 """
 
@@ -28,24 +28,25 @@ from skdp.gam._smooth_blocks import SmoothBlock, table_loadings
 from skdp.stats._column_cells import Term
 from skdp.utils._values import FrozenValue
 
-# Approximate number of cells of a table of two and of three columns, without the cells of missing
+# Approximate number of cells in a table of two and of three columns, not counting cells of missing
 # and other values: while tables are chosen, and in the model. Tuned on training rows of
 # california_housing and of five simulated tables of 17,000 rows (docs/benchmarks/pairs.py).
 CHOICE_CELLS = {2: 64, 3: 125}
 TABLE_CELLS = {2: 144, 3: 216}
-# The cells of a pair grow with the square root of n mu above this number: in two dimensions the
-# mean squared error is smallest with a number of bins per axis of n^(1/4) (Stone 1982). At most
-# MAX_PAIR_CELLS, so all cells together with those of missing values have standard errors.
+# Above this n mu, the number of cells of a pair grows with its square root: in two dimensions, the
+# mean squared error is smallest with n^(1/4) bins per axis (Stone 1982). There are at most
+# MAX_PAIR_CELLS cells, so that with the cells of missing values all have standard errors.
 CELL_GROWTH_SIGNAL = 5_000.0
 MAX_PAIR_CELLS = 324.0
-# Maximum number of published cells of a table. The least frequent categories of long lists share
-# the cell of other values, so a table of three columns stays small.
+# Maximum number of published cells of a table. The least frequent categories in long lists share
+# the cell of other values, so that a table of three columns stays small.
 MAX_PUBLISHED_CELLS = 1 << 14
 # Cells with fewer rows than this multiple of the average are weighted like cells with this
 # multiple. This bounds the sensitivity of the score: with 1/4, it would be twice as large.
 MIN_CELL_RATIO = 1.0
-# A cell has at most this multiple of the rows that independent columns would have, for the step
-# size. Iterates stay in the ball that contains the optimum even if a cell has more.
+# For the step size, a cell is assumed to have at most this multiple of the rows that it would have
+# with independent columns. Even if a cell has more, iterates stay in the ball that contains the
+# optimum.
 MAX_DEPENDENCE = 2.0
 # Unit roundoff of double precision.
 UNIT_ROUNDOFF = 2.0**-53
@@ -104,7 +105,7 @@ class Table(FrozenValue):
 
     @property
     def expected_counts(self):
-        """Counts of the cells that independent columns would have."""
+        """Counts that the cells would have with independent columns."""
         return self.n_rows * outer_product(self.frequencies).ravel()
 
     @property
@@ -116,7 +117,7 @@ class Table(FrozenValue):
         return np.minimum(bounds.ravel(), MAX_DEPENDENCE * self.expected_counts + 1.0)
 
     def block(self, term, weight):
-        """Return the block of the table's cells in the design of a term's index and weight."""
+        """Return the block of the table's cells in a design, for a term's index and weight."""
         if self.is_smooth:
             return SmoothBlock(
                 term=term,
@@ -141,7 +142,7 @@ class Table(FrozenValue):
         return cells
 
     def term(self, terms, n_rows):
-        """Return the table's term, with the counts that independent columns would have."""
+        """Return the table's term, with the counts that it would have with independent columns."""
         columns = [terms[j] for j in self.indices]
         counts = outer_product(self.published_margins) / float(n_rows) ** (len(columns) - 1)
         return Term(
@@ -182,7 +183,7 @@ def outer_product(vectors):
 
 
 def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False, axes=None):
-    """Return a table of about `n_cells` cells, besides the cells of missing and other values.
+    """Return a table of about `n_cells` cells, not counting those of missing and other values.
 
     Columns with few cells keep them all. The bins of other numeric columns are merged into bins of
     about equal counts, and categories with similar values are merged.
@@ -301,11 +302,11 @@ def _label_axis(term, length, max_labels, values):
 
 
 def _merged_by_value(values, counts, length):
-    """Return a group for each category: categories of similar values, about equal counts.
+    """Return a group for each category; groups have similar values and about equal counts.
 
     Several outputs are ordered by the direction in which the values vary most.
     """
-    # The small constant defines ranks even if all counts are 0.
+    # The small constant keeps ranks defined even if all counts are 0.
     weights = counts + 1e-9
     centered = values - weights @ values / weights.sum()
     direction = np.linalg.svd(np.sqrt(weights)[:, np.newaxis] * centered, full_matrices=False)[2][0]
@@ -418,8 +419,8 @@ class InteractionScore(FrozenValue):
     def rounding(self):
         """Bound on the rounding error of `value`, if the norm of each row's residual is 1.
 
-        Each cell is a sum of fewer than 2 (number of cells) products, and a row contributes at most
-        2 per axis to the L1 norm of the added magnitudes.
+        Each cell is a sum of fewer products than twice the number of cells, and a row contributes
+        at most 2 per axis to the L1 norm of the added magnitudes.
         """
         n_cells = math.prod(map(len, self.frequencies))
         n_operations = 4.0 * n_cells + 64.0

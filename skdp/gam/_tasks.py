@@ -1,4 +1,4 @@
-"""Losses for binary, multiclass and regression targets: clipped residuals and constants."""
+"""Losses for binary, multiclass and regression targets: clipped residuals, and constants."""
 
 import math
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from skdp.linear_model._baseline import MAX_SCORE, ClassBaseline, MeanBaseline
 from skdp.mechanisms._plan import plan_release
 from skdp.utils._values import FrozenValue
 
-# Clip of the residuals of two classes, before they are weighted.
+# Clip of the residuals for two classes, before they are weighted.
 ROW_CLIP = 0.5
 # Factor that compensates for the rounding error of a clipped vector's norm.
 NORM_MARGIN = 1.0 - 2.0**-40
@@ -45,7 +45,7 @@ class Residuals(FrozenValue):
     ----------
     task : task
     baseline : ndarray of shape (n_outputs,)
-        Scores at which the model starts.
+        Scores from which the model starts.
     """
 
     task: object
@@ -63,7 +63,8 @@ class Residuals(FrozenValue):
         """Return the weighted residuals in multiples of `step`, rounded towards zero.
 
         Rounding towards zero does not increase the norm of a row. It does not increase the norm of
-        a person either, because the row weights leave room for the rounding error of each product.
+        a person's rows either, because the row weights leave room for the rounding error in each
+        product.
 
         Parameters
         ----------
@@ -103,8 +104,8 @@ class _ClassTask(_Task):
     # Scores rank the rows even if they are nearly constant.
     min_shrinkage_factor = 0.1
     # The evidence raises the penalty if columns explain little, so a factor of 1 is enough: on
-    # columns of noise the log loss exceeds the loss of the class frequencies by at most .018. Tuned
-    # on training rows of twenty small tables (docs/benchmarks/many_tables.py).
+    # columns of noise, the log loss exceeds that of the class frequencies by at most .018. Tuned on
+    # training rows of twenty small tables (docs/benchmarks/many_tables.py).
     null_decrease_factor = 1.0
     baseline_fraction = (0.35, 20.0)
     min_baseline_fraction = 0.001
@@ -119,7 +120,7 @@ class _ClassTask(_Task):
     def max_mean_loss(self):
         """Bound on the mean loss of the baseline, which holds unless its noise is extreme.
 
-        Without noise it is at most the loss of scores 0.
+        Without noise, it is at most the loss with scores of 0.
         """
         return self.loss.value_at_zero() + 1.0
 
@@ -130,10 +131,10 @@ class _ClassTask(_Task):
 
     @property
     def mean_weight_of_classes(self):
-        """Variance of a row's weighted residuals over that of residuals times their mean weight.
+        """Variance of a row's weighted residuals, over that of residuals times their mean weight.
 
-        With balanced weights each class has the same weighted frequency, so it is the mean of
-        the weights over classes. Public weights are not taken into account.
+        With balanced weights, each class has the same weighted frequency, so the ratio is the mean
+        of the weights over the classes. Public weights are not taken into account.
         """
         return sum(self.weights) / len(self.weights) if self.is_balanced else 1.0
 
@@ -148,7 +149,7 @@ class _ClassTask(_Task):
         return replace(self, weights=tuple(weight / scale for weight in weights))
 
     def plan_baseline(self, n_rows, sensitivity_factor, mechanism):
-        """Return the plan of the noisy class frequencies; if there are two, only one is counted."""
+        """Return the plan of the noisy class frequencies; of two classes, only one is counted."""
         l1 = 1.0 if self.n_outputs == 1 else float(sensitivity_factor)
         noise = mechanism(l1=l1, l2=math.sqrt(l1))
         if self.is_balanced:
@@ -166,7 +167,7 @@ class _ClassTask(_Task):
             Baseline scores.
         """
         if self.is_balanced:
-            # A class of weight w has n / (k w) rows.
+            # A class with weight w has n / (k w) rows.
             frequencies = [1.0 / (len(self.weights) * weight) for weight in self.weights]
             return (sum(frequencies) - max(frequencies)) / sum(frequencies)
         return 1.0 - float(self.probabilities(scores[np.newaxis]).max())
@@ -197,21 +198,21 @@ class BinaryTask(_ClassTask):
     loss : Loss
         The loss, with bounds on its curvature.
     main_fraction : float
-        Fraction of the squared norm of a row that belongs to single columns, not to pairs.
+        Fraction of a row's squared norm that single columns receive, as opposed to pairs.
     has_pairs : bool
-        True if choosing pairs was found to be worth its cost.
+        True if choosing pairs is worth its cost.
     typical_curvature : float or None
         Typical curvature of a row's loss; None if the loss is not a negative log-likelihood.
     score_std : float
-        Standard deviation that noise may give a score if columns are not related to the target.
+        Standard deviation that noise may cause in a score if columns are not related to the target.
     unit : float
         Factor from the loss to the units of the targets.
     min_shrinkage_factor : float
         Lower bound on the shrinkage factor of the weights.
     overlap : float
         Fraction of the residuals' variance that weights explain by chance, relative to the sum over
-        cells that are fitted separately. It is below 1, because the blocks of a column overlap and
-        columns are correlated.
+        separately fitted cells. It is below 1, because the blocks of a column overlap and columns
+        are correlated.
     null_decrease_factor : float
         Multiple of the null decrease of the loss that the shrinkage test subtracts.
     baseline_fraction : (float, float)
@@ -328,7 +329,7 @@ class MultinomialTask(_ClassTask):
 
 
 def plan_variance(n_rows, clip, mechanism):
-    """Return the plan of the noisy mean of squared distances between targets and a released number.
+    """Return the plan of the noisy mean squared distance between targets and a released number.
 
     A distance is clipped to `clip`, so the sensitivity of the sum of squares is `clip` squared.
 
@@ -344,8 +345,8 @@ def plan_variance(n_rows, clip, mechanism):
     Returns
     -------
     Plan
-        Its run, ``run(targets, center, source, persons=None)``, also receives the released number.
-        It returns the variance, at least the standard deviation of its noise and at most clip**2.
+        Its ``run(targets, center, source, persons=None)`` also receives the released number. It
+        returns the variance, at least the standard deviation of its noise and at most clip**2.
     """
     run = partial(_release_variance, mechanism, n_rows, clip)
     return plan_release(mechanism, run, stage_name="the variance of targets", size=1)
@@ -368,7 +369,7 @@ def _add_squares(total, targets, row_weights, center, clip, n_rows):
 
 
 def plan_correction(n_rows, mechanism):
-    """Return the plan of the noisy mean of clipped distances between targets and a released number.
+    """Return the plan of the noisy mean clipped distance between targets and a released number.
 
     Distances are divided by the clip before they are summed, so the sensitivity and the noise are
     those of values in [-1, 1] for every clip that is a function of released values.
@@ -383,8 +384,8 @@ def plan_correction(n_rows, mechanism):
     Returns
     -------
     Plan
-        Its run, ``run(targets, center, clip, source, persons=None)``, also receives the released
-        number and the clip. It returns the mean distance, in the units of the targets.
+        Its ``run(targets, center, clip, source, persons=None)`` also receives the released number
+        and the clip. It returns the mean distance, in the units of the targets.
     """
     run = partial(_release_correction, mechanism, n_rows)
     stage_name = "the correction of the mean of targets"
@@ -432,11 +433,11 @@ class NumberTask(_Task):
     main_fraction = 0.5
     has_pairs = True
     min_shrinkage_factor = 0.0
-    # Used if no evidence raises the penalty (trees, and delta = 0). With 1, columns of noise cost
-    # up to .15 of R².
+    # This is used if no evidence raises the penalty (in trees, and with delta = 0). With 1, columns
+    # of noise cost up to .15 of R².
     null_decrease_factor = 2.0
     baseline_fraction = (0.6, 60.0)
-    # With less than 5 % the mean's standard deviation stays at 1/120 of the range at every
+    # With less than 5 %, the mean's standard deviation would stay at 1/120 of the range at every
     # epsilon, which exceeds the standard deviation of amounts with a wide range.
     min_baseline_fraction = 0.05
 
@@ -452,7 +453,7 @@ class NumberTask(_Task):
 
     def plan_variance(self, n_rows, mechanism):
         """Return the plan of the noisy variance of targets around the baseline."""
-        # Squares are not negative, so replacing a row changes the sum no more than removing one.
+        # Squares are not negative, so replacing a row changes the sum by no more than removing one.
         sensitivity = self.clip**2
         return plan_variance(n_rows, self.clip, mechanism(l1=sensitivity, l2=sensitivity))
 

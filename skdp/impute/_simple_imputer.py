@@ -33,7 +33,7 @@ from skdp.utils._validation import check_boolean, check_choice, has_auto
 class DPSimpleImputer(PlannedTransformer):
     """Fill in missing values with a private statistic of each column.
 
-    Missing values are NaN and, in columns of objects, None and pandas' NA. The positions of missing
+    Missing values are NaN and, in object columns, None and pandas' NA. The positions of missing
     values are as private as the values.
 
     Parameters
@@ -45,7 +45,7 @@ class DPSimpleImputer(PlannedTransformer):
         ``categories=None`` needs a positive delta.
     strategy : {"mean", "median", "most_frequent", "constant"}, default="mean"
         Statistic that replaces missing values. "mean" and "median" are for numeric columns.
-        "constant" uses `fill_value`; then nothing is computed from the data and nothing is charged.
+        "constant" uses `fill_value`, so nothing is computed from the data and nothing is charged.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
         For "mean" and "median": range of each column, numbers or arrays of shape (n_features,), or
         a dict from a column's name or position to its pair. low < high, both within -1e150 and
@@ -60,9 +60,9 @@ class DPSimpleImputer(PlannedTransformer):
         needs a positive delta. Ignored by the other strategies.
     fill_value : label, default=None
         Value for "constant", and for "most_frequent" in columns where no category was found. None
-        is 0. Numbers must be finite. Whether a cell is missing is private, so a pipeline is refused
-        if a later step does not accept this value. For a column of strings, use a string. Ignored
-        by the other strategies.
+        means 0. Numbers must be finite. Whether a cell is missing is private, so a pipeline is
+        refused if a later step does not accept this value. For a column of strings, use a string.
+        Ignored by the other strategies.
     add_indicator : bool, default=False
         If True, `transform` appends one indicator of missing values per column.
     accountant : PrivacyAccountant, default=None
@@ -75,9 +75,9 @@ class DPSimpleImputer(PlannedTransformer):
     Attributes
     ----------
     statistics_ : ndarray of shape (n_features,)
-        Replacement of the missing values of each column. In a column without values it is
+        Replacement for the missing values in each column. In a column without values, it is
         arbitrary: a mean is usually the midpoint of the bounds, and a median is a random value
-        within the bounds.
+        within them.
     counts_ : list of ndarray or None
         For "most_frequent": noisy counts of each column's declared or found categories.
     bounds_ : tuple of ndarray of shape (n_features,) or None
@@ -221,7 +221,7 @@ class DPSimpleImputer(PlannedTransformer):
         check_boolean(self.add_indicator, "add_indicator")
         check_choice(self.strategy, "strategy", ("mean", "median", "most_frequent", "constant"))
         _check_fill_value(self._fill)
-        # The parameters are checked even if the strategy does not use them, so a search over
+        # Parameters are checked even if the strategy does not use them, so that a search over
         # strategies costs nothing if one of them is wrong.
         category_lists(self.categories, shape)
         declared_bounds(self.bounds, shape)
@@ -285,7 +285,7 @@ class DPSimpleImputer(PlannedTransformer):
             for j, statistic in enumerate(self.statistics_):
                 column = table.whole_column(j)
                 missing[:, j] = are_missing(column)
-                # NumPy would convert dates in nanoseconds to integers when it makes objects.
+                # NumPy would convert dates in nanoseconds to integers when it creates objects.
                 filled[:, j] = as_cells(column) if column.dtype.kind in TIMES else column
                 filled[missing[:, j], j] = statistic
         if not self.add_indicator:
@@ -294,15 +294,15 @@ class DPSimpleImputer(PlannedTransformer):
 
     @property
     def _passes_cells_on(self):
-        """True if the output is an array of the input's cells, which may be of any kind."""
+        """True if the output is an array of the input's own cells, which may be of any kind."""
         keeps_kinds = self.strategy in ("most_frequent", "constant")
         return keeps_kinds and not self.add_indicator and not asks_for_frame(self)
 
     def _cells_passed_on(self, X):
-        """Return X as a fitted imputer would, with any present cell in place of the missing ones.
+        """Return X as a fitted imputer would, with some present cell in place of the missing ones.
 
-        Later steps of a pipeline read it before the first charge, so their errors are raised in
-        time.
+        Later steps of a pipeline read this table before the first charge, so their errors are
+        raised in time.
         """
         imputer = clone(self)
         table = imputer._read(X)
@@ -328,7 +328,7 @@ class DPSimpleImputer(PlannedTransformer):
         return self._fills_numbers(form) is True
 
     def _planned_kinds(self, form, n_columns):
-        # A data frame infers its dtypes from its cells, so they are not known before the fit.
+        # A data frame infers its dtypes from its cells, so they are unknown before the fit.
         if n_columns is None or self._fills_numbers(form) is not False or asks_for_frame(self):
             return None
         examples = self._planned_examples(form)
@@ -344,7 +344,7 @@ class DPSimpleImputer(PlannedTransformer):
     def _planned_examples(self, form):
         """Return example values of the columns in which `fill_value` may be of another kind.
 
-        Whether a cell is missing is private, so later steps must accept the value in any case.
+        Whether a cell is missing is private, so later steps must always accept the value.
         """
         if form.kinds is None or self._fills_numbers(form) or asks_for_frame(self):
             return {}
@@ -353,19 +353,19 @@ class DPSimpleImputer(PlannedTransformer):
             lists = category_lists(self.categories, form)
         examples = {}
         for j, (kind, labels) in enumerate(zip(form.kinds, lists, strict=True)):
-            # Declared categories are of the column's own kind. If none is found, the column is
-            # filled with `fill_value`.
+            # Declared categories are of the column's own kind. If no categories are found, the
+            # column is filled with `fill_value`.
             if labels is None and kind == "number":
                 examples[j] = [0.5, self._fill]
             elif labels is None:
-                # The type of the column may not determine other values.
+                # The type of the column may not determine the kind of other values.
                 examples[j] = [*form.examples.get(j, []), self._fill]
         return examples
 
     def _fills_numbers(self, form):
         """Return True if `transform` certainly returns numbers, False if it may return objects.
 
-        It is None if the kinds of the columns are unknown.
+        The result is None if the kinds of the columns are unknown.
         """
         if self.strategy in ("mean", "median"):
             return True
@@ -385,7 +385,7 @@ class DPSimpleImputer(PlannedTransformer):
     def _read(self, X, reset=True):
         if self.strategy in ("mean", "median"):
             return read_table(self, X, reset=reset, allow_nan=True)
-        # The dtype of the output must not depend on the values of single rows of a list.
+        # The dtype of the output must not depend on the values in single rows of a list.
         if is_sequence(X):
             X = indexable_table(X)
         table = read_columns(self, X, reset=reset, allow_nan=True)
@@ -449,8 +449,8 @@ def _release_means_of_present(mechanism, X, source, low, high, persons=None):
     is_significant = counts > count_std
     divisors = np.where(is_significant, counts, 1.0)
     positions = np.clip(np.where(is_significant, high_weights / divisors, 0.5), 0.0, 1.0)
-    # The noise of a mean at one end is that of the sum of weights of the other end. The means are
-    # scaled to [-1, 1], which has twice the length.
+    # The noise in a mean at one end is that in the sum of weights for the other end. Means are
+    # scaled to [-1, 1], which is twice as long.
     report_unfilled_means(2.0 * positions - 1.0, 2.0 * noise_std / divisors, low, high)
     return low + positions * (high - low)
 
@@ -468,7 +468,7 @@ def _are_text(labels):
 
 
 def _statistics(values):
-    """Return an array of floats if all values are numbers, else of objects."""
+    """Return an array of floats if all values are numbers, otherwise of objects."""
     if all(isinstance(value, Real) for value in values):
         return np.array(values, dtype=np.float64)
     return objects(values)

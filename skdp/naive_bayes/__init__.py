@@ -1,4 +1,4 @@
-"""Naive Bayes classifiers from private statistics of each column by class."""
+"""Naive Bayes classifiers fitted to private statistics of each column by class."""
 
 from skdp.naive_bayes._gaussian_nb import DPGaussianNB
 from skdp.naive_bayes._histogram_nb import DPHistogramNB

@@ -1,4 +1,4 @@
-r"""Calibration of the scores of two classes from one noisy histogram of the scores.
+r"""Calibration of the scores for two classes from one noisy histogram of the scores.
 
 Columns are seldom independent, so the evidence :math:`e` of a row, a sum of log-ratios over the
 columns, is too large. Probabilities are :math:`\sigma(\operatorname{logit} \pi + a + b e)`, where
@@ -14,23 +14,23 @@ import math
 import numpy as np
 from scipy.special import expit, logit, ndtri, softmax
 
-# Minimum and maximum number of bins of the evidence, and the average count of a bin in standard
+# Minimum and maximum number of bins for the evidence, and the average count per bin in standard
 # deviations of the noise. With 6 to 16 bins, the mean log loss on the training rows of ten tables
 # (docs/benchmarks/many_tables.py) differed by at most .004.
 MIN_BINS = 8
 MAX_BINS = 64
 BIN_COUNT_STDS = 30.0
 # Bins have equal probability under a normal distribution whose standard deviation is this multiple
-# of the value for independent columns. Columns are seldom independent, and tails matter most. On
-# the same rows, 1.5 and 2 differed by at most .003.
+# of the one for independent columns. Columns are seldom independent, and tails matter most. On the
+# same rows, results with 1.5 and 2 differed by at most .003.
 STD_FACTOR = 2.0
 # Candidate slopes. The smallest slope is close to the best slope for 85 strongly correlated columns
 # (Caravan: .05).
 SLOPES = 2.0 ** np.arange(-6.0, 0.5, 0.5)
-# Bound on the magnitude of the shift, in log-odds, and number of bisections to find it.
+# Bound on the magnitude of the shift, in log-odds, and the number of bisections that find it.
 MAX_SHIFT = 64.0
 N_BISECTIONS = 50
-# Lower bound on the number of rows of a bin, relative to the average bin.
+# Lower bound on the number of rows in a bin, relative to the average bin.
 MIN_RELATIVE_COUNT = 1e-3
 
 
@@ -121,7 +121,7 @@ def _shrunk_counts(noisy, variance, n_rows):
 
 
 def _shifts(slopes, counts, evidence, prior):
-    """Return for each slope the shift with which the mean probability equals the prior."""
+    """Return, for each slope, the shift at which the mean probability equals the prior."""
     low = np.full(len(slopes), -MAX_SHIFT)
     high = np.full(len(slopes), MAX_SHIFT)
     for _ in range(N_BISECTIONS):

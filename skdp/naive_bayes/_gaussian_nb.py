@@ -54,8 +54,8 @@ class ClassMoments(FrozenValue):
 def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
     """Return the plan of the number of rows of each class, and the moments of its columns.
 
-    With u a value scaled to [-1, 1], a row adds u and u^2 - 1/2 of each column to the sums of its
-    class, and 1 to its count. The derivation is in ``docs/theory/naive_bayes.md``.
+    If u is a value scaled to [-1, 1], a row adds u and u^2 - 1/2 for each column to the sums of its
+    class, and 1 to the count of its class. The derivation is in ``docs/theory/naive_bayes.md``.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def class_moments_sensitivity(n_changed, n_columns):
 
     `n_changed` is 1 if a row is added or removed, and 2 if a row is replaced.
     """
-    # The maximum of two cases: the replacing row belongs to another class, or to the same class.
+    # The maximum over two cases: the new row belongs to another class, or to the same class.
     squares = max(n_changed * (1.25 * n_columns + 1.0), (n_changed - 1) * 4.0 * n_columns)
     return n_changed * (1.5 * n_columns + 1.0), math.sqrt(squares)
 
@@ -161,8 +161,8 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
         Noisy means, clipped to the bounds.
     var_ : ndarray of shape (n_classes, n_features)
         Noisy variances, at least the standard deviation of their noise and at most the largest
-        variance within the bounds. A class with too few rows for that noise has the mean and the
-        variance of a uniform distribution over the bounds.
+        variance within the bounds. If a class has too few rows for that noise, its mean and
+        variance are those of a uniform distribution over the bounds.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     n_features_in_ : int
@@ -182,16 +182,16 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     See Also
     --------
     DPHistogramNB : For columns of any kind and shape; at epsilon = 1, it is more accurate on every
-        table that was measured.
+    measured table.
 
     Notes
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public. The proof is in ``docs/theory/naive_bayes.md``.
     With little noise, the model equals scikit-learn's ``GaussianNB`` on the clipped rows and shares
-    its weakness: with skewed or correlated columns its probabilities are far too close to 0 and 1.
-    On a table of amounts, most of them zero, its accuracy without any noise is .41, whereas
-    guessing reaches .78; `DPHistogramNB` reaches .80 on this table at epsilon = 1.
+    its weakness: with skewed or correlated columns, its probabilities are far too close to 0 and 1.
+    On a table of amounts, most of them zero, its accuracy is .41 without any noise, whereas
+    guessing reaches .78. On this table, `DPHistogramNB` reaches .80 at epsilon = 1.
 
     References
     ----------
@@ -336,7 +336,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
 
 
 def _log_likelihoods(block, constants, means, variances, bounds):
-    # `row_sums` needs C order; converting once avoids a copy for each class.
+    # `row_sums` needs C order. Converting once avoids a copy for each class.
     clipped = np.clip(block, *bounds, order="C")
     scores = []
     for constant, mean, variance in zip(constants, means, variances, strict=True):

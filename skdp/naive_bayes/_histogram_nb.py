@@ -1,4 +1,4 @@
-"""Naive Bayes on raw tables from one release of noisy counts of cells by class."""
+"""Naive Bayes on raw tables, from one release of noisy counts of cells by class."""
 
 import math
 from dataclasses import dataclass, replace
@@ -23,27 +23,27 @@ from skdp.stats._column_cells import cells_of, exact_counts
 from skdp.stats._column_plan import ColumnsFit, plan_columns
 from skdp.utils._types import Bounds, Categories, Classes
 
-# Fractions of mu squared, or of epsilon with delta = 0: for the histogram of the evidence of two
-# classes, and for the temperature of several. With .1 instead of .05 the mean log loss on the
-# training rows of ten tables (docs/benchmarks/many_tables.py) is lower by .003 and .006 at
-# epsilon = .3 and 1.
+# Fractions of mu squared, or of epsilon with delta = 0, for the histogram of the evidence with two
+# classes and for the temperature with several. With .1 instead of .05, the mean log loss on the
+# training rows of ten tables (docs/benchmarks/many_tables.py) is lower by .003 and .006 at epsilon
+# = .3 and 1.
 CALIBRATION_FRACTION = 0.1
 TEMPERATURE_FRACTION = 0.05
-# Candidate factors of the evidence with several classes: inverse temperatures.
+# Candidate factors of the evidence with several classes, which are inverse temperatures.
 INVERSE_TEMPERATURES = 0.5 ** np.arange(5)
-# Minimum pseudo-count of the parent of a cell, in standard deviations of the noise of a count.
+# Minimum pseudo-count of a cell's parent, in standard deviations of a count's noise.
 PARENT_COUNT_STDS = 10.0
-# Number of standard deviations that is subtracted from the statistic of the differences between
-# cells, and the minimum that remains, in the same unit.
+# Number of standard deviations subtracted from the statistic of differences between cells, and the
+# minimum result, in the same unit.
 NULL_STDS = 2.0
 MIN_DIFFERENCE_STDS = 0.1
-# Class counts of two classes, which limit the levels of cells (delta > 0): their noise is n_rows
-# divided by the ratio, unless this needs a larger fraction of mu squared than the maximum.
+# Counts of two classes, which limit the levels of cells (delta > 0). Their noise is n_rows divided
+# by the ratio, unless this needs a larger fraction of mu squared than the maximum.
 MAX_CLASSES_FRACTION = 0.02
 CLASSES_RATIO = 4000.0
-# Minimum average count of the rarer class in a cell, in standard deviations of the noise of a count
+# Minimum average count of the rarer class in a cell, in standard deviations of a count's noise
 # (delta > 0). With 1 instead of .25, the mean AUC on Adult's training rows is lower by .003 at
-# epsilon = .1. One positive in a thousand is classified about equally well with both.
+# epsilon = .1. A class with one row in a thousand is classified about equally well with both.
 RARE_COUNT_STDS = 0.25
 # Average count of a cell with delta = 0, in standard deviations of the noise.
 PURE_COUNT_STDS = 8.0
@@ -53,7 +53,7 @@ LOSS_GRID = 2.0**-20
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramNBFit(ColumnsFit):
-    """A fit: counts by class, and the calibration of their evidence.
+    """A fit: counts by class, and the calibration of the resulting evidence.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class HistogramNBFit(ColumnsFit):
             # The variance of the noise is 1 / fraction times that of the whole budget.
             fraction = (CLASSES_RATIO * self.budget.multiplier / self.n_rows) ** 2
             fractions["classes"] = min(fraction, MAX_CLASSES_FRACTION)
-        # The counts receive the rest; the last term is a margin for rounding.
+        # The counts receive the rest. The last term is a margin for rounding.
         fractions["counts"] = 1.0 - math.fsum(fractions.values()) - 2.0**-50
         return fractions
 
@@ -151,14 +151,14 @@ class HistogramNBFit(ColumnsFit):
 
     @property
     def _calibration_mechanism(self):
-        # A row is in one bin of the evidence of its class.
+        # A row is in one bin of the evidence, within its class.
         l1 = float(self._sensitivity_factor)
         l2 = math.nextafter(math.sqrt(l1), math.inf)
         return self.budget.mechanism(self.budget_fractions["calibration"], l1=l1, l2=l2)
 
     @property
     def _classes_mechanism(self):
-        # A row is in the count of its class.
+        # A row is counted once, in its class.
         l1 = float(self._sensitivity_factor)
         l2 = math.nextafter(math.sqrt(l1), math.inf)
         return self.budget.mechanism(self.budget_fractions["classes"], l1=l1, l2=l2)
@@ -170,7 +170,7 @@ class HistogramNBFit(ColumnsFit):
         return n_evidence_bins(self.n_rows, self._calibration_mechanism.deviation(size=2))
 
     def run(self, read, source, persons=None):
-        """Return the fit with the released level, the terms, their values and the constant.
+        """Return the fit at the released level, the terms, their values and the constant.
 
         The event of the returned fit is that of this fit; see also `AdditiveFit.run`.
         """
@@ -187,7 +187,7 @@ class HistogramNBFit(ColumnsFit):
         """Return the finest level whose cells have enough rows of the rarer of two classes.
 
         The odds of two classes in a cell are as uncertain as the count of the rarer one. Finer
-        levels add noise to all counts and contain no information about this class.
+        levels would add noise to all counts without any information about this class.
         """
         exact = weighted_bincount(codes, row_weights, self.n_classes).astype(float)
         noisy = self._classes_mechanism.release(exact, random_state=source)
@@ -237,12 +237,12 @@ class HistogramNBFit(ColumnsFit):
         values : list of ndarray of shape (n_cells, n_classes)
             The log ratios: the evidence of the cells of each column.
         corrections : list of ndarray of shape (n_cells, n_classes)
-            The change of a row's evidence if its own count is left out.
+            The change in a row's evidence if its own count is left out.
         """
         prior = class_counts / self.n_rows
         parent_count = PARENT_COUNT_STDS * noise_std + 1.0
-        # Smallest possible ratio of a class's frequency in a cell to its prior: the cell contains
-        # all rows, and none of this class.
+        # Smallest possible ratio of a class's frequency in a cell to its prior, reached if the cell
+        # contains all rows but none of this class.
         min_ratio = parent_count / (self.n_rows + parent_count)
         counted_terms = []
         values = []
@@ -263,7 +263,7 @@ class HistogramNBFit(ColumnsFit):
     def _calibrated_evidence(self, terms, values, corrections, prior, rows, row_args, source):
         """Return the scaled evidence of the second of two classes, and the shift of its score.
 
-        The columns are not independent, so their sum of evidence is too large; see `calibrate`.
+        The columns are not independent, so the sum of their evidence is too large; see `calibrate`.
         """
         values = [column_values[:, 1] - column_values[:, 0] for column_values in values]
         # The correction changes the evidence in the direction of the row's class.
@@ -280,7 +280,7 @@ class HistogramNBFit(ColumnsFit):
         return scaled, shift
 
     def _inverse_temperature(self, rows, values, corrections, log_prior, row_args, source):
-        """Return the factor of the evidence of several classes, from noisy losses."""
+        """Return the factor of the evidence with several classes, from noisy losses."""
         losses = np.zeros(len(INVERSE_TEMPERATURES))
         sum_over(rows, _add_losses, losses, values, corrections, log_prior, row_args=row_args)
         noisy = self._losses_mechanism.release(losses, random_state=source)
@@ -302,9 +302,9 @@ def _count_evidence(counts, cells, codes, row_weights, values, corrections, edge
 
 
 def _add_losses(losses, cells, codes, row_weights, values, corrections, log_prior):
-    """Add half the Brier score minus 1/2 of each row, at each temperature; the sums are exact.
+    """Add each row's half Brier score minus 1/2, at each temperature, with exact sums.
 
-    `corrections`, of each cell and class, remove the effect of a row's own count on its evidence.
+    `corrections` for each cell and class remove the effect of a row's own count on its evidence.
     """
     evidence = sum(column_values[k] for column_values, k in zip(values, cells, strict=True))
     truth = np.eye(len(log_prior))[codes]
@@ -323,7 +323,7 @@ def _pool_class_counts(terms, noisy, class_counts, coarsest):
     """Return the pooled numbers of rows of the classes.
 
     The counts of each column's cells add up to the counts of the classes, so every column gives an
-    estimate. The estimates are averaged with weights inverse to their variances.
+    estimate. The estimates are averaged with weights inversely proportional to their variances.
 
     Parameters
     ----------
@@ -360,10 +360,10 @@ class _ColumnSummary:
     Parameters
     ----------
     counts : ndarray of shape (n_cells,)
-        Counts of the finest cells over all classes; the last one is of missing values.
+        Counts of the finest cells over all classes; the last one counts missing values.
     levels : list of (ndarray of shape (n_classes, n_cells), ndarray of shape (n_cells,))
-        Counts of the cells of each level, from the coarsest, and the pseudo-counts of their
-        parents, see `_parent_counts`.
+        Counts of the cells of each level, coarsest first, and the pseudo-counts of their parents;
+        see `_parent_counts`.
     missing : ndarray of shape (n_classes, 0 or 1)
         Counts of missing values; empty if they are among the cells of `levels`.
     """
@@ -380,7 +380,7 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
     ----------
     term : Term
     noisy : ndarray of shape (n_classes, n_counts)
-        Noisy counts; of a numeric column at all levels that are counted.
+        Noisy counts; for a numeric column, at all levels that are counted.
     class_counts : ndarray of shape (n_classes,)
         Noisy numbers of rows of the classes.
     noise_std : float
@@ -422,10 +422,10 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
 def _parent_counts(counts, n_parents, variance):
     """Return the pseudo-count with which the class frequencies of a cell's parent are weighted.
 
-    It is large if cells differ from their siblings no more than by chance, and for a cell with most
-    of its parent's rows, because it adds little information. Otherwise it is the method of moments
-    estimate for class frequencies that are drawn from a Dirichlet distribution around the
-    frequencies of the parent. Chance is the sampling of rows and the noise of the counts.
+    It is large if cells differ from their siblings no more than by chance (the sampling of rows and
+    the noise in counts), and for a cell with most of its parent's rows, because that adds little
+    information. Otherwise it is the method-of-moments estimate for class frequencies drawn from a
+    Dirichlet distribution around the parent's frequencies.
 
     Parameters
     ----------
@@ -449,8 +449,8 @@ def _parent_counts(counts, n_parents, variance):
     parent_counts = np.maximum(rows.sum(axis=(0, 2))[:, np.newaxis], 1e-9)
     frequencies = rows.sum(axis=2, keepdims=True) / parent_counts
     part = cell_counts / parent_counts
-    # Half a row is added to each class: with a single class the sampling variance would be 0 and
-    # the noise alone would decide.
+    # Half a row is added to each class. With a single class, the sampling variance would otherwise
+    # be 0 and the noise alone would decide.
     smoothed = (frequencies * parent_counts + 0.5) / (parent_counts + 0.5 * k)
     squares = (smoothed**2).sum(axis=0)
     size = cell_counts * (1.0 - part)
@@ -482,7 +482,7 @@ def _class_probabilities(summary, prior, parent_count, removed=0.0):
     parent_count : float
         Minimum pseudo-count of a parent.
     removed : ndarray of shape (n_classes, 1), default=0.0
-        Counts that are subtracted from all cells, to leave out a row.
+        Counts that are subtracted from all cells to leave out a row.
 
     Returns
     -------
@@ -510,9 +510,9 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     Each numeric column is divided into dyadic bins; each category of a categorical column is a bin.
     One release counts the rows of each class in all bins of all levels (with delta = 0, only in the
     finest bins, because the noise grows with the number of levels). The evidence of a bin is the
-    log-ratio of each class's frequency in the bin to its frequency in the table; the score of a row
-    is the sum of the evidence of its bins. If noise or chance hides the count of a bin, the
-    evidence of its parent bin is used. Tables need no preprocessing: numbers, strings, dates and
+    log-ratio of each class's frequency in the bin to its frequency in the table, and the score of a
+    row is the sum of the evidence of its bins. If noise or chance hides the count of a bin, the
+    evidence of its parent bin is used. The data need no preprocessing: numbers, strings, dates and
     missing values are accepted.
 
     Parameters
@@ -523,17 +523,17 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     classes : array-like of shape (n_classes,), default=None
         Possible class labels. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
@@ -580,8 +580,8 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Columns are seldom independent, and naive Bayes counts shared information twice, so all evidence
     is rescaled. With two classes and delta > 0, the classes are counted first, and if one of them
-    is rare, the bins are less fine. With two classes, a tenth of the budget is spent on a histogram
-    of the evidence, which determines the scale and a shift with which the mean probability equals
+    is rare, the bins are coarser. With two classes, a tenth of the budget is spent on a histogram
+    of the evidence, which determines the scale and a shift that makes the mean probability equal to
     the released class frequency. With more classes, a twentieth is spent on a temperature. The
     proof is in ``docs/theory/naive_bayes.md``.
 
@@ -661,7 +661,7 @@ class DPHistogramNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TermsMod
             table = fit.read(X, y, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             leveled, *released = fit.run(plan, table)
-            # The noise is that of the levels that were counted, and the event is that of the plan.
+            # The noise is that of the counted levels, and the event is that of the plan.
             plan = replace(
                 plan,
                 scale=leveled.scale,

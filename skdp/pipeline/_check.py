@@ -446,7 +446,7 @@ def _of_cross_validator(step, steps):
     by_default = (cv is None or isinstance(cv, int)) and is_classifier(inner)
     by_person = any(terms_of(other.params["accountant"]).unit == "person" for other in private)
     if by_person and type(cv).__name__ != "PersonKFold":
-        message = "a person's rows move others', or are in several folds; use cv=PersonKFold(k)"
+        message = "a person's rows move other rows, or are in several folds; use cv=PersonKFold(k)"
         yield Finding(step.title, "folds not by person", message)
     elif by_default or "Stratified" in type(cv).__name__:
         message = (

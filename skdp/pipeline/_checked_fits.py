@@ -194,7 +194,7 @@ def _close_opened(table, X):
 
 @contextmanager
 def no_columns_named():
-    """Replace the error of a `ColumnTransformer` without output columns by a clear `ValueError`."""
+    """Replace a `ColumnTransformer`'s error about missing output columns with a clear one."""
     try:
         yield
     except ZeroDivisionError as error:

@@ -194,7 +194,7 @@ def private_scorers(scoring):
 
 
 def fits_members(tool):
-    """Return True for an ensemble or search of scikit-learn that passes parameters on by rules."""
+    """Return True for scikit-learn's ensembles and searches that pass parameters on by rules."""
     if sklearn_name(tool) not in TOOLS:
         return False
     # The models of a prefit tool are already fitted.
@@ -417,7 +417,7 @@ def _check_groups(steps, ids, n_rows, terms):
 
 
 def _terms_of_step(step):
-    """Return the configuration of a step's accountant; the error of another value names it."""
+    """Return the configuration of a step's accountant; errors for other values name the step."""
     try:
         return terms_of(step.estimator.accountant)
     except ValueError as error:

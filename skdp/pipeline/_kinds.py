@@ -147,7 +147,7 @@ def _frozen_kind(estimator):
 
 
 def held(value):
-    """Return the estimators in a value: itself, its parameters, results and nested ones."""
+    """Return the estimators in a value: itself, its parameters, its results and nested ones."""
     stack = [value]
     seen = {}
     while stack:

@@ -221,7 +221,7 @@ def _with_fill_values(error, step, steps):
     columns = ", ".join(str(j) for j in step.form.examples if step.form.kinds[j] == "mixed")
     return ValueError(
         f"{str(error).rstrip('.')}. Columns {columns} may hold {fills}: use a fill_value of "
-        "the kind of the other values, and declare the categories of columns of strings, e.g. "
+        "the same kind as the other values, and declare the categories of string columns, e.g. "
         "categories={column: 'auto'} in a step that has this parameter"
     )
 

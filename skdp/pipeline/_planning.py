@@ -426,7 +426,7 @@ def _reason(step):
         return f"{reason}: {step.advice}, or name it in public_steps if what it learns is public"
     if step.kind in ("resamples", "calibrates", "cross_validates"):
         return f"{reason}: {step.advice}"
-    return f"{reason}; take a private one, or name it in public_steps if what it learns is public"
+    return f"{reason}; use a private step, or name it in public_steps if what it learns is public"
 
 
 def _check_fractions(steps, fractions):

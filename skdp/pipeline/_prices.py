@@ -187,10 +187,10 @@ def paid_twice(steps):
             yield earlier, f"{step.title!r} shifts and scales the same features again"
         known_range = isinstance(before, KNOWN_RANGE) or getattr(before, "_known_range", False)
         if known_range and is_auto(params.get("bounds")):
-            message = f"bounds='auto' is paid for, but {earlier.title!r} makes the range known"
+            message = f"bounds='auto' is charged, but {earlier.title!r} makes the range known"
             yield step, message
         if isinstance(before, Normalizer) and is_auto(params.get("data_norm")):
-            message = f"data_norm='auto' is paid for, but {earlier.title!r} makes every norm 1"
+            message = f"data_norm='auto' is charged, but {earlier.title!r} makes every norm 1"
             yield step, message
 
 

@@ -216,7 +216,7 @@ def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False)
 
 
 def _with_private_number_of_rows(steps):
-    """Return the steps; those that would reveal the number of rows have the kind "not_row_wise".
+    """Return the steps, "not_row_wise" being the kind of those that reveal the number of rows.
 
     If one person's number of rows changes the rounding of other rows, a later bin, threshold or
     clip can turn this difference into a change of all these rows.
@@ -722,7 +722,7 @@ def _named_slice(columns, names):
         stop = _position(columns.stop, names) + 1
     if stop <= start:
         raise ValueError(
-            f"{_column_words(columns)} select no column, because {columns.start!r} is behind "
+            f"{_column_words(columns)} select no column, because {columns.start!r} is after "
             f"{columns.stop!r}"
         )
     return list(range(start, stop))[:: columns.step]

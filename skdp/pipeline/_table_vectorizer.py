@@ -470,7 +470,7 @@ class DPTableVectorizer(PlannedTransformer):
         return [self._planned_parts_of(column) for column in columns]
 
     def _planned_parts_of(self, column):
-        """Return the parts of one column, or None if its bins or categories are to be found."""
+        """Return the parts of one column, or None if bins or categories have yet to be found."""
         if column.is_categorical:
             edges = column.domain
         else:

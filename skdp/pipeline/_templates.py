@@ -110,7 +110,7 @@ def check_on_synthetic_rows(step, form, n_rows):
 
 
 def _n_cells(step, width, width_out):
-    """Return the number of cells of the largest table or matrix that a synthetic table leads to."""
+    """Return the number of cells of the largest table or matrix that a synthetic table needs."""
     # Projections draw a matrix.
     n_rows = max(N_ROWS, getattr(step, "n_components", 0))
     return n_rows * max(width, width_out if n_rows == N_ROWS else 0)

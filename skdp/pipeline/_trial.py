@@ -131,7 +131,7 @@ class DryRunStep(NotCopied, TransformerMixin, BaseEstimator):
         return self
 
     def _read_cells(self, estimator, X, y):
-        """Read a table in which columns may be missing, as the estimator reads its whole table."""
+        """Read a table with missing columns in the way that the estimator reads whole tables."""
         table = estimator._read_table(X, y)
         if _has_values_by_column(estimator):
             return

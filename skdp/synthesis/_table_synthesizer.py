@@ -61,10 +61,10 @@ class DPTableSynthesizer(TableEstimator):
         Column, or columns, that the rows will be used to predict. Its tables with all other
         columns are measured.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : "auto", dict of column to list, list or "auto", default="auto"
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a

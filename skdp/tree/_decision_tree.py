@@ -298,17 +298,17 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         Delta of a fit, in [0, 1). With 0, the noise is Laplace noise, the model is less accurate
         and categories must be declared.
     bounds : "auto", tuple of (low, high) or dict of column to (low, high) or "auto", default="auto"
-        Range of numeric and date columns: one pair for all columns, of numbers or of arrays of
-        shape (n_features,), or a pair for some columns. It must not be computed from the data.
-        Ranges that are not declared are found privately within the same budget. Values outside
-        the bounds are clipped.
+        Range of numeric and date columns: one pair of numbers or of arrays of shape (n_features,)
+        for all columns, or a dict with a pair for some columns. It must not be computed from the
+        data. Ranges that are not declared are found privately within the same budget. Values
+        outside the bounds are clipped.
     categories : dict of column to list, list or "auto", default=None
         Declared categories of categorical columns, which must not be taken from the data: a dict
         from a column's name or position to its list, a list with one entry per column (None for a
         numeric column), or one flat list for every column. Categories that are not declared, or are
         "auto", are found privately within the same budget, which needs a positive delta. All other
-        values are one further category. A data frame's column of dtype object is categorical unless
-        `bounds` names it.
+        values form one further category. A data frame's column of dtype object is categorical
+        unless `bounds` names it.
     max_depth : int, default=6
         Maximum number of tests on the path to a leaf, from 1 to 12.
     classes : array-like of shape (n_classes,), default=None
@@ -341,9 +341,9 @@ class DPDecisionTreeClassifier(RawTableClassifier, PrivateTrees):
         Bins or categories of each column. Their values are 0, because scores come only from the
         tree.
     noise_multiplier_ : float or None
-        Noise scale divided by the sensitivity of a gradient, for a single step that would cost as
-        much as all steps together. The sensitivity is that for one row or one person. None with
-        delta = 0, where no gradient is noisy.
+        Noise scale divided by the sensitivity of a gradient to one row or person, for a single step
+        that would cost as much as all steps together. None with delta = 0, where no gradient is
+        noisy.
     classes_ : ndarray of shape (n_classes,)
         Class labels.
     class_weight_ : ndarray of shape (n_classes,)

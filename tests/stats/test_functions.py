@@ -179,7 +179,7 @@ def test_bins_that_no_floats_can_tell_apart_are_refused_and_not_charged():
 
 # That values lie beyond the search for bounds is said; NumPy must not warn of an overflow.
 @pytest.mark.quick_cases(every=4)
-@pytest.mark.filterwarnings("error", r"ignore:\w+ released little of some columns")
+@pytest.mark.filterwarnings("error", r"ignore:\w+ released little about some columns")
 @pytest.mark.parametrize("name", NAMES)
 def test_huge_values_do_not_warn(name):
     a = np.where(np.arange(3000)[:, None] % 2, 1e308, -1e308) * np.ones(2)
@@ -187,7 +187,7 @@ def test_huge_values_do_not_warn(name):
 
 
 # Of 50 rows nothing may be found; that warning follows from what was released.
-@pytest.mark.filterwarnings("error", r"ignore:\w+ released little of some columns")
+@pytest.mark.filterwarnings("error", r"ignore:\w+ released little about some columns")
 @pytest.mark.parametrize("name", NAMES)
 def test_values_beyond_float64_do_not_warn(name):
     a = table(50).astype(np.longdouble)
