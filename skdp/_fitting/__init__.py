@@ -1,1 +1,1 @@
-"""The life of a private fit: its context, its callers, its progress and its findings."""
+"""The life of a private fit: its context, callers, progress and findings."""

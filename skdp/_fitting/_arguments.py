@@ -4,7 +4,7 @@ from functools import wraps
 
 NO_WEIGHTS = (
     "sample_weight is not supported: the noise would have to hide the largest weight. Weight "
-    "classes by class_weight={label: weight}, which is public, or leave sample_weight out"
+    "classes with class_weight={label: weight}, which is public, or leave sample_weight out"
 )
 
 
@@ -22,7 +22,7 @@ def forget_fitted(estimator):
 def without_weights(fit):
     """Decorate `fit` or `partial_fit` so that it refuses every `sample_weight` except None.
 
-    After a refused `fit` the estimator has no fitted attributes, even if Python refuses an unknown
+    After a refused `fit`, the estimator has no fitted attributes, even if Python refuses an unknown
     or missing argument before `PrivateFit` is entered. A refused `partial_fit` does not change the
     model.
     """
@@ -36,7 +36,7 @@ def without_weights(fit):
             return fit(self, *args, **params)
         except TypeError:
             # If the statement is still the old one, the fit has not begun. If a callback failed
-            # after the fit, the statement is new and the fitted attributes stay.
+            # after the fit, the statement is new and the fitted attributes are kept.
             if fit.__name__ == "fit" and vars(self).get("privacy_") is statement:
                 forget_fitted(self)
             raise

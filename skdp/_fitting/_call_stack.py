@@ -1,8 +1,8 @@
 """Step 1 of the check of callers: read the call stack as a list of tool calls.
 
 The stack leads outward from a private operation to the user's code, including through the threads
-that wait for a task. Three kinds of calls matter: calls of known tools and of containers, the
-outermost call of an installed package that is not known, and fits of classes that the user wrote.
+that wait for a task. Three kinds of calls matter: calls of known tools and containers, the
+outermost call of an unknown installed package, and fits of user-defined classes.
 """
 
 import threading
@@ -25,7 +25,7 @@ FROZEN = "sklearn.frozen._frozen"
 TARGETS = "sklearn.compose._target"
 # Module of the containers of skdp, whose plan checks the steps.
 CHECKED = "skdp.pipeline._checked_fits"
-# Modules that run the tasks of a worker; no call of the task's tool is outside of these.
+# Modules that run a worker's tasks; no call of the task's tool is outside of these calls.
 RUNS_TASKS = frozenset(
     {"concurrent.futures.thread", "multiprocessing.pool", "joblib.externals.loky.process_executor"}
 )
@@ -44,8 +44,8 @@ class ToolCall:
     Parameters
     ----------
     frame : frame
-        The running call. Its local variables are read only when a rule asks for them, since that
-        keeps rows alive that the call deletes.
+        The running call. Its local variables are read only when a rule needs them, since reading
+        keeps alive rows that the call deletes.
     module, function : str
         The function that is called.
     tool : KnownCaller or None
@@ -105,8 +105,8 @@ class CallStack:
     calls : list of ToolCall
         Calls of known tools and containers.
     direct : frame or None
-        Innermost call of other code that does more than pass rows on. In an installed package it is
-        the package's outermost call, which the user's code made.
+        Innermost call of other code that does more than pass rows on. In an installed package, it
+        is the package's outermost call, which the user's code made.
     is_outermost : bool
         True if `direct` is outside of all `calls`.
     of_user : tuple of (ToolCall, int)
@@ -116,7 +116,7 @@ class CallStack:
     is_parallel : bool
         True if a task of another thread is running, so outer calls are missing.
     waiting : tuple of frames, default=()
-        Calls in other threads that wait for the task in which the ones before them are.
+        Calls in other threads, each waiting for the task to which the calls before it belong.
     """
 
     calls: list
@@ -129,14 +129,14 @@ class CallStack:
 
     @cached_property
     def unknown_tool(self):
-        """Call of an installed package that the registry does not know, or None."""
+        """Call of an installed package that is not in the registry, or None."""
         if self.direct is not None and is_installed(self.direct):
             return ToolCall.of(self.direct)
         return None
 
     @property
     def is_bare(self):
-        """True if neither a tool nor a user-defined class that fits surrounds the operation."""
+        """True if the operation is inside neither a tool nor the fit of a user-defined class."""
         return not (self.calls or self.of_user) and self.unknown_tool is None
 
     @property
@@ -157,7 +157,7 @@ class CallStack:
 
     @property
     def is_in_study(self):
-        """True if a study surrounds the operation and no other tool that learns is inside it."""
+        """True if the operation is in a study, with no other tool that learns in between."""
         tools = [call for call in self.calls if call.tool is not None]
         is_around = any(call.is_study for call in tools)
         return is_around and all(call.is_study for call in tools)
@@ -173,11 +173,11 @@ class CallStack:
                 return True
             is_sent_by_sklearn = is_sent_by_sklearn or module == SENT_BY_SKLEARN
             if module in RUNS_TASKS:
-                # Leave out the calls in the threads inside this one.
+                # Calls in the threads inside this one are left out.
                 while waiting_calls and _is_inside(waiting_calls[0], outer):
                     waiting_calls.pop(0)
                 if not waiting_calls:
-                    # In a worker process. The tool was judged when it copied its estimators.
+                    # This is a worker process. The tool was judged when it copied its estimators.
                     return is_sent_by_sklearn
                 outer = waiting_calls.pop(0)
                 continue
@@ -187,11 +187,11 @@ class CallStack:
         return False
 
     def public_name(self, call):
-        """Return the name by which users know the tool of a call.
+        """Return the name by which users know the tool that is called.
 
-        For an inner or private function, it is the name of the outermost public call of its entry.
-        An entry about all functions of a package also covers inner functions and classes, which
-        have public names.
+        For an inner or private function, it is the name of the outermost public call with the same
+        registry entry. An entry for all functions of a package also covers inner functions and
+        classes, which have public names.
         """
         name = call.name
         tool = call.tool
@@ -218,7 +218,7 @@ def read_stack(frame):
     is_outermost = stack.is_outermost
     threads = {threading.get_ident()}
     waiting = []
-    # The outer calls of a worker thread, or of a thread that sends tasks, are in a waiting thread.
+    # The outer calls of a worker thread, or of a thread that sends tasks, are on a waiting thread.
     while stack.is_parallel and (frame := find_waiting(stack.batches, threads)) is not None:
         waiting.append(frame)
         stack = _read_thread(frame)
@@ -288,7 +288,7 @@ def _read_thread(frame):
 
 
 def module_of(frame):
-    """Return the name of a call's module, even if Python runs it as a program."""
+    """Return the name of a call's module, even if Python runs the module as a program."""
     module = frame.f_globals.get("__name__") or ""
     if module == "__main__":
         module = getattr(frame.f_globals.get("__spec__"), "name", module)
@@ -296,7 +296,7 @@ def module_of(frame):
 
 
 def subject_of(variables):
-    """Return the object whose method is called; workers of a bagging receive it as an argument."""
+    """Return the object whose method is called; bagging workers receive it as an argument."""
     subject = variables.get("self", variables.get("ensemble"))
     return None if isinstance(subject, type) else subject
 
@@ -324,11 +324,11 @@ def _is_installed_fit(frame):
 def _is_fit_of_user(frame):
     """Return True for `fit` of a user-defined class, even of one that has no `get_params`.
 
-    A tool may have called it. A class that is derived from a private one, or wraps one, passes its
-    rows on.
+    A tool may have called it. A class that is derived from a private estimator, or wraps one, just
+    passes its rows on.
     """
     code = frame.f_code
-    # Variables of other frames are not read, because that would keep rows alive that these frames
+    # Variables of other frames are not read, because that would keep alive rows that these frames
     # delete.
     if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or is_installed(frame):
         return False
@@ -336,7 +336,7 @@ def _is_fit_of_user(frame):
 
 
 def _is_inside(frame, outer):
-    """Return True if a frame is a call, or inside it, in one thread."""
+    """Return True if a frame is a call, or inside it in the same thread."""
     while frame is not None and frame is not outer:
         frame = frame.f_back
     return frame is not None

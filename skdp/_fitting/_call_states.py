@@ -1,8 +1,8 @@
-"""The state of a call of a tool: its judgments and warnings, as long as the call lasts.
+"""The state of a call of a tool: its judgments and warnings, kept as long as the call lasts.
 
-A tool calls many fits, and each of them checks its callers. So that each call of the outermost tool
-warns once, and a search looks at its candidates once, a `CallState` is stored in a local variable
-of the call's frame. It ends with the call, and each call has a separate one.
+A tool calls many fits, each of which checks its callers. A `CallState` in a local variable of a
+call's frame ensures that each call of the outermost tool warns only once, and that a search
+examines its candidates only once. It ends with the call.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ STATE_VARIABLE = "__skdp_warning_state__"
 
 @dataclass
 class CallState:
-    """The judgments, intermediate results and warnings of one call to a tool.
+    """Judgments, intermediate results and warnings of one call of a tool.
 
     Attributes
     ----------
@@ -22,13 +22,13 @@ class CallState:
     is_complete : bool
         True if a warning was about this call itself, which covers all inner calls.
     has_price : bool
-        True if the price of a search was compared with the remaining budget.
+        True if the price of a search has been compared with the remaining budget.
     raw_candidates : list or None
-        Problems of the candidates of a search; None before they were looked for.
+        Problems of a search's candidates; None until they have been looked for.
     is_judged : bool
-        True if the call was judged, so answers of its estimators need no other judgment.
+        True if the call was judged, so that its estimators' answers need no further judgment.
     has_private_parts : bool
-        True if the parts of the tool were looked at and have no problem.
+        True if the parts of the tool were examined and have no problem.
     """
 
     texts: set = field(default_factory=set)
@@ -44,7 +44,7 @@ def state_of(frame):
     state = stored_state(frame)
     if state is None:
         state = CallState()
-        # A function that uses `locals()` would see the variable, so it gets none, and each fit
+        # A function that uses `locals()` would see the variable, so none is set there, and each fit
         # warns.
         if keeps_state(frame):
             frame.f_locals[STATE_VARIABLE] = state
@@ -62,12 +62,12 @@ def keeps_state(frame):
 
 
 def has_warned(frame):
-    """Return True if a warning covers a call and all that it calls."""
+    """Return True if a warning covers a call and everything that it calls."""
     state = stored_state(frame)
     return state is not None and state.is_complete
 
 
 def is_judged(frame):
-    """Return True if a call was judged before."""
+    """Return True if a call has already been judged."""
     state = stored_state(frame)
     return state is not None and state.is_judged

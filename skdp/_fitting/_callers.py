@@ -1,20 +1,20 @@
-"""The check of the tools that call a private fit, for computations from raw rows.
+"""Check of the tools that call a private fit for computations on raw rows.
 
 A private estimator charges its releases. If a tool around it computes something else from the same
-rows, or chooses, repeats or weights rows, no charge covers that. The call stack, from the outermost
+rows, or selects, repeats or weights rows, no charge covers that. The call stack, from the outermost
 private fit to the user's code, shows these tools, even in worker processes. The check has three
 steps:
 
 1. **Read** (`_call_stack.py`): the call stack becomes a list of `ToolCall`, with the calls in other
    threads that wait for this one.
 2. **Judge** (`_tool_rules.py`): each rule returns findings about the calls, from the registry of
-   tools (`skdp/_tools`) and from the steps and candidates that a tool was given (`_raw_parts.py`).
-3. **Report** (`_tool_reports.py`): findings are raised as an error, or as one `RawDataWarning` for
+tools (`skdp/_tools`) and from the steps and candidates passed to a tool (`_raw_parts.py`). 3.
+**Report** (`_tool_reports.py`): findings are raised as an error, or as one `RawDataWarning` for
    each call of the outermost tool. The price of a search is compared with the budget before its
    first fit (`_price_checks.py`).
 
-`check_callers` runs them before a fit, a copy and an answer. `_scored_models.py` is the same check
-for private scores.
+`check_callers` takes these steps before a fit, a copy and an answer. `_scored_models.py` does the
+same for private scores.
 """
 
 import sys
@@ -39,7 +39,7 @@ from skdp._tools._parts import is_private, nested_parts
 from skdp._tools._registry import is_known
 from skdp._tools._scores_and_folds import is_unread
 
-# Problem of a study whose function asks a private model for predictions outside of other tools.
+# Problem of a study whose function uses predictions of a private model outside of other tools.
 STUDY_ANSWERS = "compares trials by predictions for rows, and so publishes or chooses by raw scores"
 
 
@@ -51,19 +51,19 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     Parameters
     ----------
     estimator : estimator or NamedRelease
-        A release of a function is checked as the fit of an estimator is.
+        A function's release is checked like the fit of an estimator.
     on_raw_data : callable
         Function that returns the setting of the ledger, "warn" or "raise". It is called only if a
         problem was found.
     occasion : {"fit", "clone", "send", "answer"}
         Operation that is about to run. Tools clone or pickle an estimator before they send it to
         workers, whose call stacks do not show the tool; "send" is such a pickle. "answer" is a
-        prediction or transform: in the `fit` of a tool it trains that tool.
+        prediction or transform, which trains a tool if it is in the tool's `fit`.
 
     Raises
     ------
     ValueError
-        If the tool repeats rows or sets seeds of the noise, or `on_raw_data` returns "raise".
+        If the tool repeats rows or sets the seed of the noise, or `on_raw_data` returns "raise".
 
     Warns
     -----
@@ -87,7 +87,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
     if occasion == "answer" and stack.is_in_study:
         _check_answer_in_study(operation, stack, innermost, on_raw_data)
         return is_planned
-    # The private estimators sent along with an accountant were judged with their copies.
+    # Private estimators that are sent along with an accountant were judged when they were copied.
     is_repeated = occasion == "answer" or (occasion == "send" and operation.is_of_function)
     if is_repeated and stack.calls and all(is_judged(call.frame) for call in stack.calls):
         return is_planned
@@ -101,7 +101,8 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
         for call in stack.calls:
             state_of(call.frame).is_judged = True
     if has_classes:
-        # The tools around an estimator that is derived from a private one do not look into it.
+        # Tools around an estimator that is derived from a private one are not checked for its
+        # parts.
         _check_classes_of_user(operation, stack, on_raw_data, are_private=True)
     return is_planned
 
@@ -109,12 +110,12 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 def _check_classes_of_user(operation, stack, on_raw_data, are_private):
     """Raise or warn if a step that learns from raw rows was passed to a user-defined class.
 
-    Its `fit` may fit this step in addition to the private estimator. A tool given such an
-    object has reported its steps.
+    Its `fit` may fit this step in addition to the private estimator. If a tool received such an
+    object, the check of the tool has reported its steps.
     """
     if getattr(operation.estimator, "_was_reported", False):
         return
-    # From the user's code inwards.
+    # The loop goes inwards from the user's code.
     for call, n_inner in reversed(stack.of_user):
         outer = stack.calls[n_inner:]
         is_checked = any(checks_its_steps(around.subject) for around in outer)
@@ -138,7 +139,7 @@ def _check_classes_of_user(operation, stack, on_raw_data, are_private):
 def _is_reported_by_container(subject, outer):
     """Return True if a pipeline around an object reports the raw parts of the object.
 
-    A pipeline looks for them in all of its steps but those derived from a private estimator.
+    A pipeline looks for them in all of its steps except those derived from a private estimator.
     """
     for container in (around.subject for around in outer if around.is_container):
         raw_names = [f"{step.name}__" for step in read_steps(container)]
@@ -157,18 +158,19 @@ def _report_class_of_user(operation, call, outer, calls, on_raw_data):
         return
     around = "" if operation.estimator is subject else f" around {operation.name}"
     text = (
-        f"{type(subject).__name__}{around} {text_of_problems(problems)}; if its "
-        "fit gives them no rows, ignore this warning"
+        f"{type(subject).__name__}{around} {text_of_problems(problems)}; if its fit passes them "
+        "no rows, ignore this warning"
     )
     text = for_persons(text, operation.estimator)
     raise_if_asked(text, on_raw_data, "charged")
-    # A tool may create the object anew in each fit; the warning is given once per call of the tool.
+    # A tool may create the object anew in each fit; the warning is raised once per call of the
+    # tool.
     warn_once(text, outer[-1] if outer else call, [call], calls)
     state_of(call.frame).is_complete = True
 
 
 def _cover_parts(subject, inner_calls):
-    """Mark the calls of the tools passed to a user-defined class: a warning covers them."""
+    """Mark the calls of tools that were passed to a user-defined class as covered by a warning."""
     part_types = {type(part) for part in nested_parts(subject).values()}
     for call in inner_calls:
         if type(call.subject) in part_types:
@@ -176,7 +178,7 @@ def _cover_parts(subject, inner_calls):
 
 
 def _check_answer_in_study(operation, stack, innermost, on_raw_data):
-    """Raise or warn if a study's function itself asks a private model for predictions.
+    """Raise or warn if a study's function itself uses predictions of a private model.
 
     Fits and the tools inside the function are judged separately, and private scores are releases.
     """
@@ -195,16 +197,16 @@ def _check_answer_in_study(operation, stack, innermost, on_raw_data):
 
 
 def check_members_of_sender():
-    """Raise `ValueError` if a tool that sends an estimator to workers has a wrong member.
+    """Raise `ValueError` if a tool that sends an estimator to workers has an invalid member.
 
-    The tool waits in a different thread from the one in which the estimator is pickled.
+    The tool waits in another thread than the one in which the estimator is pickled.
     """
     for frame in read_stack(sys._getframe(1)).waiting:
         check_members_around(frame)
 
 
 def has_warned_around():
-    """Return True if a warning covers the calls around this one, so that workers need none."""
+    """Return True if a warning covers the calls around this one, so that workers need not warn."""
     stack = read_stack(sys._getframe(1))
     calls = [*stack.calls, *(call for call, _ in stack.of_user)]
     if stack.unknown_tool is not None:
@@ -219,7 +221,7 @@ def is_judged_before_copies(estimator, is_fitted):
     calls this function. Three kinds of calls cannot wait for the first copy. The splitter of a
     generator of folds is visible only before the generator is read. joblib loses an error of
     the first copy if all tasks are dispatched at once, as in `learning_curve`. And a fitted
-    estimator may be frozen, so the tool neither copies nor fits it.
+    estimator may be frozen, so that the tool neither copies nor fits it.
 
     Parameters
     ----------
@@ -229,13 +231,13 @@ def is_judged_before_copies(estimator, is_fitted):
         True if the estimator is fitted.
     """
     if getattr(estimator, "_refusal", None) is not None:
-        # In a worker process, which may never fit it.
+        # This is a worker process, which may never fit the estimator.
         return True
     frame = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if frame.f_code is check_callers.__code__:
-            # The judgment of a tool reads tags too, which calls this function again.
+            # Judging a tool also reads tags, which calls this function again.
             return False
         is_tool = is_known(module)
         # A frozen selection is asked for its tags, which are those of its model, before its fit.

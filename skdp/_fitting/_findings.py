@@ -1,4 +1,4 @@
-"""Findings about columns of a release, collected for one warning after the release.
+"""Findings about the columns of a release, collected for one warning after the release.
 
 A warning is public, so it may reveal nothing that the release does not. Findings are computed from
 noisy or public values only, which is post-processing and costs nothing. Nothing that was computed
@@ -92,42 +92,43 @@ MESSAGES = {
         "a larger epsilon."
     ),
 }
-# Words that mark a column as an identifier.
+# Words in a name that mark a column as an identifier.
 IDENTIFYING_WORDS = {"id", "ids", "uuid", "guid", "ssn", "iban", "email", "userid", "rowid"}
 # Full names of columns that number the rows. pandas reads an index that was written to a file as
 # "Unnamed: 0".
 ROW_NUMBER = re.compile(r"unnamed: \d+|index|idx|row[ _]?(no|number|num|names?)|rownames", re.I)
 # Found categories are taken for identifiers if there are at least MIN_IDENTIFIERS of them, with at
 # most ROWS_PER_IDENTIFIER rows each on average. Declared categories are taken for identifiers if
-# there are as many as rows.
+# there are as many categories as rows.
 MIN_IDENTIFIERS = 20
 ROWS_PER_IDENTIFIER = 10
 # A column is reported if no more than this fraction of its rows match its categories, and if the
-# noise of their number is no more than that fraction.
+# noise in their number does not exceed this fraction, either.
 MAX_MATCHED = 0.02
 # A column is reported as missing if the noisy number of its values is at most this many standard
 # deviations of the noise, and if the noise is at most the fraction `MAX_MATCHED` of the rows.
 MAX_NOISE_OF_NO_VALUES = 3.0
-# Bounds are reported as unfilled if a statistic that is 0 if all values are at one end of them is
-# within `UNFILLED_NOISE` standard deviations of 0, and, even if `CERTAIN_NOISE` standard deviations
-# are added to it, at most a limit. The statistic is the distance from the mean to the nearer end,
-# or the variance, of values that are scaled to [-1, 1]. So a column with a statistic above the
-# limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %, with Laplace noise.
+# Bounds are reported as unfilled based on a statistic that is 0 if all values are at one end of
+# them: the distance from the mean to the nearer end, or the variance, of values scaled to [-1, 1].
+# It must be within `UNFILLED_NOISE` standard deviations of 0 and, even after adding `CERTAIN_NOISE`
+# standard deviations, at most a limit. So with Laplace noise, a column whose statistic is above the
+# limit is reported with a probability of at most exp(-3 sqrt(2)) / 2 = .7 %.
 UNFILLED_NOISE = 6.0
 CERTAIN_NOISE = 3.0
 MIN_DISTANCE_OF_MEAN = 0.04
 MIN_VARIANCE = 0.04
 # Bounds are also reported as unfilled if all released quantiles are within `MAX_SPREAD` of the
 # range from one end, or from each other, and at most `MAX_ROWS_ELSEWHERE` of the rows can be
-# elsewhere. A quantile counts if no empty cell of the grid, whose rank is 0 or the number n of
-# rows, is likely: there are 2**24 cells, and among n equal values one in n positions has a given
-# rank. So its rank is ln(2**24 n) + `CERTAIN_RANK` noise scales from these ranks.
+# elsewhere. A quantile is used only if it is unlikely to be an empty cell of the grid, whose rank
+# is 0 or the number n of rows. There are 2**24 cells, and among n equal values one in n positions
+# has a given rank. So the quantile's rank must be ln(2**24 n) + `CERTAIN_RANK` noise scales away
+# from these ranks.
 MAX_SPREAD = 1e-3
 LOG_N_CELLS = 24.0 * np.log(2.0)
 CERTAIN_RANK = 14.0
 MAX_NOISE_OF_RANK = 0.01
 MAX_ROWS_ELSEWHERE = 0.55
-# Quantiles with this distance, relative to the range, are 16 points of their grid apart. So they
+# Quantiles at this distance, relative to the range, are 16 points of their grid apart. So they
 # distinguish values if this fraction of the rows is between them, even within bounds that are much
 # wider than the values.
 MIN_RESOLVED_SPREAD = 2.0**-20
@@ -140,9 +141,9 @@ EQUAL_SPREAD = 2.0**-20
 # rows, and if the noise of a count is at most this fraction of the rows.
 MAX_OTHER_BINS = 0.05
 MAX_NOISE_OF_ONE_BIN = 0.02
-# Flags and amounts of rare events have one of these values in most rows. That most rows have one
-# does not show that the bounds are wrong, so fewer other rows than this are allowed for a warning.
-# With bounds that were found this holds only for bins up to the given width, because wider bins may
+# Flags and amounts of rare events have one of these values in most rows, which does not show that
+# the bounds are wrong. So a warning requires that fewer rows than this have other values. With
+# bounds that were found, this holds only for bins up to the given width, because wider bins may
 # contain many other values.
 TYPICAL_VALUES = np.array([-1.0, 0.0, 1.0])
 MAX_OTHERS_OF_TYPICAL_VALUE = 0.005
@@ -157,14 +158,15 @@ _IS_MUTED = ContextVar("is_muted", default=False)
 
 
 class Findings(list):
-    """Findings of a release: tuples of the kind and the indices of the columns.
+    """Findings of a release, as tuples of the kind and the indices of the columns.
 
     Attributes
     ----------
     columns_with_found_bounds : set of int
         Columns whose bounds were found.
     resolved : set of int
-        Columns of which later released values show that they are told apart within the bounds.
+        Columns whose values can be told apart within the bounds, according to later released
+        values.
     """
 
     def __init__(self):
@@ -175,8 +177,8 @@ class Findings(list):
     def messages(self):
         """Yield the kind and the columns of each finding that no later released value refutes.
 
-        Bounds that were found are far wider than the values of a narrow column where noise hides
-        them. Quantiles and bins may still resolve the values.
+        If noise hides the values of a narrow column, bounds that were found are far wider than the
+        values. Quantiles and bins may still resolve them.
         """
         refuted = self.columns_with_found_bounds & self.resolved
         for kind, columns in self:
@@ -217,8 +219,8 @@ def report_finding(kind, columns=()):
     kind : str
         One of the constants of this module.
     columns : sequence of int, default=()
-        Indices of the columns; empty if there are none, or if the finding is about the table. They
-        must be computed from noisy or public values.
+        Indices of the columns, which must be computed from noisy or public values; empty if there
+        are none or the finding is about the whole table.
     """
     findings = _FINDINGS.get()
     if findings is not None and (len(columns) or kind == NO_NORM):
@@ -233,7 +235,7 @@ def report_found_bounds(columns):
 
 
 def report_resolved(columns):
-    """Note the columns whose values are distinguished according to released numbers.
+    """Note the columns whose values can be distinguished according to released numbers.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ def report_resolved(columns):
 
 
 def report_resolved_bins(largest_counts, noise_std, n_units):
-    """Note the columns in which no bin contains most rows, beyond the noise.
+    """Note the columns in which no bin contains most rows, even allowing for noise.
 
     Parameters
     ----------
@@ -281,7 +283,7 @@ def report_unmatched(matched, deviations, n_units):
     matched : dict of int to float
         Noisy number of rows of each column whose values are among its categories.
     deviations : dict of int to float
-        Standard deviations of the noise of these numbers.
+        Standard deviations of the noise in these numbers.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -295,17 +297,16 @@ def report_unmatched(matched, deviations, n_units):
 
 
 def report_one_label(counts, noise_std, n_units):
-    """Report columns in which one category has nearly all rows, beyond the noise.
+    """Report columns in which one category has nearly all rows, even allowing for noise.
 
-    Flags of rare events have one value in most rows, so the limit of columns with several
-    categories is that of typical values. The noise must be as small as that limit, or a flag would
-    be reported because noise hides its rare value. Limits of columns with a single category are
-    those of bins.
+    Flags of rare events have one value in most rows, so columns with several categories have the
+    limit for typical values. The noise must be as small as that limit, or a flag would be reported
+    because noise hides its rare value. Columns with a single category have the limits for bins.
 
     Parameters
     ----------
     counts : dict of int to ndarray
-        Noisy counts of each column's categories, without the category of other values.
+        Noisy counts of each column's categories, without the one for undeclared values.
     noise_std : float
         Standard deviation of the noise of a count.
     n_units : int
@@ -319,7 +320,7 @@ def report_one_label(counts, noise_std, n_units):
             max_others = max_noise = MAX_OTHERS_OF_TYPICAL_VALUE
         if not len(values) or noise_std > max_noise * n_units:
             continue
-        # The number of rows is public, so only the largest count has noise.
+        # The number of rows is public, so only the largest count is noisy.
         if n_units - values.max() <= max_others * n_units:
             reported.append(j)
     report_finding(ONE_LABEL, reported)
@@ -333,7 +334,7 @@ def report_no_values(n_values, noise_std, n_units):
     n_values : ndarray of shape (n_columns,)
         Noisy numbers of the values that are not missing.
     noise_std : float
-        Standard deviation of the noise of a number.
+        Standard deviation of the noise in each number.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -344,19 +345,19 @@ def report_no_values(n_values, noise_std, n_units):
 def report_unfilled_means(means, noise_std, low, high):
     """Report columns whose mean is at one of their bounds, even after allowing for noise.
 
-    Then nearly all values are at this end of the bounds, or so close to it that they are lost.
+    Nearly all values are then at this end of the bounds, or so close to it that they are lost.
 
     Parameters
     ----------
     means : ndarray of shape (n_columns,)
-        Noisy means of the values, which are scaled from their bounds to [-1, 1].
+        Noisy means of the values, scaled from their bounds to [-1, 1].
     noise_std : float or ndarray of shape (n_columns,)
         Standard deviations of their noise.
     low, high : ndarray of shape (n_columns,)
         Bounds.
     """
     is_typical = _is_typical(np.where(means < 0.0, low, high))
-    # A fraction p of flags with the other value shifts the mean by 2 p.
+    # If a fraction p of flags has the other value, the mean is shifted by 2 p.
     limits = np.where(is_typical, 2.0 * MAX_OTHERS_OF_TYPICAL_VALUE, MIN_DISTANCE_OF_MEAN)
     _report_unfilled(1.0 - np.abs(means), noise_std, limits)
 
@@ -367,9 +368,9 @@ def report_unfilled_variances(means, mean_squares, noise_std, low, high):
     Parameters
     ----------
     means, mean_squares : ndarray of shape (n_columns,)
-        Noisy means of the values and of their squares; values are scaled to [-1, 1].
+        Noisy means of the values, scaled to [-1, 1], and of their squares.
     noise_std : float or ndarray of shape (n_columns,)
-        Standard deviations of the noise of either.
+        Standard deviations of the noise in either mean.
     low, high : ndarray of shape (n_columns,)
         Bounds.
     """
@@ -405,7 +406,7 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
     if rank_noise > MAX_NOISE_OF_RANK or not is_certain.any():
         return
     fractions = fractions[is_certain]
-    # Halves, because the range of extreme bounds overflows.
+    # Halves are used, because the range of extreme bounds overflows.
     half_range = 0.5 * high - 0.5 * low
     positions = (0.5 * released[is_certain] - 0.5 * low) / half_range
     first, last = positions.min(axis=0), positions.max(axis=0)
@@ -420,7 +421,7 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
         limits = np.where(is_typical, MAX_OTHERS_OF_TYPICAL_VALUE, MAX_ROWS_ELSEWHERE)
         is_unfilled |= (farthest <= MAX_SPREAD) & (rows_elsewhere + noise <= limits)
         has_typical_value |= is_typical
-    # Equal quantiles are those of a value that many rows have.
+    # Equal quantiles mean that many rows have the same value.
     is_narrow = (last - first > EQUAL_SPREAD) & (last - first <= MAX_SPREAD) & ~has_typical_value
     rows_elsewhere = 1.0 - (fractions.max() - fractions.min())
     is_unfilled |= is_narrow & (rows_elsewhere + noise <= MAX_ROWS_ELSEWHERE)
@@ -435,7 +436,7 @@ def report_unfilled_quantiles(released, fractions, scale, n_units, low, high, co
 
 
 def _report_unfilled(statistic, noise_std, limits):
-    """Report columns whose statistic is within its noise of 0, and certainly below its limit."""
+    """Report columns whose statistic is within its noise of 0 and certainly below its limit."""
     is_zero = statistic <= UNFILLED_NOISE * noise_std
     is_certain = statistic + CERTAIN_NOISE * noise_std <= limits
     report_finding(UNFILLED, np.flatnonzero(is_zero & is_certain))
@@ -463,7 +464,7 @@ def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True,
     n_units : int
         Public number of rows, or of persons.
     has_values : bool, default=True
-        False if the edges are not numbers of the column, such as times of a day.
+        False if the edges are not values of the column, but for example times of day.
     is_declared : bool, default=True
         True if the bounds or the edges are declared.
     """
@@ -491,7 +492,7 @@ def report_many_labels(n_labels, n_units):
     Parameters
     ----------
     n_labels : dict of int to int
-        Number of released categories by column.
+        Number of released categories per column.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -526,7 +527,7 @@ def report_declared_identifiers(params, names, n_columns, n_units):
 def _declared_lists(categories, names, n_columns):
     """Return the declared labels by column.
 
-    A plan has accepted the parameter, or ignores it, in which case it may be any object.
+    A plan has either accepted the parameter, or ignores it; then it may be any object.
     """
     if not _is_list(categories):
         return {}
@@ -545,7 +546,7 @@ def _declared_lists(categories, names, n_columns):
 
 
 def _is_list(value):
-    """Return True for a list, an array or a dict of values, False for a string or a number."""
+    """Return True for a list, an array or a dict of values; False for a string or a number."""
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return hasattr(value, "__len__") and not isinstance(value, str | bytes)

@@ -1,4 +1,4 @@
-"""The context of one private fit: read, charge, run, publish; see `skdp.base`."""
+"""Context of one private fit: read, charge, run, publish; see `skdp.base`."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -71,7 +71,7 @@ class ReadTable(FrozenValue):
 
 
 def read_numbers(estimator, X, y=None):
-    """Return the `ReadTable` of finite numbers, and of labels or targets if y is passed."""
+    """Return the `ReadTable` of finite numbers, with labels or targets if y is passed."""
     X = opened_table(X)
     rows = read_array(estimator, X, dtype=np.float64)
     names = names_for_keys(estimator)
@@ -106,8 +106,8 @@ def private_fit(estimator, n_tasks=None):
     Parameters
     ----------
     estimator : estimator
-        It has the parameters `accountant` and `random_state`, and `epsilon` unless it builds its
-        guarantee itself.
+        Estimator with the parameters `accountant` and `random_state`, and `epsilon` unless it
+        builds its guarantee itself.
     n_tasks : int, default=None
         Number of stages that the fit reports to scikit-learn's callbacks; None if unknown.
 
@@ -128,8 +128,8 @@ class PrivateFit(PrivateRelease):
     Parameters
     ----------
     estimator : estimator
-        It has the parameters `accountant` and `random_state`. The ledger names it by its class, or
-        by an attribute `_release_label`.
+        Estimator with the parameters `accountant` and `random_state`. The ledger names it by its
+        class, or by an attribute `_release_label`.
     progress : FitProgress, default=None
         Reports the progress of the fit; None reports nothing.
 
@@ -184,12 +184,12 @@ class PrivateFit(PrivateRelease):
         Parameters
         ----------
         X : array-like, DataFrame, ChunkedArray or a source of it, of shape (n_samples, n_features)
-            Rows that the estimator accepts. For an estimator that is not a `PrivateEstimator` they
-            must be finite numbers, which are read in double precision without a copy if possible.
+            Rows that the estimator accepts. If it is not a `PrivateEstimator`, they must be finite
+            numbers, which are read in double precision, without a copy if possible.
         y : array-like of shape (n_samples,), default=None
             Labels or targets, if the estimator needs them.
         groups : array-like of shape (n_samples,), default=None
-            The person id of each row, if persons are the privacy unit.
+            The person id of each row, if the privacy unit is a person.
         **options
             Options of the estimator's ``_read_table``, such as the classes of a partial fit.
 
@@ -204,7 +204,7 @@ class PrivateFit(PrivateRelease):
         """
         estimator = self._estimator
         if y is not None:
-            # A lazy target is computed once, to be counted and read.
+            # A lazy target is computed only once, to be counted and then read.
             y = computed_column(y)
         if isinstance(estimator, FitHooks):
             if options.get("reset", True):
@@ -229,7 +229,7 @@ class PrivateFit(PrivateRelease):
     def check_table(self, plan, table):
         """Raise `ValueError` if the plan cannot process every row of the table.
 
-        It raises `RuntimeError` if a worker lacks the compiled loops that the plan uses.
+        `RuntimeError` is raised if a worker lacks the compiled loops that the plan uses.
 
         Parameters
         ----------
@@ -287,13 +287,13 @@ class PrivateFit(PrivateRelease):
     ):
         """Set the fitted attributes and the privacy statement.
 
-        A text that is a `skdp.utils.UnitText` is written for the privacy unit; other strings are
-        used unchanged.
+        Text that is a `skdp.utils.UnitText` is adapted to the privacy unit; other strings are used
+        unchanged.
 
         Parameters
         ----------
         mechanism : mechanism or plan
-            The one that was charged.
+            The mechanism or plan that was charged.
         public : tuple of str, default=None
             Descriptions of the facts that were assumed to be public. None means the numbers of rows
             and columns, or the facts returned by ``_assumptions`` of a `PrivateEstimator`.
@@ -311,7 +311,7 @@ class PrivateFit(PrivateRelease):
         Raises
         ------
         RuntimeError
-            If there was no charge, or it was refused.
+            If there was no charge, or the charge was refused.
         """
         if not self._is_charged:
             raise RuntimeError("publish needs a charged plan: call charge first")
@@ -329,8 +329,8 @@ class PrivateFit(PrivateRelease):
             stages = tuple(stage.for_unit(config.unit) for stage in stages)
         if sampler is None or is_empty:
             sampler = sampler_of(stages)
-        # A plan that is published without a charge, such as the plan of randomized response, has a
-        # cost but no charge.
+        # A plan published without a charge, such as that of randomized response, has a cost but no
+        # charge.
         if self._is_free:
             charges = ()
             price = self.cost_of(mechanism)
@@ -372,16 +372,16 @@ class PrivateFit(PrivateRelease):
     def _statement_of_model(self, fit_statement):
         """Return the privacy statement of the fitted model.
 
-        After several calls of `partial_fit` it covers all of them, the last of which has the
-        statement `fit_statement`.
+        After several calls of `partial_fit`, it covers all of them; `fit_statement` is the
+        statement of the last one.
         """
         return fit_statement
 
     def public_charge(self, mechanism):
         """Return this fit's charge as the statement shows it, without its user and purpose.
 
-        Without an accountant it is the charge that would have been made. Every call returns the
-        same object, so a report counts it once.
+        Without an accountant, it is the charge that would have been made. Every call returns the
+        same object, so that a report counts it once.
         """
         if self._public_charge is None:
             self._public_charge = self._make_charge(mechanism)
@@ -409,8 +409,8 @@ class PrivateFit(PrivateRelease):
 
 
 def root_of(accountant):
-    """Return the accountant of the data set that pays; another one only for a reserved budget."""
-    # A step of a plan is charged to the ledger of the whole plan.
+    """Return the accountant of the data set that is charged; it differs for a reserved budget."""
+    # Steps of a plan are charged to the ledger of the whole plan.
     accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
     if hasattr(accountant, "_root"):
         return accountant._root()
@@ -418,7 +418,7 @@ def root_of(accountant):
 
 
 def dataset_of(accountant):
-    """Return the name of the data set that pays for a charge, "" without an accountant.
+    """Return the name of the data set that bears a charge, "" without an accountant.
 
     A budget that was reserved from a data set belongs to that data set.
     """
@@ -426,7 +426,7 @@ def dataset_of(accountant):
 
 
 def _describe_composition_of(accountant, config):
-    """Return a description of how a fit's cost adds to the cost of others."""
+    """Return a description of how a fit's cost adds up with the costs of others."""
     if accountant is None:
         return "none"
     plan = getattr(accountant, "plan", None)

@@ -15,10 +15,10 @@ _fit = ContextVar("fit", default=None)
 class FitProgress:
     """Context that reports the progress of a fit to scikit-learn's callbacks and with `verbose`.
 
-    The fit is a task. Its subtasks are runs of planned steps; those of a run are epochs. Their
+    The fit is a task. Its subtasks are runs of planned steps, whose subtasks are epochs. Their
     metadata are the epsilon and delta spent so far. Rows, iterates and losses are not passed to
-    callbacks. The iterations of a solver with a stopping rule are not reported, as their number
-    depends on rows. All planned steps are taken, regardless of the return values of callbacks.
+    callbacks. The iterations of a solver with a stopping rule are not reported, because their
+    number depends on rows. All planned steps are taken, regardless of the callbacks' return values.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class FitProgress:
             self._end(self._task, lambda: self._price.epsilon)
 
     def charged(self, plan, price):
-        """Report the charge; `price` is the price of a privacy unit."""
+        """Report the charge; `price` is the cost for a privacy unit."""
         self._price = price
-        # The price of a group cannot be divided into steps, but that of a row can.
+        # The cost for a group cannot be divided into steps, but that for a row can.
         self._has_step_prices = price is plan
         if getattr(self._estimator, "verbose", 0):
             amounts = f"epsilon {format_rounded_up(price.epsilon)}, delta {price.delta:g}"
@@ -56,10 +56,10 @@ class FitProgress:
 
     @contextmanager
     def stage(self, name, spent=None):
-        """Context of a stage: report its beginning, and its end unless it fails.
+        """Context of a stage that reports its beginning and, unless it fails, its end.
 
-        `spent` is a function that returns the epsilon spent after the stage; without it the whole
-        price is spent, and the stage is not printed.
+        `spent` is a function that returns the epsilon spent after the stage. Without it, the whole
+        cost is spent and the stage is not printed.
         """
         price = self._price
 
@@ -136,7 +136,7 @@ def fits_alone():
 
 
 def progress_callback(n_steps, n_epochs, spent_after):
-    """Return a function of the number of steps taken that reports to the current fit, or None.
+    """Return a function that reports the number of steps taken to the current fit, or None.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def progress_callback(n_steps, n_epochs, spent_after):
 
 
 def fit_stage(name, spent):
-    """Return the context of a stage of the current fit, which is reported; see `FitProgress`.
+    """Return the context of a reported stage of the current fit; see `FitProgress`.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The check of all private members of scikit-learn's tools, before the first member is charged.
+"""Check of all private members of scikit-learn's tools before the first member is charged.
 
-An ensemble, a pipeline or a search of scikit-learn fits one private estimator after another, and
-each charges separately. Without this check a wrong parameter of a later member raises only after
-the charges of the earlier ones.
+scikit-learn's ensembles, pipelines and searches fit one private estimator after another, and each
+one charges separately. Without this check, a wrong parameter of a later member would raise an error
+only after the charges of the earlier ones.
 """
 
 import sys
@@ -11,23 +11,23 @@ from contextvars import ContextVar
 
 # Methods of tools that fit their members.
 FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
-# Beginnings of the names of their modules.
+# Prefixes of these tools' module names.
 FIT_MEMBERS = ("sklearn.", "imblearn.pipeline")
-# Name of the local variable, in the frame of a tool's fit, that says that its members were checked,
-# or has the error of their check. It ends with the call.
+# Name of the local variable in the frame of a tool's fit which records that its members were
+# checked, or the error of the check. It ends with the call.
 CHECKED_VARIABLE = "__skdp_checked_members__"
-# Module and names of the functions of scikit-learn that fit and score an estimator several times.
+# Module and names of scikit-learn's functions that fit and score an estimator several times.
 VALIDATION = "sklearn.model_selection._validation"
 VALIDATIONS = frozenset(
     "cross_validate cross_val_predict learning_curve validation_curve "
     "permutation_test_score".split()
 )
-# Functions that check the members of a tool in a fit, those that check the parameters of an
-# estimator and of its members alone, and those that check the call of a validation.
+# Functions that check the members of a tool in a fit, functions that check only the parameters of
+# an estimator and its members, and functions that check the call of a validation.
 _checks: list[Callable] = []
 _parameter_checks: list[Callable] = []
 _validation_checks: list[Callable] = []
-# True while members are checked, which copies them.
+# True while members are being checked, which copies them.
 _is_checking = ContextVar("_is_checking", default=False)
 
 
@@ -52,7 +52,7 @@ def register_validation_check(check_validation):
 def check_members_around(frame=None):
     """Raise `ValueError` if a tool around a call fits a member with a wrong parameter.
 
-    It is called before a charge, and before a copy is sent to workers. Each fit of a tool is
+    This is called before a charge, and before a copy is sent to workers. Each fit of a tool is
     checked once.
 
     Parameters
@@ -73,8 +73,8 @@ def check_members_around(frame=None):
         name = frame.f_globals.get("__name__") or ""
         if name == VALIDATION and frame.f_code.co_name in VALIDATIONS:
             if CHECKED_VARIABLE not in frame.f_locals:
-                # The function clones its estimator once before it has routed the parameters of its
-                # fits. The check is done when they are known.
+                # The function clones its estimator once before it routes the parameters of its
+                # fits. The check waits until they are known.
                 if "routed_params" in frame.f_locals:
                     _mark(frame)
                 _check_validation(frame.f_locals)
@@ -87,7 +87,7 @@ def check_members_around(frame=None):
 
 
 def refuses_parameters(estimator):
-    """Return True if a fit of an estimator refuses a parameter, before its charge."""
+    """Return True if the fit of an estimator refuses a parameter before its charge."""
     token = _is_checking.set(True)
     try:
         for check in _parameter_checks:
@@ -108,7 +108,7 @@ def _mark(frame, result=True):
 def _check_once(tool, frame):
     """Check the members of a tool, or raise the error of their check again.
 
-    Every member sent to a worker is refused: an error in one worker does not end the call.
+    Every member sent to a worker is refused, because an error in one worker does not end the call.
     """
     result = frame.f_locals.get(CHECKED_VARIABLE)
     if isinstance(result, Exception):
@@ -133,9 +133,9 @@ def _check_validation(variables):
 
 
 def _check(tool, frame):
-    # Chains have another name for it.
+    # Chains use another name for the target.
     y = frame.f_locals.get("y", frame.f_locals.get("Y"))
-    # The methods of a pipeline and of a union have different names for it.
+    # Methods of pipelines and unions use different names for the parameters.
     params = frame.f_locals.get("params", frame.f_locals.get("fit_params")) or {}
     token = _is_checking.set(True)
     try:

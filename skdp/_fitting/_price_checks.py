@@ -1,4 +1,4 @@
-"""The check that a search, a validation or a pipeline is within the budget before its first fit."""
+"""Check, before the first fit, that a search, validation or pipeline is within the budget."""
 
 from skdp._fitting._call_states import keeps_state, state_of
 from skdp._fitting._search_prices import (
@@ -12,12 +12,12 @@ from skdp.exceptions import BudgetExceededError
 
 
 def check_prices(calls, occasion):
-    """Raise before the first fit of a search if its total price exceeds the budget.
+    """Raise an error before the first fit of a search if its total price exceeds the budget.
 
     Parameters
     ----------
     calls : list of ToolCall
-        From the inside out.
+        The calls, from the inside out.
     occasion : {"fit", "clone", "send", "answer"}
         Operation that is about to run.
 
@@ -33,11 +33,12 @@ def check_prices(calls, occasion):
         if state.has_price or not keeps_state(call.frame):
             continue
         if call.is_validation:
-            # It clones its estimator, or reads its tags, before the first fit.
+            # The validation clones its estimator, or reads its tags, before the first fit.
             state.has_price = True
             price = price_of_validation(call.function, call.variables)
             _check_price(call.function, price, None, call)
-        # A search clones its estimator before each fit: nothing is charged before the first clone.
+        # A search clones its estimator before each fit, so nothing is charged before the first
+        # clone.
         elif occasion in ("clone", "send") and call.function == "fit":
             text = _check_search(call, state)
             if text:
@@ -66,7 +67,7 @@ def _check_search(call, state):
 def _check_container(call, state):
     """Check the sum over the searches of a pipeline or an ensemble.
 
-    They may follow charges of its other parts.
+    The searches may run after other parts have been charged.
     """
     state.has_price = True
     subject = call.subject
@@ -90,7 +91,8 @@ def _check_price(name, price, subject, call):
     if price is None:
         return
     accountant = price.accountant
-    # Charges on one part of the rows count only where they exceed those on the other parts.
+    # Charges on one part of the rows count only to the extent that they exceed those on other
+    # parts.
     remaining = accountant._remaining_for_charge()
     if price.epsilon <= remaining * (1 + 1e-9) or has_refused_candidates(subject, call.variables):
         return

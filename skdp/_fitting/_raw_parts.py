@@ -1,8 +1,8 @@
-"""Parts of a tool, a pipeline or a search that learn from rows without privacy.
+"""Parts of a tool, pipeline or search that learn from rows without privacy.
 
-They are found before the first charge: in the steps of a pipeline, in the members of an ensemble,
-and in the settings that a search is about to try. Nothing is fitted, and copies share everything
-but their parameters.
+They are found before the first charge: in the steps of a pipeline, the members of an ensemble, and
+the settings that a search is about to try. Nothing is fitted, and copies share everything but their
+parameters.
 """
 
 from collections.abc import Callable
@@ -30,8 +30,8 @@ from skdp._tools._scores_and_folds import is_unread
 DRAW_NUMBERS = frozenset({"scipy", "skopt", "optuna", "numpy"})
 RAW_STEPS = "has steps that learn from raw rows:"
 UNKNOWN_STEPS = "has steps that skdp does not know, and that may learn from raw rows:"
-IF_PASSED_ON = "if it gives each row to each fit once, as it is, ignore this warning"
-# Modules of tools that give each fit one column, or one label, of their targets.
+IF_PASSED_ON = "if it passes each row to each fit once and unchanged, ignore this warning"
+# Modules of tools that pass each fit one column, or one label, of their targets.
 SPLIT_TARGETS = ("sklearn.multioutput", "sklearn.multiclass")
 # Function that finds the steps of pipelines that learn from rows without privacy; at most one.
 _step_readers: list[Callable] = []
@@ -46,9 +46,10 @@ class PartProblem(NamedTuple):
     ----------
     text : str
     is_refused : bool
-        True if the fit of the part would be refused, after other parts were charged.
+        True if the fit of the part would be refused after other parts were charged.
     is_of_plan : bool, default=False
-        True if the part is private, and its own fit refuses a step, so nothing raw is learned.
+        True if the part is private and its own fit refuses a step, so that nothing is learned from
+        raw rows.
     is_unknown : bool, default=False
         True if the registry does not know the class of the part, which may learn nothing.
     """
@@ -92,13 +93,13 @@ def raw_steps(
     is_calling : bool, default=False
         True if a call of the estimator is being checked.
     leave_out : str, default=""
-        Kind of steps that was checked already.
+        Kind of steps that was already checked.
     y : array-like, default=None
         Targets of the outer fit, of which only the shape is used.
     with_fitted : bool, default=True
-        True if frozen models are included, which have learned from unknown rows.
+        True if frozen models, which have learned from unknown rows, are included.
     only_tools : bool, default=False
-        True for the problems of tools around private estimators alone.
+        True to return only the problems of tools around private estimators.
 
     Returns
     -------
@@ -117,19 +118,19 @@ def raw_steps(
 
 
 def _problems_of_step(step, is_calling):
-    """Return the problem of one step as a list; containers of private estimators have none here.
+    """Return the problem of a step as a list, which is empty for containers of private estimators.
 
     Parameters
     ----------
     step : RawStep
     is_calling : bool
-        True if it is the tool whose call is being checked, which its entry has judged.
+        True if the step is the tool whose call is being checked, which was judged by its entry.
     """
     advice = f" ({step.advice})" if step.advice else ""
     if not is_step(step.estimator):
         return [PartProblem(f"the parameter {step.name!r}{advice}", False)]
     kind = type(step.estimator)
-    # Functions of targets run before the private regressor.
+    # Functions that transform targets run before the private regressor.
     is_of_targets = kind.__module__ == TARGETS
     if holds_private(step.estimator) and not is_of_targets:
         is_checked_elsewhere = step.kind != "learns" or tool_of_class(kind) is not None
@@ -178,7 +179,7 @@ def _problems_of_tools(estimator, params, is_calling, y):
     params : dict
         Its nested parts by name.
     is_calling : bool
-        True if a call of the estimator is being checked, which its entry has judged.
+        True if a call of the estimator, which was judged by its entry, is being checked.
     y : array-like or None
     """
     problems = []
@@ -198,7 +199,7 @@ def _problems_of_tools(estimator, params, is_calling, y):
 
 
 def _problems_of_part(part, name, y):
-    """Return the problem that the registry knows of a tool inside another one, as a list."""
+    """Return the problem, known to the registry, of a tool inside another one, as a list."""
     tool = next(filter(None, map(tool_of_class, type(part).__mro__)), None)
     if tool is None:
         return []
@@ -211,8 +212,8 @@ def _problems_of_part(part, name, y):
 def _problems_of_private(part, name):
     """Return the reason why a private meta-estimator refuses its estimator, as a list.
 
-    Its fit plans the fits of its estimator, and raises the same error. That would be after the
-    charges of the steps or members before it.
+    Its fit plans the fits of its estimator and raises the same error, but only after the charges of
+    earlier steps or members.
     """
     estimator = getattr(part, "estimator", None)
     if not _plan_readers or not is_estimator(estimator) or not hasattr(part, "public_steps"):
@@ -222,7 +223,7 @@ def _problems_of_private(part, name):
         try:
             changed.set_params(**{key: copy_parts(value) for key, value in candidate.items()})
         except (TypeError, ValueError, AttributeError):
-            # The search refuses names and values that do not fit.
+            # The search itself refuses invalid names and values.
             continue
         refusal = _plan_readers[0](changed, part.public_steps)
         if refusal:
@@ -250,10 +251,10 @@ def unknown_package(kind):
 
 
 def raw_in_members(tool, y):
-    """Return the problems inside the models that a tool was given, as `raw_steps` does.
+    """Return the problems inside the models passed to a tool, as `raw_steps` does.
 
-    Earlier models must not be charged before these are found. Models without a private estimator
-    are covered by the entry of their tool, and the parameter `estimator` is checked with the call.
+    No model must be charged before the problems are found. Models without a private estimator are
+    covered by the entry of their tool, and the parameter `estimator` is checked with the call.
     """
     if tool is None:
         return []
@@ -284,7 +285,7 @@ def raw_parts_of_user(subject):
     """Return the problems of the parts passed to a user-defined class, as `raw_steps` does."""
     if holds_private(subject) and not is_private(subject):
         return raw_steps(subject, is_calling=True, with_fitted=False)
-    # It creates the private estimator in `fit`, or is derived from one.
+    # The class creates the private estimator in `fit`, or is derived from one.
     return [
         problem._replace(text=f"{problem.text} of the member {name!r}")
         for name, part in parts_of(subject)
@@ -295,8 +296,8 @@ def raw_parts_of_user(subject):
 def raw_candidates(call, calls, estimator, y):
     """Return the problems of the settings that a search will try, as `raw_steps` does.
 
-    Private candidates must not be charged before the problems of others are found. The result is
-    kept for the later fits of the search.
+    Private candidates must not be charged before the problems of the others are found. The result
+    is kept for the later fits of the search.
     """
     candidates, holder = _candidates_of(call, calls)
     state = state_of(holder.frame)
@@ -316,8 +317,8 @@ def _candidates_of(call, calls):
     Returns
     -------
     candidates : list of dict
-        Before scikit-learn's searches have drawn theirs, and in searches of other libraries, each
-        value of each parameter alone.
+        Candidates. Before scikit-learn's searches have drawn them, and in other libraries'
+        searches, each value of each parameter is a separate candidate.
     holder : ToolCall
         The call to which they belong.
     """
@@ -334,7 +335,7 @@ def _candidates_of(call, calls):
 
 
 def _listed_candidates(search):
-    """Return each listed value of each parameter that a search tries, alone, as dictionaries."""
+    """Return each listed value of each parameter that a search tries, as one dictionary each."""
     return [
         {name: value} for name, values in _grid_items(search) for value in listed_values(values)
     ]
@@ -352,9 +353,9 @@ def _grid_items(search):
 
 
 def _drawn_candidates(search, estimator):
-    """Yield the parameters whose values a search draws when other fits may have been charged.
+    """Yield the parameters whose values a search draws after other fits may have been charged.
 
-    Parameters of private estimators do not cause learning from raw rows, and neither do numbers.
+    Neither parameters of private estimators nor numbers cause learning from raw rows.
     """
     if not hasattr(estimator, "get_params"):
         return
@@ -368,10 +369,9 @@ def _drawn_candidates(search, estimator):
 
 
 def find_raw_settings(search):
-    """Return texts about the listed values that a search tries and that make its estimator raw.
+    """Return texts on listed values with which a search's estimator would learn from raw rows.
 
-    Estimators among them are left out, because `find_raw_steps` of the pipelines' modules finds
-    them.
+    Estimators among the values are left out, because the pipelines' `find_raw_steps` finds them.
     """
     return [problem.text for problem in _raw_settings(search)]
 
@@ -385,7 +385,8 @@ def _raw_settings(search, y=None):
         if checks_its_steps(estimator) or not any(map(is_estimator, setting.values())):
             settings.append(setting)
         elif any(map(holds_private, setting.values())):
-            # It looks at the steps among these candidates, not at the tools around them.
+            # The step reader looks at the steps among these candidates, not at the tools around
+            # them.
             with_tools.append(setting)
     drawn = [
         PartProblem(
@@ -400,7 +401,7 @@ def _raw_settings(search, y=None):
 
 
 def _problems_of_candidates(candidates, estimator, y, only_tools=False):
-    """Return the problems that an estimator has only with candidates, once each."""
+    """Return the problems that an estimator has only with some candidates, each once."""
     if not hasattr(estimator, "get_params"):
         return []
     params = estimator.get_params()
@@ -425,7 +426,7 @@ def _problems_of_candidates(candidates, estimator, y, only_tools=False):
 def _relevant_values(candidate, estimator, params):
     """Return the values of a candidate that can make an estimator learn from raw rows.
 
-    Other settings of a private estimator, which are most settings, do not cause it.
+    Other settings of a private estimator, which are most settings, cannot cause this.
     """
     return {
         name: value
@@ -447,7 +448,7 @@ def _causes(text, estimator, values, y):
 
 
 def _outer_names(name):
-    """Return the names of the estimators that hold a nested parameter."""
+    """Return the names of the estimators that contain a nested parameter."""
     names = name.split("__")
     return ["__".join(names[:i]) for i in range(1, len(names))]
 
@@ -460,7 +461,7 @@ def _raw_with(estimator, values, y, only_tools=False):
     try:
         changed.set_params(**{name: copy_parts(value) for name, value in values.items()})
     except (TypeError, ValueError, AttributeError):
-        # The search refuses names and values that do not fit.
+        # The search itself refuses invalid names and values.
         return []
     problems = raw_steps(changed, y=y, only_tools=only_tools)
     for value in filter(is_step, values.values()):
@@ -473,7 +474,7 @@ def _raw_with(estimator, values, y, only_tools=False):
 
 
 def refusal_of_plan(container):
-    """Return the reason why a plan refuses its current steps, or ""."""
+    """Return the reason why a plan would refuse its current steps, or ""."""
     try:
         container.check_steps()
     except ValueError as error:
@@ -493,5 +494,5 @@ def title(estimator, name):
 
 
 def tool_of_class(kind):
-    """Return the entry of the table about `fit` of a class."""
+    """Return the registry entry for the `fit` of a class."""
     return known_caller(kind.__module__, "fit")

@@ -1,4 +1,4 @@
-"""The context of one private release: its terms, its charge and the source of its noise."""
+"""Context of one private release: its configuration, its charge and the source of its noise."""
 
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +17,7 @@ from skdp.ledger._terms import terms_of
 from skdp.noise import NoiseGuard, RandomSource
 from skdp.noise._source import check_seed, is_inside_release
 
-# The event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
+# Event of a plan that releases nothing, such as a plan of declared bounds. It is not charged.
 EMPTY_EVENT = Composed(())
 
 
@@ -27,7 +27,7 @@ GROUPS_MISSING = (
     "sklearn.set_config(enable_metadata_routing=True)"
 )
 GROUPS_WITHOUT_PERSON_UNIT = (
-    "groups were passed, so that the privacy unit is a person, but the accountant's unit is a "
+    "groups were passed, so the privacy unit is a person, but the accountant's unit is a "
     "{unit}: open a ledger with unit='person', or leave groups out"
 )
 
@@ -38,7 +38,7 @@ def relation_of(accountant):
 
 
 def raw_data_policy(config):
-    """Return "warn" or "raise": the reaction to a tool that computes from the raw rows."""
+    """Return "warn" or "raise", the reaction to a tool that computes on the raw rows."""
     return getattr(config, "on_raw_data", "warn")
 
 
@@ -50,13 +50,13 @@ def neighbors_of(accountant, config=None):
     accountant : PrivacyAccountant or None
         None means datasets that differ by one added or removed row.
     config : LedgerConfig, default=None
-        The accountant's configuration, if it was read before.
+        The accountant's configuration, if it is already known.
 
     Returns
     -------
     Neighbors
-        For a step of a planned pipeline, neighbors by one row, because the plan's cost already
-        covers a group of rows.
+        Neighboring datasets. For a step of a planned pipeline, they differ by one row, because the
+        plan's cost already covers a group of rows.
     """
     neighbors = (terms_of(accountant) if config is None else config).neighbors
     if hasattr(accountant, "planned"):
@@ -95,9 +95,9 @@ def guarantee_of(estimator):
 def prefers_gaussian(config, neighbors):
     """Return True if only Gaussian releases compose without loss in a ledger.
 
-    Composition by Gaussian differential privacy prices the exponential mechanism as a pure release.
-    The noise of Gaussian releases grows in proportion to the size of a group of rows; that of other
-    releases grows faster. Fits within a search or a pipeline are planned for one row.
+    Composition by Gaussian differential privacy charges the exponential mechanism as a pure
+    release. The noise of Gaussian releases is proportional to the size of a group of rows; that of
+    other releases grows faster. Fits within a search or a pipeline are planned for one row.
     """
     return config.composition == "gdp" or neighbors.max_rows > 1
 
@@ -112,7 +112,7 @@ def private_release(label, accountant=None, random_state=None, *, are_callers_ch
     accountant : PrivacyAccountant, default=None
         The accountant that is charged. If None, nothing is recorded.
     random_state : int or None, default=None
-        Seed of the noise; None draws it from the operating system.
+        Seed of the noise; None draws the noise from the operating system's generator.
     are_callers_checked : bool, default=False
         True if the caller has checked the tools around the release, as a private score does.
 
@@ -123,13 +123,13 @@ def private_release(label, accountant=None, random_state=None, *, are_callers_ch
     Raises
     ------
     ValueError
-        When the context is entered, if a tool around the release repeats rows, or computes from raw
-        rows and the accountant was opened with ``on_raw_data="raise"``.
+        When the context is entered, if a tool around the release repeats rows, or if it computes on
+        raw rows and the accountant was opened with ``on_raw_data="raise"``.
 
     Warns
     -----
     RawDataWarning
-        When the context is entered, if a tool around the release computes from raw rows.
+        When the context is entered, if a tool around the release computes on raw rows.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class PrivateRelease:
     """Context of one charge and of the noise that is added for it; see `private_release`.
 
     Inside it, noise can be drawn only from the source that `charge` returns, so no release can
-    bypass the ledger. A second charge raises. Data are checked to be finite regardless of
+    bypass the ledger. A second charge raises an error. Data are checked to be finite regardless of
     scikit-learn's ``assume_finite``, and NumPy's warnings, which may reveal the size of a value,
     are suppressed.
 
@@ -163,9 +163,9 @@ class PrivateRelease:
     accountant : PrivacyAccountant or None
         The accountant that is charged.
     random_state : int or None
-        Seed of the noise; None draws it from the operating system.
+        Seed of the noise; None draws the noise from the operating system's generator.
     are_callers_checked : bool, default=False
-        True if the tools around the release were checked, so they are not checked again.
+        True if the tools around the release were already checked and are not checked again.
     """
 
     def __init__(self, *, label, accountant, random_state, are_callers_checked=False):
@@ -173,16 +173,16 @@ class PrivateRelease:
         self._label = label
         self._accountant = accountant
         self._random_state = random_state
-        # A charge was attempted, whether or not the accountant accepted it.
+        # True once a charge was attempted, whether or not the accountant accepted it.
         self._is_charge_tried = False
         self._is_charged = False
-        # The plan released nothing, so there is no entry in the ledger.
+        # True if the plan releases nothing, so that there is no entry in the ledger.
         self._is_free = False
         # Names of the table's columns, for warnings.
         self._column_names = None
-        # Noisy values may have been returned to the user.
+        # True if noisy values may have been returned to the user.
         self._is_released = False
-        # Arguments of a plan's `run` besides rows and noise: `persons`, if these are the unit.
+        # Arguments of a plan's `run` besides rows and noise: `persons`, if the unit is a person.
         self.run_params = {}
         # The guarantee of the whole group, if the unit is a group of rows.
         self._group_guarantee = None
@@ -193,14 +193,16 @@ class PrivateRelease:
         read_config = getattr(self._accountant, "_open_config", partial(terms_of, self._accountant))
         # Configuration of the accountant; `read_groups` makes a person its unit.
         self.terms = read_config()
-        # A tool that sets a seed may set a generator; the error then names the tool.
+        # A tool that sets seeds may have set a generator; the error then names the tool.
         self._check_callers()
-        # This also runs if no noise will be drawn: a wrong parameter is refused for every table.
+        # This check also runs if no noise will be drawn, because a wrong parameter is refused for
+        # every table.
         check_seed(self._random_state)
         with ExitStack() as settings:
-            # Without this check, one row that is not finite makes a fit fail after its charge.
+            # Without this check, a single row that is not finite would make a fit fail after its
+            # charge.
             settings.enter_context(config_context(assume_finite=False))
-            # scikit-learn's checks sum the values: a warning would reveal an overflow.
+            # scikit-learn's checks sum the values, and a warning would reveal an overflow.
             settings.enter_context(np.errstate(all="ignore"))
             self._noise_guard = settings.enter_context(NoiseGuard())
             settings.enter_context(Run())
@@ -210,20 +212,21 @@ class PrivateRelease:
 
     def __exit__(self, kind, error, traceback):
         self._settings.__exit__(kind, error, traceback)
-        # Warnings come last: if one is turned into an error, the released values are not lost.
+        # Warnings come last, so that the released values are not lost if one is turned into an
+        # error.
         if kind is None and self._is_released:
             warn_of_findings(self._label, self._findings, self._column_names)
 
     def _check_callers(self):
         """Raise or warn if a tool around the release computes on raw rows; before the charge."""
-        # The tools around an outer release, and around a private score, were checked before.
+        # The tools around an outer release, or around a private score, were checked earlier.
         if not (is_inside_release() or self._are_callers_checked):
             check_callers(
                 NamedRelease(self._label, self.terms.unit), partial(raw_data_policy, self.terms)
             )
 
     def cost_of(self, plan):
-        """Return the plan or guarantee whose `epsilon` and `delta` are charged for a plan.
+        """Return the plan or guarantee whose `epsilon` and `delta` are charged for the plan.
 
         A plan for a group of rows states the epsilon of one row. The group's epsilon is charged.
         """
@@ -239,7 +242,7 @@ class PrivateRelease:
         return self._accountant.can_afford(plan.event, epsilon=cost.epsilon, delta=cost.delta)
 
     def make_guarantee(self, epsilon, delta):
-        """Return the `Guarantee` of the privacy unit that the next charge is for."""
+        """Return the `Guarantee` for the privacy unit of the next charge."""
         neighbors = neighbors_of(self._accountant, self.terms)
         guarantee = Guarantee(
             epsilon=epsilon,
@@ -259,13 +262,13 @@ class PrivateRelease:
         Parameters
         ----------
         groups : array-like of shape (n_rows,) or None
-            None leaves rows as the unit.
+            None keeps the row as the unit.
         n_rows : int
 
         Returns
         -------
         int
-            The number of rows, or with `groups` of persons.
+            The number of rows or, with `groups`, of persons.
 
         Raises
         ------
@@ -283,7 +286,7 @@ class PrivateRelease:
         return persons.n_persons
 
     def check_plan(self, plan):
-        """Raise `ValueError` if a plan cannot be run or published; called before the charge."""
+        """Raise `ValueError`, before the charge, if a plan cannot be run or published."""
         if self.terms.unit != "person":
             return
         if not self.run_params:
@@ -302,8 +305,8 @@ class PrivateRelease:
         plan : Plan
             It has `event`, `epsilon` and `delta`. A plan that releases nothing is not charged.
         size : int, default=None
-            Number of values that an additive mechanism will release together. If it is passed, the
-            plan is first checked to support that many.
+            Number of values that an additive mechanism will release together. If passed, the plan
+            is first checked to support this number.
 
         Returns
         -------
@@ -313,7 +316,7 @@ class PrivateRelease:
         Raises
         ------
         RuntimeError
-            If there was a charge before, accepted or refused.
+            If a charge was already made or refused.
         ValueError
             If epsilon is too small for this number of values, a transformer's output does not fit
             into the configured container, or the plan does not support persons.

@@ -1,6 +1,6 @@
-"""The check of a private score: what it scores, and what tools around it do with scores.
+"""Check of a private score: the model that it scores, and the use of scores by tools around it.
 
-The charge of a score covers a change of the scored table for a fixed model. So the model must have
+The charge of a score covers a change in the scored table for a fixed model. So the model must have
 been released, or have learned from public rows.
 """
 
@@ -18,9 +18,9 @@ from skdp.utils._warnings import warn_user
 
 
 def check_scored(estimator, scorer, on_raw_data):
-    """Raise or warn if the charge of a private score is too low for a model or tool.
+    """Raise or warn if the charge of a private score does not cover a model or tool.
 
-    It is called before the charge, and computes nothing from rows.
+    This is called before the charge, and computes nothing from rows.
 
     Parameters
     ----------
@@ -50,23 +50,23 @@ def check_scored(estimator, scorer, on_raw_data):
     raise_if_asked(text, on_raw_data, "computed or charged")
     parts = nested_parts(estimator).values() if is_step(estimator) else ()
     if any(getattr(part, "_was_reported", False) for part in (scorer, estimator, *parts)):
-        # The process that sent it to this worker has warned.
+        # The process that sent the scorer to this worker has warned.
         return
     calls = stack.calls
     tool = stack.unknown_tool
     if tool is not None and (stack.is_outermost or not calls):
-        # A tool of scikit-learn, or another one, that skdp does not know by its fits.
+        # A tool, from scikit-learn or elsewhere, whose fits skdp does not recognize.
         warn_once(f"{tool.name}: {text}", tool, [tool], calls)
     elif calls:
         warn_once(text, calls[-1], [], calls)
-        # Later findings about the same candidates are covered.
+        # This warning covers later findings about the same candidates.
         state_of(calls[-1].frame).is_complete = True
     else:
         warn_user(text, RawDataWarning, is_skipped=passes_on)
 
 
 def _problems_of_score(estimator, name, stack):
-    """Return texts about a scored model that is not private, and about tools around its score."""
+    """Return texts about a scored model that is not private and about tools around its score."""
     problems = []
     raw = _raw_scored_steps(estimator)
     if raw:
@@ -79,7 +79,8 @@ def _problems_of_score(estimator, name, stack):
             learns = "may learn"
         problems.append(
             f"{name} scores a model that {learns} from raw rows, which its charge does not cover: "
-            f"{steps}; score a private one, or FrozenEstimator(model) of a model of public rows"
+            f"{steps}; score a private model, or FrozenEstimator(model) for a model fitted to "
+            "public rows"
         )
     for call in stack.calls:
         if call.tool is not None and call.tool.wrong_scores:
@@ -89,7 +90,7 @@ def _problems_of_score(estimator, name, stack):
 
 
 def _raw_scored_steps(estimator):
-    """Return the steps of a scored model that learn from raw rows and that no fit checked."""
+    """Return the steps of a scored model that learn from raw rows unchecked by any fit."""
     raw = [step for step in read_steps(estimator) if not _was_checked_by_fit(step)]
     if not raw:
         return []
@@ -109,8 +110,8 @@ def _raw_scored_steps(estimator):
 def _was_checked_by_fit(step):
     """Return True if a step is private, or contains a private estimator whose fit checked it.
 
-    A class that the user wrote passes its rows on. For an unknown installed tool, the fit of the
-    private estimator has warned.
+    A user-defined class passes its rows on. For an unknown installed tool, the fit of the private
+    estimator has warned.
     """
     if is_private(step.estimator):
         return True
@@ -121,15 +122,15 @@ def _was_checked_by_fit(step):
 
 
 class RefusedScore:
-    """Value that a private scorer returns if scikit-learn would replace its error with NaN.
+    """Value that a private scorer returns where scikit-learn would replace its error with NaN.
 
-    With a score of NaN a search would continue, and fit the model that is not private at the end.
-    scikit-learn refuses a score that is not a number, with a `ValueError` that quotes this object.
+    With a score of NaN, a search would continue and finally fit the model that is not private. If a
+    score is not a number, scikit-learn raises a `ValueError` that quotes this object.
 
     Parameters
     ----------
     reason : Exception
-        Reason of the refusal.
+        Reason for the refusal.
     """
 
     def __init__(self, reason):

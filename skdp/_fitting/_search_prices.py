@@ -1,4 +1,4 @@
-"""Charges of searches and validations of other libraries, computed before their first fit."""
+"""Charges of other libraries' searches and validations, computed before their first fit."""
 
 import math
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ FIT_ONCE = frozenset(
 FIT_ALL = frozenset({"sklearn", "imblearn", "skdp"})
 # Stacks fit their members once for all rows and once for each fold.
 STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
-# Maximum number of settings of a search whose charges are computed one by one.
+# Maximum number of settings in a search whose charges are computed one by one.
 MAX_SETTINGS = 200
-# Maximum number of candidates of a search whose parameters are checked.
+# Maximum number of candidates in a search whose parameters are checked.
 MAX_CHECKED = 256
 # Parameters of a private estimator that change its charge.
 PRICES = ("epsilon", "delta", "accountant")
@@ -53,7 +53,7 @@ class SearchPrice:
     accountant : PrivacyAccountant
         Accountant that is charged.
     is_exact : bool
-        True if these numbers are exact; otherwise they are lower bounds.
+        True if these numbers are exact. Otherwise, they are lower bounds.
     """
 
     n_fits: int
@@ -72,7 +72,7 @@ class SearchPrice:
 
 @dataclass(frozen=True)
 class _Charge:
-    """Charge of one or several fits: a lower bound if `is_exact` is False."""
+    """Charge of one or several fits, which is a lower bound if `is_exact` is False."""
 
     epsilon: float = 0.0
     delta: float = 0.0
@@ -97,7 +97,7 @@ class _Charge:
         )
 
 
-# Charge of fits about which nothing is known.
+# Charge for fits about which nothing is known.
 _UNKNOWN = _Charge(is_exact=False)
 
 
@@ -108,7 +108,7 @@ class _Runs:
     Parameters
     ----------
     n_scored : int
-        Number of fits of each candidate that are scored, or of all candidates together.
+        Number of scored fits per candidate, or of all candidates together.
     n_refits : int
         Number of fits that are not scored.
     is_exact : bool
@@ -136,8 +136,8 @@ def price_of_search(search, X):
     Returns
     -------
     SearchPrice or None
-        None if nothing is known: without an accountant, with several accountants, or if charges
-        do not simply add up.
+        None if nothing is known, because there is no accountant, there are several, or charges do
+        not simply add up.
     """
     if _count_runs_of(search) is None:
         return None
@@ -211,7 +211,7 @@ def price_of_validation(function, variables):
         changed = _with_setting(estimator, setting)
         fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
         if variables.get("exploit_incremental_learning") and _has_disjoint_calls(changed):
-            # The calls of a fold add up to the most expensive one (parallel composition).
+            # By parallel composition, the calls of a fold cost as much as the most expensive one.
             total += fit.times(n_splits, is_exact=False)
             fit = _Charge()
         total += (fit + per_score.times(n_scores)).times(runs.n_scored, runs.is_exact)
@@ -225,10 +225,10 @@ def _has_disjoint_calls(estimator):
 
 
 def has_refused_candidates(value, variables):
-    """Return True if a tool continues after a candidate's fits refuse their parameters.
+    """Return True if a tool continues after a candidate's fits have refused their parameters.
 
-    Neither such fits nor their scores charge anything. At most `MAX_CHECKED` candidates of each
-    search are checked.
+    Neither such fits nor their scores charge anything. At most `MAX_CHECKED` candidates per search
+    are checked.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def _price(charge, accountant):
 
 
 def _accountant_of(search):
-    """Return the only accountant of a search or container, if its charges simply add up."""
+    """Return the only accountant of a search or container if its charges simply add up."""
     return _common_accountant(search, _scorers_in(search))
 
 
@@ -301,7 +301,7 @@ def _private_scorers(scoring):
 
 
 def _common_accountant(value, scorers):
-    """Return the accountant of all private estimators in a value and of its scorers, or None."""
+    """Return the accountant shared by all private estimators and scorers in a value, or None."""
     parts = [value, *nested_parts(value).values()]
     parts += [
         part
@@ -328,7 +328,7 @@ def _charge_of_fit(estimator, accountant):
     if is_private(estimator):
         if estimator.accountant is not accountant:
             return _UNKNOWN
-        # An encoder of declared categories charges nothing.
+        # An encoder with declared categories charges nothing.
         if getattr(estimator, "_may_release_nothing", False):
             return _Charge(n_fits=1, is_exact=False)
         return _Charge(*_amounts(estimator), n_fits=1)
@@ -341,12 +341,12 @@ def _charge_of_fit(estimator, accountant):
     if _is_stack(estimator):
         return _charge_of_stack(estimator, accountant)
     # Other containers may fit their estimators several times, perhaps depending on the labels, as
-    # one-against-rest does. The total is then a lower bound.
+    # in one-against-rest. The total is then a lower bound.
     kind = type(estimator).__name__
     is_exact = kind in FIT_ONCE
     parts = list(parts_of(estimator))
     if kind in ("ColumnTransformer", "SplitColumnTransformer"):
-        # It leaves out parts without columns.
+        # The ColumnTransformer leaves out parts without columns.
         is_exact = False
         parts = [(name, part) for name, part in parts if _has_columns(estimator, name)]
     if getattr(estimator, "memory", None) is not None:
@@ -385,7 +385,7 @@ def _fits_all_parts(estimator):
 def _amounts(charging):
     """Return epsilon and delta of an estimator or scorer.
 
-    A value that no fit accepts counts as 0: the fit refuses it before its charge.
+    A value that no fit accepts counts as 0, because the fit refuses it before its charge.
     """
     values = [getattr(charging, name, 0.0) for name in ("epsilon", "delta")]
     return [
@@ -400,7 +400,7 @@ def _charge_of_scores(scorers, accountant):
 
 
 def _is_prefit(estimator):
-    """Return True if a fit of a container fits none of its models again."""
+    """Return True if the fit of a container fits none of its models again."""
     return (
         getattr(estimator, "prefit", False) is True
         or getattr(estimator, "fit_base_estimators", True) is False
@@ -424,7 +424,7 @@ def _charge_of_stack(stack, accountant):
 
 def _count_runs_of(search):
     """Return the function that counts the runs of a search; None for other objects."""
-    # Classes of other libraries may have the same names.
+    # Classes in other libraries may have the same names.
     names = {
         (cls.__module__.partition(".")[0], cls.__name__)
         for cls in type(search).__mro__
@@ -454,7 +454,7 @@ def _charge_of_search(search, accountant, X):
         for fit, count in fits:
             total += (fit + per_score).times(count * runs.n_scored)
     else:
-        # Take the cheapest candidates; a list contains each as often as there are settings for it.
+        # The cheapest candidates are taken; each one occurs as often as there are settings for it.
         total = _Charge()
         n_left = runs.n_candidates
         is_listed = n_settings >= n_left
@@ -463,7 +463,7 @@ def _charge_of_search(search, accountant, X):
             n_drawn = min(count, n_left) if is_listed else n_left
             total += (fit + per_score).times(n_drawn * runs.n_scored)
             n_left -= n_drawn
-    # Which candidate is refitted is unknown if their charges differ.
+    # If charges differ, it is unknown which candidate is refitted.
     differs = len({(fit.epsilon, fit.delta) for fit, _ in fits}) > 1
     total += cheapest.times(runs.n_refits, is_exact=not differs)
     return total.times(1, is_exact=is_exact)
@@ -472,7 +472,7 @@ def _charge_of_search(search, accountant, X):
 def _charges_of_settings(search, accountant):
     """Return the distinct charges of a fit in a search, with the number of settings of each.
 
-    Parameters that cannot change a charge are only counted.
+    Parameters that cannot change a charge affect only the numbers of settings.
 
     Returns
     -------
@@ -484,7 +484,7 @@ def _charges_of_settings(search, accountant):
         relevant, n_others, is_known = _relevant_values(estimator, grid)
         n_settings = math.prod(len(values) for values in relevant.values())
         if n_settings > MAX_SETTINGS or not is_known:
-            # A parameter that is drawn may change the charge.
+            # A drawn parameter may change the charge.
             charges.append((_UNKNOWN, n_settings * n_others))
             continue
         for values in product(*relevant.values()):
@@ -523,7 +523,7 @@ def _relevant_values(estimator, grid):
 
 
 def _grids(search):
-    """Return the dictionaries of the settings that a search tries, or one empty dictionary."""
+    """Return the dictionaries with the settings that a search tries, or one empty dictionary."""
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, None)
         if grids is None:
@@ -553,7 +553,7 @@ def listed_values(values):
 
 
 def _with_setting(estimator, setting):
-    """Return a copy of an estimator with other parameters; None if it does not have them."""
+    """Return a copy of an estimator with other parameters; None if it has no such parameters."""
     if not setting:
         return estimator
     changed = copy_parts(estimator)
@@ -564,7 +564,7 @@ def _with_setting(estimator, setting):
 
 
 def _number_of_splits(cv, X):
-    """Return the number of folds; None if it depends on more than the number of rows."""
+    """Return the number of folds; None if that depends on more than the number of rows."""
     if cv is None or isinstance(cv, Integral):
         return int(cv or 5)
     if isinstance(cv, list | tuple):
@@ -608,7 +608,8 @@ def _count_halving_grid(search, n_splits, X):
 def _count_halving_random(search, n_splits, X):
     n_candidates = search.n_candidates
     if not isinstance(n_candidates, Integral):
-        # As many as the largest round can have. The smallest round may depend on the labels.
+        # This is the number for the largest possible round. The smallest round may depend on the
+        # labels.
         largest = search.max_resources
         if largest == "auto" and search.resource == "n_samples":
             shape = getattr(X, "shape", ())
@@ -639,7 +640,7 @@ def _count_bayes(search, n_splits, X):
 
 
 def _count_genetic(search, n_splits, X):
-    # Individuals of the first population may be equal, and then share their scores.
+    # Equal individuals in the first population share their scores.
     is_cached = getattr(search, "use_cache", True) is not False
     n_first = 1 if is_cached else search.population_size
     return _Runs(n_splits, _refits(search), is_exact=False, n_candidates=int(n_first))
@@ -652,7 +653,8 @@ def _count_rfecv(search, n_splits, X):
     step = search.step if search.step >= 1 else max(1, int(search.step * n_features))
     n_removed = n_features - min(search.min_features_to_select, n_features)
     n_scores = n_splits * (math.ceil(n_removed / int(step)) + 1)
-    # A lower bound: at the end it eliminates again, by the scores, and fits the remaining columns.
+    # This is a lower bound: at the end, the search eliminates again, by the scores, and fits the
+    # remaining columns.
     return _Runs(n_scores, 2, is_exact=False)
 
 
@@ -664,7 +666,7 @@ def _count_sequential(search, n_splits, X):
     is_exact = True
     n_rounds = n_selected
     if n_selected == "auto":
-        # With a tolerance the scores decide when it stops.
+        # With a tolerance, the scores determine when it stops.
         is_exact = search.tol is None
         n_rounds = n_features // 2 if is_exact else 1
     elif not isinstance(n_selected, Integral):
@@ -677,10 +679,10 @@ def _count_sequential(search, n_splits, X):
 
 def _count_sequential_of_mlxtend(search, n_splits, X):
     n_features = _width(X)
-    # Without folds each fit is scored on its own rows.
+    # Without folds, each fit is scored on its own rows.
     n_folds = n_splits if search.cv else 1
     n_rounds = search.k_features
-    # A fit turns a single number into a range.
+    # The search's fit turns a single number into a range.
     n_rounds = max(n_rounds) if isinstance(n_rounds, tuple) and n_rounds else n_rounds
     is_simple = search.forward and not search.floating and not search.fixed_features
     if n_features is None or not isinstance(n_rounds, Integral) or not is_simple:
@@ -705,7 +707,7 @@ COUNTED_PACKAGES = (
     "mlxtend",
 )
 # Function that counts the runs, by the package ("" for any) and the name of a search's class or of
-# one of its base classes.
+# a base class.
 RUN_COUNTS = {
     ("sklearn", "HalvingGridSearchCV"): _count_halving_grid,
     ("sklearn", "HalvingRandomSearchCV"): _count_halving_random,
@@ -734,10 +736,10 @@ def _count_sizes(variables, n_splits):
     is_fraction = len(sizes) and sizes[-1] <= 1.0
     cv = variables.get("cv")
     if is_fraction and len(gaps):
-        # With few rows, close fractions are the same number of rows, which is fitted once.
+        # With few rows, close fractions give the same number of rows, which is fitted only once.
         is_counted = cv is None or isinstance(cv, Integral) or type(cv) is KFold
         n_rows = shape[0] if shape and is_counted and isinstance(shape[0], Integral) else 0
-        # Each fit has at least half of the rows.
+        # Each fit receives at least half of the rows.
         if gaps.min() * n_rows / 2 < 1:
             return _Runs(n_splits, is_exact=False)
     return _Runs(n_splits * len(sizes))
@@ -747,7 +749,7 @@ def _count_permutations(variables, n_splits):
     return _Runs(n_splits * (1 + int(variables.get("n_permutations") or 0)))
 
 
-# Function that counts the runs, by the name of the function of scikit-learn.
+# Function that counts the runs, by the name of scikit-learn's function.
 VALIDATIONS = {
     "cross_validate": _count_folds,
     "cross_val_score": _count_folds,

@@ -1,7 +1,7 @@
 """Step 3 of the check of callers: refuse an operation, or warn once per call of the outermost tool.
 
-A finding that is refused always raises an error; others do if the ledger's setting is "raise". The
-state of the calls (`_call_states.py`) tells which warnings were given.
+A finding whose operation is refused always raises an error; others do if the ledger's setting is
+"raise". The state of the calls (`_call_states.py`) records the warnings that were given.
 """
 
 import re
@@ -16,7 +16,7 @@ from skdp.utils._warnings import warn_user
 
 # Folds of rows that the texts recommend.
 ROW_FOLDS = re.compile(r"\bKFold\((\w+), shuffle=True, random_state=0\)")
-# Lock that is held while warning, so the threads of a tool warn only once.
+# Lock that is held while warning, so that the threads of a tool warn only once.
 _warning_lock = threading.RLock()
 
 
@@ -45,14 +45,14 @@ def report(operation, findings, stack, on_raw_data, price=""):
         raise ValueError(f"{text}. Nothing was computed or charged")
     raise_if_asked(text, on_raw_data, "computed or charged")
     if getattr(operation.estimator, "_was_reported", False):
-        # The process that sent it to this worker has warned.
+        # The process that sent the scorer to this worker has warned.
         return
     more = f"; {price}" if price else ""
     warn_once(text, stack.outermost, [finding.call for finding in findings], stack.calls, more)
 
 
 def for_persons(text, estimator):
-    """Return a text with the folds of persons, if a person is the privacy unit.
+    """Return a text that recommends folds of persons if the privacy unit is a person.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def raise_if_asked(text, on_raw_data, avoided):
 
 
 def warn_once(text, outermost, found_in, calls, more=""):
-    """Warn once for each call of the outermost tool, or always if the warning is an error.
+    """Warn once per call of the outermost tool, or always if warnings are turned into errors.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def warn_once(text, outermost, found_in, calls, more=""):
     calls : list of ToolCall
         All calls of known tools, from the inside out.
     more : str, default=""
-        Further text, which alone causes no new warning.
+        Further text, which does not cause a new warning on its own.
     """
     with _warning_lock:
         state = state_of(outermost.frame)
@@ -105,7 +105,7 @@ def warn_once(text, outermost, found_in, calls, more=""):
         if is_covered and not _is_error():
             return
         warn_user(text + more, RawDataWarning, is_skipped=passes_on)
-        # This comes after the warning: if that is an error, the next call raises it again.
+        # This comes after the warning, so that the next call raises it again if it is an error.
         state.texts.add(text)
         for call in found_in:
             state_of(call.frame).is_complete = True

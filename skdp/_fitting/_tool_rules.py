@@ -1,8 +1,8 @@
 """Step 2 of the check of callers: judge the tool calls around an operation by rules.
 
 `judge` is a function of the calls and of the private estimator alone. It reads parameters, shapes
-and listed folds, computes nothing from rows, and reports nothing. The calls keep two of its results
-(`_call_states.py`), so each call is examined once.
+and listed folds, computes nothing from rows, and reports nothing. Two of its results are kept with
+the calls (`_call_states.py`), so that each call is examined once.
 
 Each finding comes from one rule:
 
@@ -39,7 +39,7 @@ from skdp._tools._scores_and_folds import UNKNOWN_FOLDS, generators_in, repeats_
 from skdp.utils._values import FrozenValue
 
 REPEATED_FOLDS = (
-    "fits to folds that list rows more than once, so that a person's row counts repeatedly: use "
+    "fits to folds that list rows more than once, so a person's row counts repeatedly: use "
     "cv=KFold(5, shuffle=True, random_state=0)"
 )
 SETS_SEED = (
@@ -47,14 +47,15 @@ SETS_SEED = (
     "random_state=None unchanged, such as VotingClassifier"
 )
 UNKNOWN_TOOL = (
-    "is a tool that skdp does not know: no charge covers what it computes from the rows beside the "
-    f"private fits, or rows that it chooses, repeats or weights by others ({IF_PASSED_ON})"
+    "is a tool that skdp does not know: no charge covers what it computes from the rows apart "
+    "from the private fits, or rows that it chooses, repeats or weights depending on others "
+    f"({IF_PASSED_ON})"
 )
 
 
 @dataclass(frozen=True)
 class NamedRelease:
-    """Private release of a function, which is checked as the fit of an estimator is.
+    """Private release of a function, which is checked like the fit of an estimator.
 
     Parameters
     ----------
@@ -69,7 +70,7 @@ class NamedRelease:
 
 
 def public_name_of(estimator):
-    """Return the name of an estimator, or of a function that releases, for users."""
+    """Return the name, shown to users, of an estimator or of a function that releases something."""
     if isinstance(estimator, NamedRelease):
         return estimator.name
     return getattr(estimator, "_release_label", type(estimator).__name__)
@@ -77,7 +78,7 @@ def public_name_of(estimator):
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of a private estimator that is about to run.
+    """Operation of a private estimator that is about to run.
 
     Parameters
     ----------
@@ -91,20 +92,20 @@ class Operation:
 
     @property
     def name(self):
-        """Name of the estimator or of the function, for users."""
+        """Name of the estimator or function that is shown to users."""
         return public_name_of(self.estimator)
 
     @property
     def is_of_plan(self):
-        """True for a copy in a worker process that a fit of a plan has sent there.
+        """True for a copy that the fit of a plan has sent to a worker process.
 
-        The plan checked the steps around the estimator. Its container is in the other process.
+        The plan checked the steps around the estimator, but its container is in the other process.
         """
         return getattr(self.estimator, "_is_sent_by_plan", False)
 
     @property
     def is_copy(self):
-        """True for a copy, which does not show the purpose of a tool."""
+        """True for a copy, which does not reveal the tool's purpose."""
         return self.occasion in ("clone", "send")
 
     @property
@@ -121,7 +122,7 @@ class Operation:
     def is_for_fit(self):
         """True for a fit, and for a pickle of an unfitted estimator, which a worker will fit.
 
-        The holder of an accountant that is sent is not known, and may be fitted.
+        If an accountant is sent, its holder is unknown and may be fitted.
         """
         is_sent = self.occasion == "send" and not (
             self.is_of_function or hasattr(self.estimator, "privacy_")
@@ -131,7 +132,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class ToolFinding(FrozenValue):
-    """A problem of a call of a tool around a private estimator.
+    """A problem in the call of a tool around a private estimator.
 
     Parameters
     ----------
@@ -139,7 +140,7 @@ class ToolFinding(FrozenValue):
         Name of the rule that found it.
     call : ToolCall
     tool : str
-        Name of the tool for users.
+        Name of the tool that is shown to users.
     problem : str
         Text that follows the names of the tool and of the estimator.
     is_refused : bool
@@ -166,7 +167,7 @@ def judge(operation, stack):
     planned = stack.planned_calls
     if operation.is_of_plan:
         planned = [call for call in stack.calls if call.is_container]
-    # From the user's code inwards.
+    # The loop goes inwards from the user's code.
     for call in reversed(stack.calls):
         if call.is_validation and operation.occasion == "fit":
             findings += _repeated_fold(call, stack)
@@ -179,7 +180,7 @@ def judge(operation, stack):
             findings += _inner_validation(call, operation, stack, has_steps)
         else:
             findings += _judge_call(call, operation, stack, has_steps or call in planned)
-    # A copy alone does not show the purpose of a tool.
+    # A copy alone does not reveal the tool's purpose.
     if findings and operation.is_copy:
         outer_findings = []
         for call in other_calls:
@@ -191,7 +192,7 @@ def judge(operation, stack):
 
 
 def _learns_in(call):
-    """Return True for a function in which a tool learns, or any function of some tools."""
+    """Return True for a function in which a tool learns; for some tools, this is any function."""
     return call.function in FITS or (call.tool is not None and call.tool.functions is not None)
 
 
@@ -204,7 +205,7 @@ def _judge_call(call, operation, stack, skips_steps):
     operation : Operation
     stack : CallStack
     skips_steps : bool
-        True if the steps inside the tool were checked by a plan, or reported already.
+        True if the steps inside the tool were checked by a plan or have already been reported.
     """
     findings = _known_tool(call, stack)
     if operation.occasion == "fit":
@@ -236,10 +237,10 @@ def _known_tool(call, stack):
 
 
 def _mixed_rows(call, stack):
-    """Return a finding if a tool computes scores of rows that it makes from the cells of several.
+    """Return a finding if a tool scores rows that it composes from the cells of several rows.
 
-    Its own scores are checked with the scorer. A user-defined function that it calls to score may
-    fit or release something else.
+    The tool's own scores are checked with the scorer. A user-defined function that it calls to
+    score may fit or release something else.
     """
     if call.tool is None or not call.tool.wrong_scores:
         return []
@@ -248,7 +249,7 @@ def _mixed_rows(call, stack):
 
 
 def _read_folds(call, stack):
-    """Return a finding if a tool has read its folds from a generator before it was judged.
+    """Return a finding if a tool read its folds from a generator before it was judged.
 
     A private estimator is judged when the tool copies it or reads its tags. A user-defined class
     that creates private estimators in its fit is not.
@@ -264,7 +265,7 @@ def _read_folds(call, stack):
 
 
 def _inner_validation(call, operation, stack, has_steps):
-    """Return the findings about a function of scikit-learn's validation that a tool called.
+    """Return the findings about a scikit-learn validation function that a tool called.
 
     The entry of the outer tool covers its scores and predictions.
     """
@@ -283,7 +284,7 @@ def _inner_validation(call, operation, stack, has_steps):
     tuned = [getattr(subject, "estimator", None) for subject in subjects if subject is not None]
     is_built = inner is not None and not any(inner is part for part in tuned)
     if is_built and not has_steps:
-        # A private score of a model of public rows is a release.
+        # A private score of a model fitted to public rows is a release.
         problems = raw_steps(inner, with_fitted=not operation.is_of_function)
         findings += _finding_of_steps(call, stack.outer_name(call), problems)
     return findings
@@ -292,7 +293,7 @@ def _inner_validation(call, operation, stack, has_steps):
 def _late_weights(call, stack):
     """Return a finding if a pipeline passes `sample_weight` to a private step, which refuses it.
 
-    The steps before it would have been charged.
+    The steps before it would be charged first.
     """
     variables = call.variables
     params = {**(variables.get("params") or {}), **(variables.get("fit_params") or {})}
@@ -304,7 +305,7 @@ def _late_weights(call, stack):
     parts = nested_parts(call.subject) if weighted else {}
     for step in weighted:
         part = parts.get(step)
-        # An ensemble of scikit-learn passes weights to all of its members.
+        # scikit-learn's ensembles pass weights to all of their members.
         is_ensemble = holds_private(part) and type(part).__module__.startswith("sklearn.ensemble")
         if is_private(part) or is_ensemble:
             problem = f"passes {step}__sample_weight to {title(part, step)}: {NO_WEIGHTS}"
@@ -315,16 +316,16 @@ def _late_weights(call, stack):
 
 def _raw_steps(call, operation, stack, has_findings):
     """Return a finding about the parts inside a tool that learn from raw rows."""
-    # A function such as `cross_val_score` fits its estimator, as the `fit` of a search does.
+    # A function such as `cross_val_score` fits its estimator, just like the `fit` of a search.
     fits = (call.is_validation and call.tool is not None) or (
         call.subject is not None and call.function in FITS
     )
-    # A frozen step of a pipeline is only asked for its answers.
+    # A frozen step of a pipeline only predicts or transforms.
     is_only_asked = operation.occasion == "answer" and not call.is_container
     if is_only_asked or not fits:
         return []
     variables = call.variables
-    # Tools for several targets give each fit one of them.
+    # Tools for several targets pass one of them to each fit.
     y = None if splits_targets(call.subject) else variables.get("Y", variables.get("y"))
     if call.is_container:
         # Samplers are covered by the entry of their pipeline.
@@ -340,10 +341,10 @@ def _raw_steps(call, operation, stack, has_findings):
 
 
 def _raw_parts(call, stack, y, operation, has_findings):
-    """Return the problems inside a tool, which is checked with the tool, before its fits.
+    """Return the problems inside a tool, whose parts are checked with it before its fits.
 
-    Worker processes cannot tell the user about its steps. Some tools fit their members without a
-    clone.
+    Worker processes could not inform the user about these parts, and some tools fit their members
+    without cloning them.
 
     Parameters
     ----------
@@ -361,7 +362,7 @@ def _raw_parts(call, stack, y, operation, has_findings):
         inner = getattr(subject, "estimator", None)
     problems = raw_in_members(subject, y)
     # A user-defined class may create the private estimator that is being fitted, and a function
-    # that releases may score a model that is not private.
+    # that releases something may score a model that is not private.
     if has_findings or operation.shows_no_parts or holds_private(inner):
         steps = raw_steps(inner, y=y, with_fitted=not operation.is_of_function)
         problems = steps + raw_candidates(call, stack.calls, inner, y) + problems
@@ -370,7 +371,7 @@ def _raw_parts(call, stack, y, operation, has_findings):
 
 
 def _finding_of_steps(call, name, problems):
-    """Return the finding about some `PartProblem`, as a list."""
+    """Return the finding about the given `PartProblem` instances, as a list."""
     if not problems:
         return []
     is_refused = any(problem.is_refused for problem in problems)
@@ -390,10 +391,10 @@ def _sets_seed(call, estimator):
     if getattr(estimator, "random_state", None) is None:
         return False
     if getattr(estimator, "_was_sent_without_seed", False):
-        # It had no seed when it was sent to this worker process.
+        # The estimator had no seed when it was sent to this worker process.
         return True
     variables = call.variables
-    # The tool's models, or the arguments of its function.
+    # These are the tool's models, or the arguments of its function.
     code = call.frame.f_code
     models = []
     for name in code.co_varnames[: code.co_argcount]:

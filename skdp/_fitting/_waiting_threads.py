@@ -1,9 +1,9 @@
-"""The thread that waits for a task: its calls are the outer calls of the task's thread.
+"""The thread that waits for a task, whose calls are the outer calls of the task's thread.
 
 joblib and Python's executors run tasks in other threads, and pickle tasks for worker processes in
-threads of their pools. The call stack of such a thread ends at the pool. The tool is on the stack
-of the thread that waits for the task, and both threads share an object: a future, a queue, or
-joblib's cache of pickles.
+their pools' threads. The call stack of such a thread ends at the pool. The tool is on the stack of
+the thread that waits for the task, and both threads share an object: a future, a queue, or joblib's
+cache of pickles.
 """
 
 import sys
@@ -13,7 +13,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from skdp._tools._registry import is_known
 
 PARALLEL = "joblib.parallel"
-# Modules of Python's threads, executors and pools. Their threads run or send tasks of another
+# Modules of Python's threads, executors and pools. Their threads run or send tasks for another
 # thread, which waits for them.
 EXECUTORS = frozenset(
     "threading concurrent.futures.thread concurrent.futures.process concurrent.futures._base "
@@ -21,16 +21,16 @@ EXECUTORS = frozenset(
 )
 # Modules of joblib whose threads pickle tasks for worker processes.
 SENDS_TASKS_OF_JOBLIB = frozenset({"joblib.externals.loky.backend.queues", "joblib.pool"})
-# Functions of Python that do so, each in a separate thread.
+# Python's functions that do this, each in a separate thread.
 SENDS_TASKS = frozenset(
     {("multiprocessing.pool", "_handle_tasks"), ("multiprocessing.queues", "_feed")}
 )
-# Flags of the code of functions whose calls can be suspended.
+# Code flags of functions whose calls can be suspended.
 SUSPENDABLE = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 # Other threads continue while their calls are read, so a generator may be suspended before its
-# outer call is read. Then all threads are read again, at most this number of times.
+# outer call is read. All threads are then read again, at most this number of times.
 MAX_READS = 20
-# Modules whose calls run or send tasks of another thread.
+# Modules whose calls run or send tasks for another thread.
 TASK_MODULES = EXECUTORS | SENDS_TASKS_OF_JOBLIB | {PARALLEL}
 # Class of joblib whose call runs tasks in a worker.
 TASKS_OF_JOBLIB = "BatchedCalls"
@@ -39,7 +39,7 @@ TASKS_OF_JOBLIB = "BatchedCalls"
 def is_sent_to_workers():
     """Return True if the current pickle is a task for worker processes of joblib or Python.
 
-    Their threads pickle tasks only. Other pickles need no check.
+    Their threads pickle nothing but tasks. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False
@@ -60,7 +60,7 @@ def find_waiting(batches, visited):
     batches : list of frames
         Calls that run or send the task.
     visited : set of int
-        Threads that were searched already. The thread of the result is added.
+        Threads that were already searched. The thread of the result is added.
 
     Returns
     -------
@@ -80,7 +80,8 @@ def find_waiting(batches, visited):
                     return frame
                 outermost = frame
                 frame = frame.f_back
-            # No thread begins in a generator: this one was suspended, and its outer calls are lost.
+            # No thread begins in a generator, so this one was suspended and its outer calls are
+            # lost.
             was_suspended = was_suspended or bool(outermost.f_code.co_flags & SUSPENDABLE)
         if not was_suspended:
             break
@@ -88,10 +89,10 @@ def find_waiting(batches, visited):
 
 
 def _waits_in_joblib(frame, pickles):
-    """Return True for a call of joblib that waits for a task with one of some caches of pickles."""
+    """Return True for a joblib call that waits for a task with one of the given pickle caches."""
     if frame.f_globals.get("__name__") != PARALLEL:
         return False
-    # Another worker runs tasks with the same cache. Its calls are not around this task.
+    # Another worker may run tasks with the same cache, but its calls are not around this task.
     if type(frame.f_locals.get("self")).__name__ == TASKS_OF_JOBLIB:
         return False
     cache = _pickles_of(frame)
@@ -99,7 +100,7 @@ def _waits_in_joblib(frame, pickles):
 
 
 def _objects_of_tasks(batches):
-    """Return the Python objects to which only a task's thread and the waiting thread refer.
+    """Return the Python objects that only a task's thread and the waiting thread reference.
 
     These are the thread, the executor or the pool that runs or sends a task, and its future.
     """
@@ -129,14 +130,14 @@ def _objects_of_tasks(batches):
 
 
 def _waits_for(frame, shared):
-    """Return True if a call waits for one of some objects, or if a known tool started it."""
+    """Return True if a call waits for one of the given objects, or if a known tool started it."""
     if not shared:
         return False
     module = frame.f_globals.get("__name__") or ""
     if module == "multiprocessing.pool":
         values = _queues_of(frame.f_locals)
     elif module == "threading":
-        # Other threads ask whether a thread is alive. The one that waits for it starts and joins
+        # Any thread may check whether another is alive, but only the waiting one starts and joins
         # it.
         values = []
         if frame.f_code.co_name in ("start", "join"):
@@ -157,12 +158,12 @@ def _waits_for(frame, shared):
 
 
 def _queues_of(variables):
-    """Return the queues of the pool that a call of `multiprocessing.pool` waits for."""
+    """Return the queues of the pool for which a call of `multiprocessing.pool` waits."""
     if "taskqueue" in variables or "inqueue" in variables:
-        # Another thread of the pool.
+        # This is another thread of the pool.
         return []
     owner = variables.get("self")
-    # The result of `map_async` has the pool.
+    # The result of `map_async` references the pool.
     queues = []
     for holder in (owner, getattr(owner, "_pool", None)):
         queues += [getattr(holder, "_inqueue", None), getattr(holder, "_taskqueue", None)]
@@ -170,14 +171,14 @@ def _queues_of(variables):
 
 
 def _pickles_of(frame):
-    """Return an object that a call of joblib shares with its tasks only, or None.
+    """Return an object that a joblib call shares only with its tasks, or None.
 
     It is the dictionary in which joblib caches pickles.
     """
     variables = frame.f_locals
     owner = variables.get("self")
     if frame.f_globals.get("__name__") in SENDS_TASKS_OF_JOBLIB:
-        # An item of loky has a function. An item of a pool is a tuple with a wrapped function.
+        # An item from loky has a function. An item from a pool is a tuple with a wrapped function.
         owner = variables.get("obj")
         if isinstance(owner, tuple) and len(owner) > 2:
             owner = owner[2]

@@ -148,7 +148,7 @@ class ReportContents:
         `charges` are those of the model: earlier calls of partial_fit may have been charged to
         other data sets of the same ledger.
         """
-        # A step of a plan is charged to the ledger of the whole plan.
+        # Steps of a plan are charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
         if not (self.reads_ledgers and hasattr(accountant, "report")):
             return

@@ -210,7 +210,7 @@ class AdditiveFit(ColumnsFit):
 
     @property
     def no_interaction(self):
-        """Positions of the columns that may not be in a pair, because they must be monotone."""
+        """Positions of the columns that must not be in a pair, because they must be monotone."""
         return {j for j, sign in enumerate(self.signs) if sign}
 
     @property
@@ -432,7 +432,7 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def shrinkage_test(self):
-        """Mechanism that releases the decrease of the loss, for the shrinkage of the weights."""
+        """Mechanism that releases the decrease in loss, by which the weights are shrunk."""
         sensitivities = {
             norm: length * self._sensitivity_factor for norm, length in MAX_DECREASE_NORM.items()
         }
@@ -694,7 +694,7 @@ class AdditiveFit(ColumnsFit):
         ]
 
     def _shrinkage_factor(self, cells, design, residuals, weights, l2_reg_strength, source):
-        """Return the factor of the weights that chance does not explain; see `ShrinkageRule`.
+        """Return the factor by which the weights are shrunk; see `ShrinkageRule`.
 
         `l2_reg_strength` is the strength in the last steps; None uses that of the first steps.
         """

@@ -26,7 +26,7 @@ NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
 class IterateDrift:
-    """Difference between the means of the last iterates and of as many iterates before them.
+    """Difference between the mean of the last iterates and that of as many iterates before.
 
     Parameters
     ----------
