@@ -301,7 +301,9 @@ def test_readers_of_numbers_report_names(model, declared):
     frame = pd.DataFrame({"user_id": np.arange(n), "age": np.arange(n) % 90})
     model = clone(model).set_params(bounds="auto" if declared is None else declared)
     messages = said(lambda: model.fit(frame, np.arange(n) % 2))
-    assert any("Judging by the name, column 'user_id' may hold identifiers" in each for each in messages)
+    assert any(
+        "Judging by the name, column 'user_id' may hold identifiers" in each for each in messages
+    )
     frame = frame.rename(columns={"user_id": "height"})
     if isinstance(declared, dict):
         model.set_params(bounds={"height": (0, 400), "age": (0, 400)})

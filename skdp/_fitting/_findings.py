@@ -33,12 +33,12 @@ NO_VALUES = "values"
 MESSAGES = {
     NO_VALUES: (
         "Nearly all values of {columns} are missing, as far as the noise shows, so the result "
-        "depends on the bounds alone: leave such columns out, or write their values in a form that is "
-        "read as numbers."
+        "depends on the bounds alone: leave such columns out, or write their values in a form "
+        "that is read as numbers."
     ),
     NO_BOUNDS: (
-        "No value but 0 stood out from the noise in {columns}, so the bounds are a guess and may be "
-        "useless: declare the bounds, to which all values are clipped, or use a larger epsilon."
+        "No value but 0 stood out from the noise in {columns}, so the bounds are a guess and may "
+        "be useless: declare the bounds, to which all values are clipped, or use a larger epsilon."
     ),
     FAR_VALUES: (
         "The search for bounds ends at 1.3e30, and values of {columns} are there or beyond, so "

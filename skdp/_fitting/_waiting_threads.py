@@ -39,7 +39,7 @@ TASKS_OF_JOBLIB = "BatchedCalls"
 def is_sent_to_workers():
     """Return True if the current pickle is a task for worker processes of joblib or Python.
 
-    Their threads pickle nothing but tasks. Other pickles need no check.
+    Their threads pickle only tasks. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False

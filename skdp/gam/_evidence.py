@@ -111,7 +111,7 @@ def _eigenvectors(blocks):
 def averaged_response(curvatures, schedule):
     """Return the response to gradients and to noise of the mean of the second quarter of steps.
 
-    On a quadratic loss, Nesterov's steps are a linear filter of whatever is added to the gradient
+    On a quadratic loss, Nesterov's steps are a linear filter of the gradients added to the gradient
     of the loss. So the impulse response, to a gradient in the first step only, determines the
     response to all gradients.
 

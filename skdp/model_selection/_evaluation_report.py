@@ -166,9 +166,7 @@ class EvaluationReport(PrintedDocument):
         """Return a description of the rows that the guarantee covers."""
         if self._release_label == "dp_cross_validate":
             return "all rows: those used for fitting, and those that were scored"
-        return (
-            "the scored rows, but not the rows of the model's fit, unless that was private"
-        )
+        return "the scored rows, but not the rows of the model's fit, unless that was private"
 
     def _notes(self):
         """Yield remarks on facts that the noise hides."""

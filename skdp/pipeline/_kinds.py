@@ -133,7 +133,7 @@ def judge_step(estimator):
 
 
 def _frozen_kind(estimator):
-    """Return the kind of a frozen estimator, which does nothing but transform tables."""
+    """Return the kind of a frozen estimator, which does no more than transform tables."""
     parts = held(estimator)
     charged = {step_kind(part) for part in parts if is_private(part)}
     if charged - {"private"}:

@@ -46,7 +46,7 @@ NUMBERS = ("bins", "scaled")
 
 
 def _check_for_some_kinds(possible_kinds, bounds, categories, names):
-    """Raise `ValueError` if declarations are invalid whatever the kinds of the columns."""
+    """Raise `ValueError` if declarations are invalid for all possible kinds of columns."""
     refusal = None
     for kinds in possible_kinds:
         try:

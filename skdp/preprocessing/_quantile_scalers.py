@@ -707,6 +707,6 @@ def flat_ranges(ranges, low, high):
     """Return the ranges, with those that are too small replaced by the bounds' range.
 
     After a division by them, values within the bounds are therefore at most ``1 / LEAST_RANGE``
-    apart, whatever their unit.
+    apart, regardless of their unit.
     """
     return np.where(ranges > LEAST_RANGE * (high - low), ranges, high - low)

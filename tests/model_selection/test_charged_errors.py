@@ -569,7 +569,7 @@ def test_a_table_of_no_columns_is_named_after_the_charge():
     pipe = make_pipeline(front, DPLogisticRegression(data_norm=1.0))
     search = DPGridSearchCV(pipe, {}, epsilon=1.0, delta=1e-5, strategy="holdout")
     y = np.arange(60) % 2
-    with pytest.raises(ValueError, match="made no column, as no category was found"):
+    with pytest.raises(ValueError, match="returned no columns, because no category was found"):
         search.fit(table, y)
 
 

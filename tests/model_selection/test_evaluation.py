@@ -250,7 +250,7 @@ def test_guessing_is_not_better_than_guessing():
     never = np.full_like(X, 0.01)
     report = dp_evaluate(Guess(), never, y, epsilon=1.0)
     assert not report.is_better_than_guessing("accuracy")
-    assert "accuracy is not clearly better than that of guessing" in " ".join(str(report).split())
+    assert "accuracy is not clearly better than guessing" in " ".join(str(report).split())
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -261,7 +261,7 @@ def test_all_metrics_are_one_charge(relation, table, model):
     assert [charge.label for charge in accountant.charges] == ["dp_evaluate"]
     assert accountant.epsilon_spent == report.privacy_.epsilon == 0.5
     assert report.privacy_.record == accountant.charges[0].hash
-    assert "not the rows that the model was fitted to" in " ".join(str(report).split())
+    assert "not the rows of the model's fit" in " ".join(str(report).split())
     with pytest.raises(BudgetExceededError):
         dp_evaluate(model, X, y, epsilon=0.1, accountant=accountant)
 
@@ -405,7 +405,7 @@ def test_cross_validation_is_one_charge_and_pools_the_folds(table):
     assert report["accuracy"] == pytest.approx(0.8, abs=0.15)
     assert report.fold_scores_["accuracy"].shape == (3,)
     assert np.mean(report.fold_scores_["accuracy"]) == pytest.approx(report["accuracy"], abs=0.05)
-    assert "those that were fitted to" in str(report)
+    assert "those used for fitting" in str(report)
     assert set(report.fold_spread_) <= set(report.fold_scores_)
 
 

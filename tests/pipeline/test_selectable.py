@@ -84,7 +84,7 @@ FITS = {
 def test_it_is_refused_before_the_charge_with_a_remedy_that_works(name, make_table, tmp_path):
     table = make_table(tmp_path)
     accountant = skdp.PrivacyAccountant(10.0, 0.1)
-    with pytest.raises(ValueError, match="in memory only: pass X") as error:
+    with pytest.raises(ValueError, match="from tables in memory: pass X") as error:
         FITS[name](accountant, table)
     assert accountant.epsilon_spent == 0.0 and "DPTableVectorizer" in str(error.value)
     FITS[name](accountant, TABLES[make_table](table))

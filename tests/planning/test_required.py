@@ -176,9 +176,9 @@ def test_what_has_no_formula_says_so(planned):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "pass excess_loss with an estimator"),
-        ({"error": 1.0}, "pass excess_loss with an estimator"),
-        ({"excess_loss": 1.0, "error": 1.0}, "pass excess_loss with an estimator"),
+        ({}, "pass only excess_loss with an estimator"),
+        ({"error": 1.0}, "pass only excess_loss with an estimator"),
+        ({"excess_loss": 1.0, "error": 1.0}, "pass only excess_loss with an estimator"),
         ({"excess_loss": 0.0}, "must be positive"),
         ({"excess_loss": []}, "must be positive"),
         ({"excess_loss": float("nan")}, "must be positive"),
