@@ -72,7 +72,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         so the guarantee holds against others only.
     record : str
         The hash of the ledger's record of this fit, empty without an accountant. After several
-        calls, the hash of the last call that was charged to a ledger; `charges` lists the others.
+        calls, the hash of the last call that was charged to a ledger; `charges` lists all of them.
     version : str
         The version of skdp.
     trust_model : str

@@ -432,7 +432,7 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def shrinkage_test(self):
-        """Mechanism that releases the decrease in loss, by which the weights are shrunk."""
+        """Mechanism that releases the decrease in loss, which determines the shrinkage."""
         sensitivities = {
             norm: length * self._sensitivity_factor for norm, length in MAX_DECREASE_NORM.items()
         }

@@ -368,7 +368,7 @@ class _ClassCounts:
 
 @dataclass(frozen=True)
 class BalancedAccuracy(_ClassCounts, Accuracy):
-    """Mean over classes of the fraction of rows of the class that are predicted correctly.
+    """Mean over classes of the number of correct predictions divided by the class's number of rows.
 
     Parameters
     ----------
@@ -432,7 +432,7 @@ def _check_two_classes(classes, name):
 
 @dataclass(frozen=True)
 class Recall(_ClassCounts, Accuracy):
-    """Fraction of rows of the positive class that are predicted correctly.
+    """Number of correctly predicted rows of the positive class, divided by the number of its rows.
 
     Parameters
     ----------

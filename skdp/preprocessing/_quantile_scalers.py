@@ -27,8 +27,8 @@ from skdp.utils._validation import check_boolean, check_increasing, check_within
 LEAST_RANGE = 2.0**-21
 
 # Rank of the extremes that "auto" releases, in multiples of the rank's noise scale: large enough
-# that the empty ranges next to the bounds are rarely selected. Below it, the maximum fraction of
-# rows that is left out at either end.
+# that the empty ranges next to the bounds are rarely selected. The second constant is the maximum
+# fraction of rows left out at either end.
 RANKS_PER_SCALE = 12.0
 LARGEST_TAIL = 0.05
 

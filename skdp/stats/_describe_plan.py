@@ -349,8 +349,7 @@ class DescriptionFit(ColumnsFit):
     def _finest_terms(self, columns):
         """Return one term per column, with the finest cells of numeric columns.
 
-        Return the finest terms; integer cells have edges between integers, bounds and 0 separate
-        cells.
+        Integer columns have edges midway between integers. The bounds and 0 have separate cells.
         """
         terms = super()._finest_terms(columns)
         for j, column in enumerate(columns):

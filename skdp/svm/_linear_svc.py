@@ -25,7 +25,7 @@ class DPLinearSVC(PrivateLinearClassifier):
     The regularized Huberized hinge loss is minimized by noisy gradient steps. Alternatively, it is
     minimized without noise to a certified gradient norm, and noise is added to the weights. Several
     classes are fitted jointly, with the multiclass hinge of Crammer and Singer, rounded in the same
-    way. With C="auto" a fraction of epsilon is spent on noisy class frequencies, to which the
+    way. With C="auto", a fraction of epsilon is spent on noisy class frequencies, to which the
     weights are regularized. Another fraction is spent on a test of the weights: to the extent that
     the weights explain no more than chance, they are shrunk towards these frequencies, by a factor
     of at least 0.1. Rows longer than `data_norm` are scaled down to it in `fit` only, or their
