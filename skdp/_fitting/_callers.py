@@ -8,8 +8,8 @@ steps:
 1. **Read** (`_call_stack.py`): the call stack becomes a list of `ToolCall`, with the calls in other
    threads that wait for this one.
 2. **Judge** (`_tool_rules.py`): each rule returns findings about the calls, from the registry of
-tools (`skdp/_tools`) and from the steps and candidates passed to a tool (`_raw_parts.py`). 3.
-**Report** (`_tool_reports.py`): findings are raised as an error, or as one `RawDataWarning` for
+   tools (`skdp/_tools`) and from the steps and candidates passed to a tool (`_raw_parts.py`).
+3. **Report** (`_tool_reports.py`): findings are raised as an error, or as one `RawDataWarning` for
    each call of the outermost tool. The price of a search is compared with the budget before its
    first fit (`_price_checks.py`).
 

@@ -51,7 +51,7 @@ RECEIVE_OTHER_TABLES = frozenset({"final_estimator", "transformer"})
 
 
 def check_tool(tool, y=None, params=None, method="fit", X=None):
-    """Raise the errors that a tool's private members would raise for parameters of them or of fits.
+    """Raise the errors that a tool's private members would raise for their parameters or fits.
 
     Parameters
     ----------

@@ -216,7 +216,7 @@ def walk_through(pipe, prefix="", before=(), form=UNKNOWN_FORM, by_person=False)
 
 
 def _with_private_number_of_rows(steps):
-    """Return the steps, "not_row_wise" being the kind of those that reveal the number of rows.
+    """Return the steps; the kind of those that reveal the number of rows is "not_row_wise".
 
     If one person's number of rows changes the rounding of other rows, a later bin, threshold or
     clip can turn this difference into a change of all these rows.

@@ -105,6 +105,7 @@ class DPTargetEncoder(PlannedTransformer):
     -----
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row, including its target, as the unit. The proof is in ``docs/theory/encoders.md``.
+
     ``fit_transform(X, y)`` is ``fit(X, y).transform(X)``. scikit-learn's encoder uses cross-fitting
     there, so no row is encoded with its own target. Here epsilon bounds what an encoding reveals
     about one row's target, and cross-fitting would have to be charged for every fold.
