@@ -114,7 +114,7 @@ def _add_price_command(commands):
         commands,
         "price",
         _price,
-        "print the cost of a fit, search or cross-validation; nothing is charged",
+        "print the cost of a fit, search or cross-validation without charging it",
     )
     _add_json_option(price)
     path_help = "an estimator, or a function without arguments that returns one"

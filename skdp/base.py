@@ -234,7 +234,7 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
     # attribute.
     _may_release_nothing = False
     # Names of the parameters that make the charge depend on the table's shape if they are "auto".
-    # None if the charge depends on the shape in any case.
+    # None if the charge always depends on the shape.
     _shape_dependent_if_auto: ClassVar[tuple[str, ...] | None] = None
 
     def get_params(self, deep=True):

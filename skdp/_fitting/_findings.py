@@ -138,7 +138,7 @@ MAX_LARGEST_BIN = 0.5
 # Quantiles that are closer than this to each other or to an end count as equal.
 EQUAL_SPREAD = 2.0**-20
 # A warning says that a column is in one bin if the other bins have at most this fraction of the
-# rows, and if the noise of a count is at most this fraction of the rows.
+# rows, and if the noise in a count does not exceed it, either.
 MAX_OTHER_BINS = 0.05
 MAX_NOISE_OF_ONE_BIN = 0.02
 # Flags and amounts of rare events have one of these values in most rows, which does not show that
@@ -255,7 +255,7 @@ def report_resolved_bins(largest_counts, noise_std, n_units):
     largest_counts : dict of int to float
         Noisy count of the largest bin of each column.
     noise_std : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -308,7 +308,7 @@ def report_one_label(counts, noise_std, n_units):
     counts : dict of int to ndarray
         Noisy counts of each column's categories, without the one for undeclared values.
     noise_std : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     n_units : int
         Public number of rows, or of persons.
     """
@@ -460,7 +460,7 @@ def is_in_one_bin(counts, others, edges, noise_std, n_units, *, has_values=True,
     edges : ndarray of shape (n_bins + 1,)
         Edges of the bins. The outermost bins contain the values beyond the outermost edges.
     noise_std : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     n_units : int
         Public number of rows, or of persons.
     has_values : bool, default=True

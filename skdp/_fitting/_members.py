@@ -32,7 +32,7 @@ _is_checking = ContextVar("_is_checking", default=False)
 
 
 def register_member_check(check_members):
-    """Set the function that raises the errors of a tool's members for their parameters.
+    """Set the function that raises the errors of a tool's members about their parameters.
 
     The modules of pipelines import this one, so they register their function here.
     """
@@ -40,12 +40,12 @@ def register_member_check(check_members):
 
 
 def register_parameter_check(check_parameters):
-    """Set a function that raises the errors of the parameters of an estimator and its members."""
+    """Set a function that raises the errors for the parameters of an estimator and its members."""
     _parameter_checks.append(check_parameters)
 
 
 def register_validation_check(check_validation):
-    """Set a function that raises the errors of the local variables of a validation's call."""
+    """Set a function that raises the errors for the local variables of a validation's call."""
     _validation_checks.append(check_validation)
 
 

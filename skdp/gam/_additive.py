@@ -47,7 +47,7 @@ class FittedTerms(FrozenValue):
     constant : ndarray of shape (n_outputs,)
         Score of a row without the values of its cells.
     stds : list of ndarray, default=None
-        Standard errors of the values, of the same shapes; None if they are not known.
+        Standard errors of the values, in arrays of the same shapes; None if unknown.
     class_weight : ndarray of shape (n_classes,), default=None
         Released balanced class weights.
     """

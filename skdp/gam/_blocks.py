@@ -323,7 +323,7 @@ def trend_block(term, counts, weight):
     """Return a block with one feature that increases from cell to cell and is 0 if missing.
 
     The feature is the normal score of a cell's middle rank. It is approximately linear in a
-    normally distributed column, or in the logarithm of an amount. Even a few rows of a rare class
+    normally distributed column, and in the logarithm of amounts. Even a few rows of a rare class
     determine its weight, because all cells contribute.
 
     Parameters

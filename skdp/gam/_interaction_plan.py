@@ -223,7 +223,7 @@ class InteractionFit(AdditiveFit):
         return self.budget.mechanism(self.budget_fractions[stage], l1=bound, l2=bound)
 
     def _confirmation(self, number, sensitivity):
-        """Return the mechanism of the second release of the chosen tables' scores."""
+        """Return the mechanism that releases the chosen tables' scores a second time."""
         l2_sensitivity = sensitivity * math.nextafter(math.sqrt(self.round_sizes[number]), math.inf)
         fraction = self.budget_fractions[f"{ROUNDS[number]}_confirmation"]
         return self.budget.mechanism(fraction, l1=l2_sensitivity, l2=l2_sensitivity)

@@ -368,7 +368,7 @@ class AdditiveFit(ColumnsFit):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget of each stage."""
+        """Fraction of the budget for each stage."""
         task = self.task
         test_fraction = SHRINKAGE_TEST_FRACTION
         if self.budget.is_pure:
@@ -659,7 +659,7 @@ class AdditiveFit(ColumnsFit):
         )
 
     def _trend_fraction(self, baseline):
-        """Return the fraction of a numeric column's squared weights that belongs to its trend.
+        """Return the fraction of a numeric column's squared weights that its trend receives.
 
         Parameters
         ----------

@@ -373,7 +373,7 @@ def _add_to_tables(totals, block, tables, ends, scores, residuals, step):
 
 @dataclass(frozen=True, eq=False)
 class InteractionScore(FrozenValue):
-    """The score of a table of residual sums, its sensitivity, and its null distribution.
+    """Score of a table of residual sums, with its sensitivity and null distribution.
 
     Parameters
     ----------

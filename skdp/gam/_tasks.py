@@ -23,7 +23,7 @@ from skdp.utils._values import FrozenValue
 
 # Clip of the residuals for two classes, before they are weighted.
 ROW_CLIP = 0.5
-# Factor that compensates for the rounding error of a clipped vector's norm.
+# Factor that compensates for the rounding error in a clipped vector's norm.
 NORM_MARGIN = 1.0 - 2.0**-40
 # Number of iterations for the initial scores; each one at least halves the error.
 N_ITERATIONS = 50
@@ -113,7 +113,7 @@ class _ClassTask(_Task):
 
     @property
     def n_outputs(self):
-        """Number of scores of a row: 1 for two classes."""
+        """Number of scores per row, which is 1 for two classes."""
         return math.prod(self.loss.weights_shape)
 
     @property
@@ -216,7 +216,7 @@ class BinaryTask(_ClassTask):
     null_decrease_factor : float
         Multiple of the null decrease of the loss that the shrinkage test subtracts.
     baseline_fraction : (float, float)
-        Maximum budget fraction of the baseline, and n_rows over the noise of a count.
+        Maximum budget fraction of the baseline, and n_rows over the noise in a count.
     min_baseline_fraction : float
         Minimum budget fraction of the baseline.
     max_abs_score, max_mean_loss : float

@@ -5,7 +5,7 @@ release is one vector: :math:`A = \sum z_i z_i^\top`, :math:`b = \sum u_i z_i` a
 eigenvalue of A. The noise in A requires a certain regularization strength; what this eigenvalue
 does not already provide is added.
 
-Three differences from the paper are derived in ``docs/theory/guarantees.md``. The noise of the
+Three differences from the paper are derived in ``docs/theory/guarantees.md``. The noise in the
 three statistics is calibrated jointly, instead of with a third of epsilon each. An off-diagonal
 entry of A represents two entries, so its noise is smaller by :math:`\sqrt 2`. A row longer than the
 bound is multiplied by a factor q, together with its constant feature and its target. Therefore, the
@@ -179,9 +179,9 @@ def _weighted_sensitivity(relation):
 
 
 def _rounding(n_rows, n_features):
-    """Return an upper bound on the rounding error of the statistics (Higham 2002, section 3.1)."""
+    """Return an upper bound on the rounding error in the statistics (Higham 2002, section 3.1)."""
     additions = max_bounded_additions(n_features) + 16
-    # The error of the eigenvalue is the error of A plus the error of the eigenvalue solver.
+    # The error in the eigenvalue is the error in A plus that of the eigenvalue solver.
     return 1.1 * UNIT_ROUNDOFF * n_rows * (3.0 * additions + 16.0 * n_features)
 
 

@@ -241,7 +241,7 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
 
 
 def _rows_per_scale(high):
-    """Return the number of rows per Laplace scale of the mean of targets, or of counts."""
+    """Return the number of rows per Laplace scale, for the mean of targets or of counts."""
     if high is None:
         return ROWS_PER_SCALE
     return ROWS_PER_SCALE_OF_COUNTS

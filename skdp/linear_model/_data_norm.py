@@ -136,12 +136,12 @@ class RowsFit:
         return replace(problem, loss_spec=clipped_spec)
 
     def join(self, weights):
-        """Return the plan, without a run, of all releases of the fit together.
+        """Return the plan of all the fit's releases together, which has no `run`.
 
         Parameters
         ----------
         weights : Plan
-            Plan of the release of the weights.
+            Plan that releases the weights.
         """
         plans = []
         if self.norm_search is not None:
@@ -208,7 +208,7 @@ class RowsFit:
 def plan_rows(estimator, n_rows, guarantee):
     """Return the `RowsFit` of an estimator.
 
-    With ``data_norm="auto"`` the release of the norm costs a fifth of epsilon.
+    With ``data_norm="auto"``, the release of the norm costs a fifth of epsilon.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class WeightsFit(FrozenValue):
         )
 
     def weights_plan(self):
-        """Return the plan of the release of the weights, without a run."""
+        """Return the plan that releases the weights, which has no `run`."""
         return plan_release(self.weights.mechanism, None, stage_name="weights")
 
     def plan(self):

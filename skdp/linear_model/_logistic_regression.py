@@ -327,7 +327,7 @@ class _LogisticFit(WeightsFit):
     max_class_weight: float
 
     def weights_plan(self):
-        """Return the plan of the release of the weights, and of the Hessian if there is one."""
+        """Return the plan that releases the weights and, if there is one, the Hessian."""
         weights = super().weights_plan()
         if self.hessian is None:
             return weights

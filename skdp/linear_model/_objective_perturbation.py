@@ -115,7 +115,7 @@ class ObjectivePerturbation(_planning.PrivateSolver):
     noise : LinearNoise
         Distribution of the linear term.
     output : GaussianMechanism or GammaNormMechanism
-        Noise that covers the error of the solver.
+        Noise that covers the solver's error.
     mechanism : Plan
         Combined cost of both, with the scale and the sensitivity for the summed loss without C.
     """

@@ -203,7 +203,7 @@ def quadratic_excess(problem, l2_reg_strength, weights_norm, noise_std):
 
 
 def gradient_rounding(problem, C, weights_norm):
-    r"""Return an upper bound on the rounding error of an objective's gradient.
+    r"""Return an upper bound on the rounding error in an objective's gradient.
 
     A sum of m terms in any order has an error of at most :math:`\gamma_m` times the sum of their
     magnitudes (Higham 2002, section 3.1). Rows are added in blocks and blocks to a total. The error

@@ -40,7 +40,7 @@ SLACK = 1e-12
 
 @dataclass(frozen=True)
 class HessianRelease:
-    """The noisy release of the summed loss's Hessian.
+    """Noisy release of the summed loss's Hessian.
 
     Parameters
     ----------

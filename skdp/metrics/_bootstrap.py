@@ -27,7 +27,7 @@ def uniforms(shape, stream):
 
 
 def draw_noise(mechanism, size, n_draws, stream):
-    """Return draws of the noise of a mechanism, an array of shape (n_draws, size).
+    """Return draws of a mechanism's noise, as an array of shape (n_draws, size).
 
     They are drawn in double precision, because these draws do not protect anything.
     """
@@ -80,7 +80,7 @@ def draw_counts(expected, total, n_draws, stream):
 
 @dataclass(frozen=True, eq=False)
 class Errors(FrozenValue):
-    """Bootstrap draws of the error of a released value.
+    """Bootstrap draws of the error in a released value.
 
     Parameters
     ----------

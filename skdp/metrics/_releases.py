@@ -28,7 +28,7 @@ from skdp.utils._values import FrozenValue
 def release_metric(
     label, n_rows, make_statistics, rows, *, epsilon, delta, groups, accountant, random_state
 ):
-    """Plan the release of a metric, charge it, and return the result of the plan's run.
+    """Plan and charge the release of a metric, and return the result of the plan's `run`.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ ROUNDING = 1.0 + 2.0**-40
 # the smallest possible ones, on training rows of california_housing and two simulated tables
 # (`docs/benchmarks/metric_constants.py factors`).
 REGRESSION_FACTORS = (1.0, 0.45, 0.1, 0.15, 0.05, 0.03, 0.03, 0.03, 0.03)
-# Factors of the mean of values in [0, 1] and of their mean square, which is needed only for the
+# Factors for the mean of values in [0, 1] and for their mean square, which is needed only for the
 # standard error of the mean.
 MEAN_FACTORS = (1.0, 0.2)
 

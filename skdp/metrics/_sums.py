@@ -41,7 +41,7 @@ def mean_score(name, sums, statistics, mechanism, stream, n_draws, *, scale=1.0)
 
 
 def score_from_errors(name, value, errors, low, high):
-    """Return a `NoisyScore` of a value and draws of its error, clipped to its range."""
+    """Return the `NoisyScore` of a value, from draws of its error, clipped to its range."""
     noise_interval, interval = errors.intervals(value, low, high)
     noise_std, std = errors.deviations()
     return NoisyScore(

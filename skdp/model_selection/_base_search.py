@@ -284,7 +284,7 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return SearchRun.charge_search(search, rows, self.n_jobs, fit)
 
     def _dry_run(self, X, y=None, groups=None, *, n_units, **params):
-        """Run a fit up to its charge, to raise its errors."""
+        """Run a fit up to its charge, in order to raise its errors."""
         with PrivateFit(self) as fit:
             self._read_plan_and_charge(fit, X, y, groups, params)
 

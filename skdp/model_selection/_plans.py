@@ -507,7 +507,7 @@ def release_sensitivities(task, layout):
         ]
         l1 = max(l1, math.fsum(changes))
         l2_squared = max(l2_squared, math.fsum(change * change for change in changes))
-    # The factors cover the rounding of the sums.
+    # The factors cover rounding errors in the sums.
     l1 *= 1.0 + 2.0**-50
     return l1, math.sqrt(l2_squared) * (1.0 + 2.0**-50)
 

@@ -11,8 +11,8 @@ from skdp.accounting import Guarantee
 from skdp.model_selection._scores import BoundedScore
 
 # Factor of the coarse statistics of single folds, from which only their spread is computed. The
-# noise of the pooled statistics grows by sqrt(1 + f^2) if it is Gaussian, and by 1 + f if it is
-# Laplace noise. Both are powers of two, so products with counts are exact.
+# noise in the pooled statistics grows by sqrt(1 + f^2) if it is Gaussian, and by 1 + f if it is
+# Laplace noise. Both factors are powers of two, so products with counts are exact.
 FOLD_FACTOR = 0.5
 PURE_FOLD_FACTOR = 0.25
 

@@ -42,7 +42,7 @@ def n_evidence_bins(n_rows, deviation):
     n_rows : int
         Public number of rows, or of persons.
     deviation : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     """
     return int(np.clip(n_rows / (BIN_COUNT_STDS * deviation), MIN_BINS, MAX_BINS))
 
@@ -82,7 +82,7 @@ def calibrate(noisy, evidence, prior, deviation, n_rows):
     prior : float
         Released frequency of the second class.
     deviation : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     n_rows : int
         Public number of rows, or of persons.
 

@@ -52,7 +52,7 @@ class ClassMoments(FrozenValue):
 
 
 def plan_class_moments(shape, guarantee, *, n_classes, prior=None):
-    """Return the plan of the number of rows of each class, and the moments of its columns.
+    """Return the plan that releases each class's number of rows and the moments of its columns.
 
     If u is a value scaled to [-1, 1], a row adds u and u^2 - 1/2 for each column to the sums of its
     class, and 1 to the count of its class. The derivation is in ``docs/theory/naive_bayes.md``.
@@ -122,8 +122,8 @@ def _add_class_moments(sums, u, row_args):
 class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEstimator):
     """Gaussian naive Bayes from noisy counts, means and variances of classes.
 
-    Values are clipped to `bounds`. The number of rows of each class and the sums and sums of
-    squares of its columns are released jointly.
+    Values are clipped to `bounds`. For each class, the number of rows and the columns' sums and
+    sums of squares are released jointly.
 
     Parameters
     ----------

@@ -114,7 +114,7 @@ class HistogramNBFit(ColumnsFit):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget of each stage."""
+        """Fraction of the budget for each stage."""
         calibration = TEMPERATURE_FRACTION
         if self.has_two_classes:
             calibration = CALIBRATION_FRACTION
@@ -289,7 +289,7 @@ class HistogramNBFit(ColumnsFit):
 
 
 def _count_evidence(counts, cells, codes, row_weights, values, corrections, edges):
-    """Add the counts of the bins of the evidence, of the first class and then of the second.
+    """Add the counts in the bins of the evidence, for the first class and then for the second.
 
     As in `_add_losses`, the effect of a row's own count on its evidence is removed.
     """
@@ -384,7 +384,7 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
     class_counts : ndarray of shape (n_classes,)
         Noisy numbers of rows of the classes.
     noise_std : float
-        Standard deviation of the noise of a count.
+        Standard deviation of the noise in a count.
     coarsest : int
         Level of the coarsest cells of a numeric column.
     """
@@ -420,7 +420,7 @@ def _summarize_column(term, noisy, class_counts, noise_std, coarsest):
 
 
 def _parent_counts(counts, n_parents, variance):
-    """Return the pseudo-count with which the class frequencies of a cell's parent are weighted.
+    """Return the pseudo-counts by which the class frequencies of the cells' parents are weighted.
 
     It is large if cells differ from their siblings no more than by chance (the sampling of rows and
     the noise in counts), and for a cell with most of its parent's rows, because that adds little

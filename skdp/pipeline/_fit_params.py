@@ -281,7 +281,7 @@ def _route(container, parts, params, method, title):
             inner_method = _method_of(container, name, inner, method)
             received[name] = dict(routed[name].get(inner_method, {}))
     if sklearn_name(container) in STACKS:
-        # scikit-learn passes all parameters of a stack to its last stage.
+        # scikit-learn passes all parameters of a stack's fit to its last stage.
         received["final_estimator"] = params
     elif sklearn_name(container) in SEARCHES:
         received["scorer"] = dict(routed["scorer"].get("score", {}))

@@ -80,7 +80,7 @@ class VectorizerFit(ColumnsFit):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget of each stage; all are 0 if nothing is released."""
+        """Fraction of the budget for each stage; all are 0 if nothing is released."""
         weights = self.column_fractions
         if not self.binned:
             weights["counts"] = 0.0

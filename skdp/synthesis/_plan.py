@@ -220,7 +220,7 @@ class SynthesisFit(ColumnsFit):
 
     @cached_property
     def budget_fractions(self):
-        """Fraction of the budget of each stage."""
+        """Fraction of the budget for each stage."""
         bounds = 0.0
         if self._undeclared(categorical=False):
             bounds = BOUNDS_FRACTION
