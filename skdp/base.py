@@ -176,8 +176,8 @@ def private_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatena
 def row_wise_answer(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """Decorate a method that computes the output of each row from that row alone.
 
-    It does what `private_answer` does. In addition, the outputs for a table in partitions are
-    computed partition by partition.
+    It extends `private_answer`: the outputs for a partitioned table are computed partition by
+    partition.
 
     Parameters
     ----------

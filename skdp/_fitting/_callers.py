@@ -40,7 +40,9 @@ from skdp._tools._registry import is_known
 from skdp._tools._scores_and_folds import is_unread
 
 # Problem of a study whose function uses predictions of a private model outside of other tools.
-STUDY_ANSWERS = "compares trials by predictions for rows, and so publishes or chooses by raw scores"
+STUDY_ANSWERS = (
+    "compares trials by predictions for rows, and thus publishes raw scores or chooses by them"
+)
 
 
 def check_callers(estimator, on_raw_data, occasion="fit"):

@@ -407,7 +407,7 @@ class InteractionScore(FrozenValue):
 
     @property
     def sensitivity(self):
-        """Largest change of the score if a residual vector of norm 1 is added to one cell."""
+        """Largest change in the score if a residual vector of norm 1 is added to one cell."""
         squares = self.weights
         for axis, p in enumerate(self.frequencies):
             # Column k is the part of a 1 in cell k that the margin does not explain.

@@ -37,7 +37,7 @@ from skdp.pipeline._selectable import check_selectable
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
-# Widths that are tried if a strategy depends on the table's width and that is unknown.
+# Widths that are tried if a strategy depends on the table's width and the width is unknown.
 POSSIBLE_WIDTHS = (1, 10, 100, 1_000, 100_000)
 # Description of each strategy, for the printed line and for the privacy statement.
 STRATEGY_TEXTS = {

@@ -51,10 +51,10 @@ class DPTunedThresholdClassifierCV(BaseCountedScores):
     """Classifier whose threshold is chosen privately, on rows that it was not fitted to.
 
     The counts of rows by class and score are released with noise, on a public grid of scores. The
-    threshold is the edge with the best metric according to these counts, minus the noise in its
-    difference from the metric at 1/2. The fit of the classifier and the counts together cost one
-    (`epsilon`, `delta`), which is charged before the fit. By default, a quarter of the rows is held
-    out for the counts. No row is then in both, so the fit and the counts each have the whole
+    threshold is the edge that maximizes the metric according to these counts, minus the noise in
+    its difference from the metric at 1/2. The fit of the classifier and the counts together cost
+    one (`epsilon`, `delta`), which is charged before the fit. By default, a quarter of the rows is
+    held out for the counts. No row is then in both, so the fit and the counts each have the whole
     budget.
 
     Parameters
