@@ -182,7 +182,7 @@ class DPGaussianNB(LogisticProbabilitiesMixin, PrivateClassifierMixin, TableEsti
     See Also
     --------
     DPHistogramNB : For columns of any kind and shape; at epsilon = 1, it is more accurate on every
-    measured table.
+        measured table.
 
     Notes
     -----
