@@ -474,7 +474,9 @@ def columns_of(frame, indices=None):
     if indices is None:
         indices = range(frame.shape[1])
     if hasattr(type(frame), "column_names"):
-        return [frame.columns[j] for j in indices]
+        # Arrow makes a new list of all columns each time.
+        columns = frame.columns
+        return [columns[j] for j in indices]
     indexer = frame
     if hasattr(type(frame), "iloc"):
         indexer = frame.iloc

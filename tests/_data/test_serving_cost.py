@@ -5,11 +5,12 @@ from functools import wraps
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 import skdp
-from skdp._data import _columns, _histogram, _tables
+from skdp._data import _columns, _frames, _histogram, _tables
 
 # What reads, converts or checks cells.
 READERS = [
@@ -73,3 +74,27 @@ def test_columns_of_one_type_are_read_together(model, kind):
         answer = getattr(fitted, "predict", None) or fitted.transform
         counts.append(calls_of(answer, table[:1]))
     assert counts[0] == counts[1]
+
+
+class CountedTable:
+    """An Arrow table that counts how often the list of its columns is made."""
+
+    column_names = ()
+
+    def __init__(self, table):
+        self.table = table
+        self.n_lists = 0
+
+    @property
+    def columns(self):
+        self.n_lists += 1
+        return self.table.columns
+
+
+def test_the_columns_of_an_arrow_table_are_listed_once():
+    """Arrow makes a new list at each access, so a list for each column takes quadratic time."""
+    table = pa.table({f"x{j}": [float(j)] for j in range(MANY)})
+    counted = CountedTable(table)
+    columns = _frames.columns_of(counted, range(1, MANY))
+    assert counted.n_lists == 1
+    assert [column.to_pylist() for column in columns] == [[float(j)] for j in range(1, MANY)]
