@@ -100,6 +100,8 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         How the rows of a call of `partial_fit` relate to the rows of other calls.
     calls : tuple of PrivacyStatement
         After several calls, the statement of each call. Empty after one call.
+    is_fit : bool
+        True if the release is the fit of an estimator, False if a function returned its values.
     """
 
     estimator: str
@@ -126,14 +128,10 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     call_number: int = 0
     call_rows: str = ""
     calls: tuple = ()
+    is_fit: bool = True
 
     # Rows that the printed text omits. They serve to check the mathematics or the ledger.
     of_the_noise = ("noise scale", "sensitivity", "noise multiplier", "stages", "record", "version")
-    not_covered = (
-        "scores on private rows, other steps of a pipeline, choices made by looking at the data, "
-        "the time that fitting took; rows must be chosen by index and a public seed, not by "
-        "stratified folds"
-    )
 
     @property
     def datasets(self):
@@ -147,10 +145,26 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     @property
     def covered(self):
         """Description of the values that the guarantee covers."""
+        if not self.is_fit:
+            return "the values of this release and all that is computed from them"
         subject = "this fit"
         if len(self.charges) > 1:
             subject = f"the model after each of its {len(self.charges)} calls"
         return f"the public attributes of {subject} and all that is computed from them: predictions"
+
+    @property
+    def not_covered(self):
+        """Description of what the guarantee does not cover."""
+        others = "other steps of a pipeline"
+        activity = "fitting"
+        if not self.is_fit:
+            others = "models that were fitted elsewhere"
+            activity = "the computation"
+        return (
+            f"scores on private rows that are not part of this release, {others}, choices made by "
+            f"looking at the data, the time that {activity} took; rows must be chosen by index and "
+            "a public seed, not by stratified folds"
+        )
 
     def to_dict(self):
         """Return the statement as JSON values.
@@ -161,7 +175,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
         """
         values = dict(vars(self))
         # The other fields describe all calls together, and `charges` the cost of each call.
-        for name in ("calls", "call_number", "call_rows"):
+        for name in ("calls", "call_number", "call_rows", "is_fit"):
             # Statements that were pickled by an earlier version do not have these fields.
             values.pop(name, None)
         values["public"] = list(self.public)

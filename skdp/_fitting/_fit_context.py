@@ -365,6 +365,7 @@ class PrivateFit(PrivateRelease):
             noise_multiplier=getattr(mechanism, "noise_multiplier", None),
             stages=stages,
             charges=charges,
+            is_fit=hasattr(self._estimator, "fit"),
         )
         self._estimator.privacy_ = self._statement_of_model(statement)
         self._is_published = True

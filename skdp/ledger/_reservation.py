@@ -246,6 +246,9 @@ class _HasPlannedCharge(Protocol):
     ) -> Charge:
         """Return the charge that covers the release."""
 
+    def _plan_price(self) -> tuple[float, float] | None:
+        """Return the (epsilon, delta) of a run of the whole plan, None if it was not charged."""
+
 
 class _PlannedRelease(NotCopied):
     """One release of a plan, to be used instead of an estimator's accountant.
@@ -291,6 +294,10 @@ class _PlannedRelease(NotCopied):
         """
         price = self.planned.price(event, epsilon, delta, self.config)
         charge = self._paying_charge(price, event, label, seeded)
+        plan = self._plan_price()
+        # The whole plan may be cheaper than the price of a step alone, which is a looser bound.
+        if plan is not None and plan[0] <= price[0] and plan[1] <= price[1]:
+            price = plan
         return replace(charge, label=label, event=event, epsilon=price[0], delta=price[1])
 
 
@@ -341,6 +348,12 @@ class Allowance(_PlannedRelease):
             raise BudgetExceededError(price, (0.0, 0.0), total) from None
         charge = self.plan_charge or Charge(label, event, *price, seeded, time="", version="")
         return replace(charge, seeded=bool(seeded), version=__version__)
+
+    def _plan_price(self):
+        """Return the (epsilon, delta) of a run of the whole plan, None if it was not charged."""
+        if self.plan_charge is None:
+            return None
+        return (self.plan_charge.epsilon, self.plan_charge.delta)
 
     def __repr__(self):
         state = "used"
@@ -493,6 +506,10 @@ class ReservedStep(_PlannedRelease, FrozenValue):
         entry = accountant._make_request(event, step_label, seeded)
         step = {"name": reservation.key, "step": self.index, "steps": len(reservation.planned)}
         return accountant._charge_step(request, reservation.epsilon, reservation.delta, step, entry)
+
+    def _plan_price(self):
+        """Return the (epsilon, delta) of a run of the whole plan."""
+        return (self.reservation.epsilon, self.reservation.delta)
 
     def __repr__(self):
         return f"ReservedStep({self.planned.name!r}, {self.reservation!r})"

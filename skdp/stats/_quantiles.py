@@ -13,6 +13,7 @@ from skdp._data._persons import n_units, row_weights_of
 from skdp._fitting._findings import report_unfilled_quantiles
 from skdp.accounting import ExponentialMechanism, Guarantee, Repeated, calibrate
 from skdp.mechanisms._plan import plan_release
+from skdp.mechanisms._stages import UNNAMED, Stage
 from skdp.noise import bernoulli_exp, choose_by_distance, uniform_integers
 from skdp.stats._ranks import CELLS, CODE_BITS, COLUMN_SHIFT, WHOLE, ranked_columns, weights_of
 from skdp.utils._validation import check_integer
@@ -125,7 +126,9 @@ class QuantileTree(FrozenValue):
     scale : float
         Maximum noise scale of the ranks, reached at the first level or at the most uneven split.
     sensitivity : float
-        Maximum difference between neighboring datasets in a score of the first choice.
+        Maximum change in a score between neighboring datasets, for the choice with that scale.
+    stages : tuple of Stage
+        One stage, whose releases are the choices: one for each level of each column.
 
     Notes
     -----
@@ -179,15 +182,30 @@ class QuantileTree(FrozenValue):
         return Repeated(ExponentialMechanism(self.level_epsilon), len(self.levels) * self.n_columns)
 
     @property
+    def stages(self):
+        """The choices of all levels and columns, which have the same epsilon."""
+        stage = Stage(
+            name=UNNAMED,
+            law=self.name,
+            scale=self.scale,
+            sensitivity=self.sensitivity,
+            event=ExponentialMechanism(self.level_epsilon),
+            n_releases=len(self.levels) * self.n_columns,
+        )
+        return (stage,)
+
+    @property
     def scale(self):
-        rates = [self._rate(level, node) for level in self.levels for node in level]
-        return float(1 / min(rates))
+        return float(1 / self._min_rate)
 
     @property
     def sensitivity(self):
-        if self.guarantee.relation == "replace_one":
-            return 1.0
-        return float(self.levels[0][0].larger_share)
+        # The exponent of the exponential mechanism is score * epsilon / (2 * sensitivity).
+        return float(Fraction(self.level_epsilon) / (2 * self._min_rate))
+
+    @cached_property
+    def _min_rate(self):
+        return min(self._rate(level, node) for level in self.levels for node in level)
 
     def _rate(self, level, node):
         """Return the factor of |rank - target rank| with which a level costs its epsilon."""

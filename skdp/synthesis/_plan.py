@@ -257,6 +257,11 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def noise_multiplier(self):
+        """Noise scale of a table divided by its sensitivity; None with delta = 0."""
+        return self.stages[-1].noise_multiplier
+
+    @property
+    def joint_noise_multiplier(self):
         """Noise multiplier of all stages together, as one release; None with delta = 0."""
         if self.budget.is_pure:
             return None

@@ -243,7 +243,7 @@ class DPTableSynthesizer(TableEstimator):
                 scores_=np.array(list(released.scores.values())),
                 pairs_=[tuple(stages.modeled[i] for i in pair) for pair in released.scores],
                 tables_=[public_table(t, released.columns, names) for t in released.tables],
-                noise_multiplier_=plan.noise_multiplier,
+                noise_multiplier_=stages.joint_noise_multiplier,
                 n_units_=stages.n_rows,
             )
         return self
