@@ -617,7 +617,8 @@ def check_sentences(statement, spends, accountant, dataset, *, unit, relation, c
     n_calls = len(spends)
     assert ("calls" in words) is (n_calls > 1)
     assert n_calls == 1 or words["calls"].startswith(f"{n_calls} calls")
-    named = f"each of its {n_calls} calls" if n_calls > 1 else "of this fit"
+    named = "of this fit" if statement.is_fit else "values of this release"
+    named = f"each of its {n_calls} calls" if n_calls > 1 else named
     assert named in words["covered"]
     for stage in statement.stages:
         assert str(stage) in words["stages"] and stage.law and stage.reads
