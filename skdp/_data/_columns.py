@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from functools import partial
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import check_array
@@ -25,6 +26,7 @@ from skdp._data._frames import (
     in_memory,
     is_frame,
     label_kind_of,
+    listed_number_type_of,
     map_types,
     names_of,
     number_type_of,
@@ -496,7 +498,7 @@ def check_type_of_labels(labels, name, categories):
     """
     for dtype in list(types_of(labels)) or [getattr(labels, "type", None)]:
         kind = None if dtype is None else label_kind_of(dtype)
-        number_type = None if dtype is None else number_type_of(dtype)
+        number_type = None if dtype is None else listed_number_type_of(dtype)
         mismatch = category_of_no_value(kind, number_type, categories)
         if mismatch is not None:
             raise ValueError(_mismatch_message(name, *mismatch))
@@ -809,6 +811,7 @@ def _float_types(estimator, X, reset):
     # The blocks of a partitioned table have one type, which is not that of each column.
     X_types = float_types_of(X) | getattr(estimator, "_float_types_of_samples", {})
     if reset:
+        X_types = X_types | _declared_float_types(estimator, X)
         estimator._float_types_in = {j: dtype.name for j, dtype in X_types.items()}
         return X_types
     fit_types = getattr(estimator, "_float_types_in", {})
@@ -818,6 +821,74 @@ def _float_types(estimator, X, reset):
         if j not in X_types or dtype.itemsize < X_types[j].itemsize:
             float_types[j] = dtype
     return float_types
+
+
+def _declared_float_types(estimator, X):
+    """Return the columns of floats whose declared categories are of a shorter type, and this type.
+
+    The double 0.1 is not equal to the float32 0.1, so these columns would have no declared category
+    at all. Both are the same number of the shorter type.
+
+    Parameters
+    ----------
+    estimator : estimator
+        After its names of columns were read.
+    X : array, DataFrame or ChunkedArray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    dict of column to dtype
+    """
+    meta = meta_of(X)
+    types = map_types(listed_number_type_of, types_of(meta))
+    if not is_frame(meta):
+        types = types * X.shape[1]
+    categories = getattr(estimator, "categories", None)
+    has_floats = any(dtype is not None and dtype.kind == "f" for dtype in types)
+    if not has_floats or is_auto(categories):
+        return {}
+    try:
+        entries = category_entries(categories, names_for_keys(estimator), X.shape[1])
+    except (TypeError, ValueError):
+        # The plan of the fit raises the error.
+        return {}
+    float_types = {}
+    for j, (dtype, labels) in enumerate(zip(types, entries, strict=True)):
+        float_type = float_type_of_labels(labels)
+        if is_shorter(float_type, dtype):
+            float_types[j] = float_type
+    return float_types
+
+
+def is_shorter(float_type, number_type):
+    """Return True if a column has floats of a type that is longer than `float_type_of_labels`."""
+    if float_type is None or number_type is None or number_type.kind != "f":
+        return False
+    return float_type.itemsize < number_type.itemsize
+
+
+def float_type_of_labels(labels):
+    """Return the floating-point type of less than 8 bytes of declared labels, or None.
+
+    None if all of them are the same numbers in double precision, as 0.5 is and 0.1 is not.
+
+    Parameters
+    ----------
+    labels : sequence of labels, "auto" or None
+    """
+    if labels is None or isinstance(labels, str) or not has_length(labels):
+        return None
+    listed = list(types_of(labels)) or [getattr(labels, "type", None)]
+    types = [None if dtype is None else float_type_of(dtype) for dtype in listed]
+    types += [label.dtype for label in labels if isinstance(label, np.floating)]
+    types = [dtype for dtype in types if dtype is not None and dtype.itemsize < 8]
+    if not types:
+        return None
+    float_type = min(types, key=lambda dtype: dtype.itemsize)
+    numbers = np.asarray([label for label in labels if isinstance(label, Real)], dtype=np.float64)
+    if np.array_equal(rounded_labels(numbers, float_type), numbers, equal_nan=True):
+        return None
+    return float_type
 
 
 def check_zones(estimator, X, reset=False):
@@ -903,7 +974,7 @@ def _read_chunked_columns(estimator, X, reset, allow_nan):
         names = number_types = None
         if is_frame(meta):
             names = names_of(meta)
-            number_types = map_types(number_type_of, types_of(meta))
+            number_types = map_types(listed_number_type_of, types_of(meta))
         return ColumnTable(
             chunked.shape,
             chunked,
@@ -925,7 +996,7 @@ def _read_chunked_columns(estimator, X, reset, allow_nan):
         time_types=map_types(time_type_of, types_of(meta)),
         names=names_of(meta),
         label_kinds=map_types(label_kind_of, types_of(meta)),
-        number_types=map_types(number_type_of, types_of(meta)),
+        number_types=map_types(listed_number_type_of, types_of(meta)),
         float_types=float_types,
         after_fit=not reset,
         rounded_columns=rounded_columns_of(X),
@@ -950,7 +1021,7 @@ def _read_columns(estimator, X, reset, allow_nan):
             numeric=numeric,
             names=names_of(X),
             label_kinds=map_types(label_kind_of, types_of(X)),
-            number_types=map_types(number_type_of, types_of(X)),
+            number_types=map_types(listed_number_type_of, types_of(X)),
             blocks=blocks,
             float_types=_float_types(estimator, X, reset),
             after_fit=not reset,

@@ -127,6 +127,18 @@ def number_type_of(dtype):
     return None
 
 
+def listed_number_type_of(dtype):
+    """Return `number_type_of` a type, or of the values that a categorical type lists."""
+    arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
+    if hasattr(arrow_type, "value_type"):
+        dtype = arrow_type.value_type
+    elif hasattr(dtype, "categories") and not hasattr(dtype, "is_temporal"):
+        dtype = getattr(dtype.categories, "dtype", None)
+    if dtype is None:
+        return None
+    return number_type_of(dtype)
+
+
 def has_time_zone(dtype):
     """Return True for a type of dates with a time zone, False for other dates, else None."""
     if kind_of(dtype) != "date":
@@ -143,15 +155,7 @@ def float_type_of(dtype):
     dtype : type of numpy, pandas, Arrow or polars
         The numbers of a categorical type are those that it lists.
     """
-    arrow_type = getattr(dtype, "pyarrow_dtype", dtype)
-    if hasattr(arrow_type, "value_type"):
-        dtype = arrow_type.value_type
-    elif hasattr(dtype, "categories") and not hasattr(dtype, "is_temporal"):
-        dtype = getattr(dtype.categories, "dtype", None)
-    if dtype is None:
-        number_type = None
-    else:
-        number_type = number_type_of(dtype)
+    number_type = listed_number_type_of(dtype)
     is_coarse = number_type is not None and number_type.kind == "f" and number_type.itemsize < 8
     if is_coarse:
         return number_type

@@ -1,6 +1,5 @@
 """Base class of hyperparameter searches: one charge for all fits, the scores and the choice."""
 
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
@@ -34,6 +33,7 @@ from skdp.model_selection._splits import check_cv, check_not_iterator
 from skdp.model_selection._strategies import STRATEGIES, plan_layout, plan_search
 from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._selectable import check_selectable
+from skdp.pipeline._steps import check_step_names
 from skdp.utils._units import UnitText, for_unit
 from skdp.utils._validation import check_boolean, check_choice, check_integer, check_n_jobs
 
@@ -118,9 +118,7 @@ def make_task(
     ValueError
         If there are no candidates, a candidate cannot be planned or scored, or rows cannot be read.
     """
-    if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
-        raise ValueError(f"public_steps must be a tuple of names of steps, got {public_steps!r}")
-    public_steps = tuple(public_steps)
+    public_steps = check_step_names(public_steps)
     candidates = tuple(
         make_candidate(estimator, params, rows, public_steps, accountant) for params in grid
     )
@@ -359,6 +357,9 @@ class BasePrivateSearch(PrivacyLineMixin, MetaEstimatorMixin, PrivateEstimator):
         return router
 
     def __sklearn_tags__(self):
+        if not is_estimator(self.estimator):
+            # A fit, or a pipeline around the search, raises the error.
+            return super().__sklearn_tags__()
         tags = deepcopy(get_tags(self.estimator))
         tags.target_tags.required = True
         return tags

@@ -238,6 +238,8 @@ def _check_step(step, table):
             "parameter and otherwise with set_output(transform='pandas'), or use a step that "
             "accepts sparse tables"
         )
+    if step.kind in ("private", "local"):
+        check_seed(step.params.get("random_state"))
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
         _check_frozen(step)
@@ -428,7 +430,6 @@ def _check_plan(step, table):
     """Check a private step's parameters, and the target against them, by making its plan."""
     estimator = step.estimator
     params = step.params
-    check_seed(params.get("random_state"))
     guarantee = guarantee_of(estimator)
     classes = labels_of(params, table.form.classes)
     if table.has_target and get_tags(estimator).target_tags.required:

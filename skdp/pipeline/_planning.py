@@ -1,7 +1,7 @@
 """Plans of whole pipelines: the charges of all private steps, calibrated together."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -22,7 +22,7 @@ from skdp.ledger._state import LedgerConfig
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
-from skdp.pipeline._steps import find_steps, unaccepted, warn_of_values
+from skdp.pipeline._steps import check_step_names, find_steps, unaccepted, warn_of_values
 from skdp.utils._types import Classes
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue
@@ -404,11 +404,13 @@ def refusal_of_steps(pipe, public_steps=()):
     pipe : estimator
     public_steps : sequence of str, default=()
     """
-    if not isinstance(public_steps, Iterable) or isinstance(public_steps, str):
+    try:
+        public_steps = check_step_names(public_steps)
+    except ValueError:
         # The check of the parameters will raise the error.
         return ""
     try:
-        check_accepted(find_steps(pipe), tuple(public_steps))
+        check_accepted(find_steps(pipe), public_steps)
     except (TypeError, ValueError) as error:
         return str(error)
     return ""

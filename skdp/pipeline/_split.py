@@ -22,7 +22,7 @@ from skdp.pipeline._instances import is_estimator
 from skdp.pipeline._kinds import plans_its_fit, step_kind
 from skdp.pipeline._parameters import PublicTable, check_parameters
 from skdp.pipeline._planning import plan_pipeline
-from skdp.pipeline._steps import with_dense_columns
+from skdp.pipeline._steps import check_step_names, with_dense_columns
 from skdp.pipeline._table_vectorizer import DPTableVectorizer
 from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_privacy_parameters, is_auto
@@ -118,6 +118,7 @@ def split_budget(
     if not (accountant is None or isinstance(accountant, PrivacyAccountant)):
         raise ValueError(f"accountant must be a PrivacyAccountant or None, got {accountant!r}")
     terms = terms_of(accountant)
+    public_steps = check_step_names(public_steps)
     pipe = with_dense_columns(pipe, public_steps)
     plan = plan_pipeline(
         pipe,

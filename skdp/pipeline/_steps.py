@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from inspect import signature
 from numbers import Integral, Real
@@ -12,6 +13,7 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from skdp._data._columns import has_length
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._tools._advice import CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, SELECTOR
 from skdp._tools._entries import ACCEPTED
@@ -23,6 +25,7 @@ from skdp.pipeline._forms import joined_form, output_form
 from skdp.pipeline._instances import (
     gives_numbers,
     infers_types,
+    is_estimator,
     of_skdp,
     raw_callbacks,
     step_message,
@@ -366,6 +369,9 @@ def steps_of_search(step):
     search = step.estimator
     if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
         return []
+    if not is_estimator(search.estimator):
+        message = f"estimator must be an estimator, got {search.estimator!r}"
+        raise ValueError(step_message(step.title, message))
     name = join_names(step.name, "estimator")
     every = ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
@@ -379,15 +385,34 @@ def _refused_by_search(step):
     """Return the inner steps that a private search refuses; its cost covers only private steps."""
     refused = {}
     for inside in steps_of_search(step):
-        public = [join_names(step.name, "estimator", part) for part in step.estimator.public_steps]
+        try:
+            parts = check_step_names(step.estimator.public_steps)
+        except ValueError as error:
+            raise ValueError(step_message(step.title, error)) from error
+        public = [join_names(step.name, "estimator", part) for part in parts]
         refused |= {part.name: part for part in unaccepted(inside, public)}
     return list(refused.values())
 
 
+def check_step_names(public_steps):
+    """Return the names in `public_steps` as a tuple, or raise `ValueError`.
+
+    An iterator is refused: it would be empty when the names are read a second time.
+    """
+    has_names = isinstance(public_steps, Collection) and has_length(public_steps)
+    if not has_names or isinstance(public_steps, str | bytes):
+        raise ValueError(f"public_steps must be a tuple of names of steps, got {public_steps!r}")
+    for name in public_steps:
+        if not isinstance(name, str):
+            raise ValueError(f"public_steps contains {name!r}, which is not the name of a step")
+    return tuple(public_steps)
+
+
 def unaccepted(steps, public_steps=()):
     """Return the steps that learn from data without a charge."""
+    public_steps = check_step_names(public_steps)
     names = {step.name for step in steps} | {step.title for step in steps}
-    unknown = [n for n in public_steps if not (isinstance(n, str) and n in names)]
+    unknown = [name for name in public_steps if name not in names]
     if unknown:
         raise ValueError(f"public_steps contains {unknown[0]!r}, which is not the name of a step")
 

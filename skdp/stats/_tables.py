@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from skdp._data._columns import check_distinct_labels, check_label_kinds, check_type_of_labels
+from skdp._data._columns import (
+    check_distinct_labels,
+    check_label_kinds,
+    check_type_of_labels,
+    float_type_of_labels,
+    is_shorter,
+)
 from skdp._data._containers import as_cells, is_sequence
 from skdp._data._dask import in_one_run
-from skdp._data._frames import columns_of, float_type_of, is_frame, types_of
+from skdp._data._frames import columns_of, float_type_of, is_frame, listed_number_type_of, types_of
 from skdp._data._labels import category_codes, rounded_labels
 from skdp._data._sums import project_on_simplex
 from skdp._data._tables import target_array
@@ -204,6 +210,7 @@ def _one_column(labels, name):
 def _codes(labels, categories, name):
     """Return the code of each label, -1 for undeclared and missing ones, and the categories."""
     labels = _one_column(labels, name)
+    declared_type = float_type_of_labels(categories)
     categories = categories_array(categories)
     check_type_of_labels(labels, name, categories)
     # An Arrow column has an attribute `type` instead of `dtype`.
@@ -212,6 +219,8 @@ def _codes(labels, categories, name):
         float_type = None
     else:
         float_type = float_type_of(dtype)
+        if is_shorter(declared_type, listed_number_type_of(dtype)):
+            float_type = declared_type
     if is_sequence(labels):
         labels = as_cells(labels)
     else:

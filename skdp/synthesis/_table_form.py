@@ -11,6 +11,7 @@ import numpy as np
 
 from skdp._data._chunked import meta_of
 from skdp._data._frames import (
+    has_time_zone,
     is_frame,
     label_kind_of,
     names_of,
@@ -30,6 +31,11 @@ MICROSECONDS_PER_DAY = 86_400e6
 # into 64 bits in nanoseconds.
 MAX_MICROSECONDS = 2**63 - 2**40
 MAX_MICROSECONDS_OF_NANOSECONDS = MAX_MICROSECONDS // 1000
+# Days since 1970 of the first day of year 1 and of the end of year 9999, up to a tenth of a second.
+# Python, and so Arrow, polars and most methods of pandas, have no dates beyond them. A table with
+# the date 9999-12-31 for "no end" would otherwise have later dates, as found bounds are wider.
+FIRST_DAY = -719_162.0
+LAST_DAY = 2_932_897.0 - 1e-6
 INTEGER_KINDS = "iu"
 CALENDAR_DATE = np.dtype("M8[D]")
 
@@ -137,8 +143,16 @@ class TableForm(FrozenValue):
             return 0.0
         return float(f"1e{-decimals}")
 
-    def value_range(self, j):
-        """Return the least and the largest value of a column's type, in days for times."""
+    def value_range(self, j, *, has_bounds=False):
+        """Return the least and the largest value of a column's type, in days for times.
+
+        Parameters
+        ----------
+        j : int
+        has_bounds : bool, default=False
+            True if the bounds of the column are declared. Then dates of NumPy have the range of
+            their type, and are not limited to the years that Python has.
+        """
         dtype = self.types[j]
         if dtype is None or isinstance(dtype, ListedType):
             return -np.inf, np.inf
@@ -148,7 +162,11 @@ class TableForm(FrozenValue):
                 limit = MAX_MICROSECONDS_OF_NANOSECONDS
             # A day less: a time zone moves dates by up to half a day.
             limit = limit // MICROSECONDS_PER_DAY - 1.0
-            return -limit, limit
+            is_of_numpy = isinstance(dtype, np.dtype)
+            if self.kinds[j] == "duration" or (is_of_numpy and has_bounds):
+                return -limit, limit
+            margin = float(has_time_zone(dtype))
+            return max(-limit, FIRST_DAY + margin), min(limit, LAST_DAY - margin)
         if self.kinds[j] != "number":
             return -np.inf, np.inf
         number_type = _number_type(dtype)

@@ -294,7 +294,10 @@ class DPTableSynthesizer(TableEstimator):
                 )
         steps = [0.0 if form is None else form.step(j) for j in range(n_columns)]
         value_ranges = [
-            (-np.inf, np.inf) if form is None else form.value_range(j) for j in range(n_columns)
+            (-np.inf, np.inf)
+            if form is None
+            else form.value_range(j, has_bounds=columns[j].domain is not None)
+            for j in range(n_columns)
         ]
         for j, step in constraints.steps.items():
             steps[j] = max(step, steps[j])
