@@ -1,6 +1,7 @@
 """Imputation of missing values with private statistics."""
 
 import math
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import partial
 from numbers import Real
@@ -456,7 +457,9 @@ def _release_means_of_present(mechanism, X, source, low, high, persons=None):
 
 
 def _check_fill_value(fill_value):
-    if np.ndim(fill_value) != 0 or is_missing(fill_value):
+    # Without this check, a dict of columns would be the value of every missing cell.
+    is_collection = isinstance(fill_value, Mapping | Set)
+    if is_collection or np.ndim(fill_value) != 0 or is_missing(fill_value):
         raise ValueError(f"fill_value must be a single non-missing value, got {fill_value!r}")
     if isinstance(fill_value, Real) and not math.isfinite(fill_value):
         raise ValueError(f"fill_value must be finite, got {fill_value!r}")

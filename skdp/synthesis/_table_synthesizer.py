@@ -280,6 +280,7 @@ class DPTableSynthesizer(TableEstimator):
         columns = declared_columns(kinds, self.bounds, self.categories, names)
         form = getattr(shape, "form", None)
         if form is not None:
+            check_types_of_samples(form, columns, names)
             check_copied_types(form, columns, constraints.copies, names)
         for j in constraints.copies:
             # Nothing is computed from a copied column.
@@ -563,6 +564,41 @@ class DPTableSynthesizer(TableEstimator):
         )
 
 
+def check_types_of_samples(form, columns, names):
+    """Raise `ValueError` for a column whose library cannot convert values to the column's type.
+
+    `sample` would raise the library's error after the charge. An example is
+    Arrow's run-end encoding in pandas.
+
+    Parameters
+    ----------
+    form : TableForm
+    columns : list of Column
+    names : ndarray of str or None
+    """
+    for j, column in enumerate(columns):
+        if not column.is_categorical:
+            examples = [values_of_range(column)]
+        elif column.domain is None:
+            examples = [objects([label]) for label in ("a", 1, b"a")]
+        else:
+            examples = [objects(column.domain[:1].tolist())]
+        if not any(form.can_hold(j, values) for values in examples):
+            raise ValueError(
+                f"{column_name(j, names)} has the type {form.types[j]}, to which its library does "
+                "not convert values, so that no samples could be returned: convert the column to a "
+                "plain type of numbers, strings or dates"
+            )
+
+
+def values_of_range(column):
+    """Return the bounds of a numeric column or column of times, or other values of its kind."""
+    values = np.array(column.domain or (0.0, 1.0))
+    if column.kind == "number":
+        return values
+    return days_as_times(values, "M8" if column.kind == "date" else "m8")
+
+
 def check_copied_types(form, columns, copies, names):
     """Raise `ValueError` for a copied column whose type cannot hold its values.
 
@@ -580,12 +616,8 @@ def check_copied_types(form, columns, copies, names):
             values = objects([] if source.domain is None else source.domain.tolist())
             if copied.mapping is not None and source.domain is None:
                 values = objects(list(copied.mapping))
-        elif source.kind == "number":
-            values = np.array(source.domain or (0.0, 1.0))
         else:
-            values = days_as_times(
-                np.array(source.domain or (0.0, 1.0)), "M8" if source.kind == "date" else "m8"
-            )
+            values = values_of_range(source)
         if copied.mapping is not None and not source.is_categorical:
             values = objects(list(copied.mapping))
         values = copied.values(values)
