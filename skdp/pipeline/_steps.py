@@ -367,13 +367,15 @@ def with_dense_columns(pipe, public_steps=()):
 def steps_of_search(step):
     """Return one list of steps per candidate of a private search; empty for other estimators."""
     search = step.estimator
-    if step.kind != "private" or not (of_skdp(search) and hasattr(search, "public_steps")):
+    if not _is_search(step):
         return []
-    if not is_estimator(search.estimator):
-        message = f"estimator must be an estimator, got {search.estimator!r}"
-        raise ValueError(step_message(step.title, message))
+    try:
+        if not is_estimator(search.estimator):
+            raise ValueError(f"estimator must be an estimator, got {search.estimator!r}")
+        every = ({}, *search._candidate_params())
+    except (TypeError, ValueError) as error:
+        raise ValueError(step_message(step.title, error)) from error
     name = join_names(step.name, "estimator")
-    every = ({}, *search._candidate_params())
     tried = (with_params(search.estimator, params) for params in every)
     by_person = step.hides_number_of_rows
     return [
@@ -381,16 +383,24 @@ def steps_of_search(step):
     ]
 
 
+def _is_search(step):
+    search = step.estimator
+    return step.kind == "private" and of_skdp(search) and hasattr(search, "public_steps")
+
+
 def _refused_by_search(step):
     """Return the inner steps that a private search refuses; its cost covers only private steps."""
+    if not _is_search(step):
+        return []
+    candidates = steps_of_search(step)
+    try:
+        parts = check_step_names(step.estimator.public_steps)
+    except ValueError as error:
+        raise ValueError(step_message(step.title, error)) from error
+    public = [join_names(step.name, "estimator", part) for part in parts]
     refused = {}
-    for inside in steps_of_search(step):
-        try:
-            parts = check_step_names(step.estimator.public_steps)
-        except ValueError as error:
-            raise ValueError(step_message(step.title, error)) from error
-        public = [join_names(step.name, "estimator", part) for part in parts]
-        refused |= {part.name: part for part in unaccepted(inside, public)}
+    for steps in candidates:
+        refused |= {part.name: part for part in unaccepted(steps, public)}
     return list(refused.values())
 
 

@@ -578,7 +578,8 @@ def check_types_of_samples(form, columns, names):
     """
     for j, column in enumerate(columns):
         if not column.is_categorical:
-            examples = [values_of_range(column)]
+            # Whether its bounds fit into the type is checked with the bounds.
+            examples = [values_of_range(replace(column, domain=(0.0, 0.0)))]
         elif column.domain is None:
             examples = [objects([label]) for label in ("a", 1, b"a")]
         else:

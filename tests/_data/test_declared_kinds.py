@@ -227,3 +227,64 @@ def test_the_mode_of_booleans_has_only_zero_and_one_as_categories():
                 dp_mode(labels, categories=[0, 1, 2], accountant=accountant)
             dp_mode(labels, categories=[0, 1], accountant=PrivacyAccountant(10.0, 0.1))
     assert accountant.epsilon_spent == 0.0
+
+
+def columns_of_floats(dtype):
+    """Yield a column of 0.1, 0.2 and 0.3 of a floating-point type, in several containers."""
+    values = np.array([0.1, 0.2, 0.3], dtype=dtype)[NUMBERS]
+    yield values[:, None]
+    yield pd.DataFrame({"x": values})
+    yield pd.DataFrame({"x": pd.Series(values).astype("category")})
+    yield pl.DataFrame({"x": values})
+    yield pa.table({"x": pa.array(values)})
+    yield ChunkedArray([values[:100, None], values[100:, None]])
+
+
+@pytest.mark.parametrize("declared", [np.float16, np.float32])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make_list", [list, np.asarray, pd.Series, pl.Series])
+def test_lists_of_shorter_floats_match_their_decimals(declared, dtype, make_list):
+    """The float32 0.1 is not the double 0.1."""
+    labels = np.array([0.1, 0.2, 0.3], dtype=declared)
+    if make_list is pl.Series and declared == np.float16:
+        pytest.skip("polars has had such a type since version 1.36 only")
+    for table in columns_of_floats(dtype):
+        accountant = PrivacyAccountant(1000.0, 1e-3)
+        model = skdp.DPAdditiveClassifier(
+            50.0, categories=[make_list(labels)], accountant=accountant, random_state=0
+        )
+        assert model.fit(table, Y).score(table, Y) == 1.0
+        # The same numbers in double precision are served likewise.
+        samples = np.array([[0.1], [0.2], [0.3]])
+        np.testing.assert_array_equal(model.predict(samples), [False, True, False])
+        numbers = np.array([0.1, 0.2, 0.3], dtype=dtype)[NUMBERS]
+        mode = dp_mode(numbers, 50.0, categories=make_list(labels), random_state=0)
+        assert float(mode) in labels.astype(float)
+
+
+def test_a_list_of_shorter_floats_does_not_change_whole_numbers():
+    """16777217 is no float32: the labels must stay apart where the list needs no rounding."""
+    table = pd.DataFrame({"x": 16777216.0 + NUMBERS})
+    labels = np.array([16777216.0, 16777218.0], dtype=np.float32)
+    encoder = skdp.DPOneHotEncoder(categories=[labels], sparse_output=False)
+    encoded = encoder.fit_transform(table)
+    np.testing.assert_array_equal(encoded, np.eye(3)[NUMBERS][:, [0, 2]])
+
+
+def categorical_whole_numbers():
+    """Yield a column of whole numbers whose categorical type lists them."""
+    yield pd.DataFrame({"x": pd.Series(NUMBERS).astype("category")})
+    yield pa.table({"x": pa.array(NUMBERS).dictionary_encode()})
+    arrow = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.int64()))
+    yield pd.DataFrame({"x": pd.Series(NUMBERS).astype("int64[pyarrow]").astype(arrow)})
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_fractions_are_no_categories_of_categorical_whole_numbers(name):
+    accountant = PrivacyAccountant(1000.0, 0.1)
+    for table in categorical_whole_numbers():
+        estimator = make(name, [[0.5, 1.5, 2.5]], accountant)
+        method = getattr(estimator, "fit_transform", estimator.fit)
+        with pytest.raises(ValueError, match="int64 values by its type"):
+            method(table, Y)
+        assert accountant.epsilon_spent == 0.0

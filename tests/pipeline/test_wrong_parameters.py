@@ -31,6 +31,7 @@ from skdp.export import to_sklearn
 from skdp.model_selection import dp_cross_val_score
 from skdp.pipeline import check_pipeline, split_budget
 from skdp.testing import wrong_values
+from tests._estimators import FIRST_OF_CLASS
 from tests._public import ESTIMATORS
 
 N = 60
@@ -190,6 +191,34 @@ def test_a_wrong_parameter_costs_nothing(kind):
 def test_a_wrong_parameter_costs_nothing_in_any_place(kind):
     for case in cases(kind, every=True):
         check(*case)
+
+
+SEARCHES = [estimator for estimator in FIRST_OF_CLASS if hasattr(estimator, "_candidate_params")]
+
+
+def search_in_search(step, accountant):
+    pipe = make_pipeline(scaler(), step)
+    DPGridSearchCV(pipe, {"dpminmaxscaler__clip": [True]}, accountant=accountant).fit(X, Y)
+
+
+# Pipelines set these parameters of their steps. The seed is set by the caller.
+SET_BY_PIPELINES = SET_BY_ALL - {"random_state"}
+
+
+@pytest.mark.parametrize("place", [in_pipeline, search_in_search, in_folds])
+@pytest.mark.parametrize("base", SEARCHES, ids=lambda search: type(search).__name__)
+def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
+    for name, value in wrong_values(base):
+        if name not in SET_BY_PIPELINES:
+            search = clone(base)
+            setattr(search, name, value)
+            accountant = PrivacyAccountant(1.0, 1e-5)
+            where = f"{name}={value!r}"
+            with pytest.raises(ValueError) as caught:
+                place(search, accountant)
+            assert accountant.epsilon_spent == 0.0, where
+            assert name in str(caught.value), where
+            assert type(base).__name__.lower() in str(caught.value).lower(), where
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, np.inf), ("a", "b")], ids=str)

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from skdp import ChunkedArray, PrivacyAccountant
@@ -563,3 +566,66 @@ def test_bounds_without_a_value_of_the_type_are_refused(dtype, bounds):
     with pytest.raises(ValueError, match="can hold no value between"):
         synth.fit(frame)
     assert accountant.epsilon_spent == 0.0
+
+
+# The date that tables use for "no end", and the first one.
+ENDS = {
+    "last": np.array(["2024-01-01", "9999-12-31", "2023-05-05"], dtype="M8[D]"),
+    "first": np.array(["2024-01-01", "0001-01-01", "2023-05-05"], dtype="M8[D]"),
+}
+
+
+def tables_of_dates(dates):
+    """Yield a column of dates in several libraries and types, with and without a time zone."""
+    days = pa.table({"x": pa.array(dates.tolist(), pa.date32())})
+    instants = days.cast(pa.schema([("x", pa.timestamp("us"))]))
+    in_zone = days.cast(pa.schema([("x", pa.timestamp("us", "UTC"))]))
+    yield from (days, instants, in_zone)
+    yield from (table.to_pandas(types_mapper=pd.ArrowDtype) for table in (days, instants, in_zone))
+    yield from (pl.from_arrow(table) for table in (days, instants, in_zone))
+    yield pd.DataFrame({"x": dates.astype("M8[s]")})
+
+
+def as_python_dates(table):
+    """Return the values of a table as Python's dates, which raises an error beyond year 9999."""
+    if isinstance(table, pa.Table):
+        return table["x"].to_pylist()
+    if isinstance(table, pl.DataFrame):
+        return table["x"].to_list()
+    return [pd.Timestamp(date).to_pydatetime() for date in table["x"].tolist()]
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_drawn_dates_are_dates_of_python(end):
+    """Found bounds are wider than the dates, and no library shows a date of year 10000."""
+    dates = ENDS[end][np.arange(600) % 3]
+    for table in tables_of_dates(dates):
+        rows = DPTableSynthesizer(50.0, random_state=0).fit(table).sample(300, random_state=0)
+        years = {date.year for date in as_python_dates(rows)}
+        assert years <= {*range(1, 10_000)}
+        repr(rows)
+
+
+def test_declared_dates_of_numpy_may_be_later():
+    dates = np.array(["12000-01-01", "15000-01-01"] * 100, dtype="M8[s]")
+    table = pd.DataFrame({"x": dates})
+    bounds = {"x": (np.datetime64("11000-01-01"), np.datetime64("16000-01-01"))}
+    rows = DPTableSynthesizer(50.0, bounds=bounds, random_state=0).fit(table).sample(20)
+    assert (rows["x"].to_numpy() > np.datetime64("11000-01-01")).all()
+
+
+def columns_of_no_library():
+    """Yield tables whose library does not convert values to the type of their column."""
+    numbers = pa.array([1, 2, 3] * 100)
+    runs = pc.run_end_encode(numbers)
+    yield pa.table({"x": runs})
+    yield pd.DataFrame({"x": pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([runs])))})
+    yield pd.DataFrame({"x": pd.period_range("2020-01", periods=300, freq="M")})
+
+
+def test_a_type_without_samples_is_refused_before_the_charge():
+    for table in columns_of_no_library():
+        accountant = PrivacyAccountant(1.0, 1e-5)
+        with pytest.raises(ValueError, match="column 'x'"):
+            DPTableSynthesizer(accountant=accountant).fit(table)
+        assert accountant.epsilon_spent == 0.0
