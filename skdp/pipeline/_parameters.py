@@ -240,6 +240,8 @@ def _check_step(step, table):
         )
     if step.kind in ("private", "local"):
         check_seed(step.params.get("random_state"))
+        # Raises the error of a wrong epsilon or delta, which may have been set after the plan.
+        guarantee_of(estimator)
     if isinstance(estimator, FrozenEstimator):
         check_is_fitted(estimator)
         _check_frozen(step)
