@@ -18,6 +18,7 @@ from skdp._data._lengths import check_lengths, n_rows_of, shape_of
 from skdp._data._output import check_output_setting, frame_library
 from skdp._data._persons import read_persons
 from skdp._data._tables import RowsAndTarget, target_array
+from skdp.accounting import ApproximateDP, PureDP
 from skdp.base import TableEstimator, TableShape, guarantee_of, terms_of
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.mechanisms._unknown_shape import (
@@ -300,6 +301,8 @@ def _check_search(step, table):
     """Check the parameters of a search and of its fit, its candidates, its score and its splits."""
     search = step.estimator
     search._check_parameters()
+    # The plan of a split budget knows the epsilon and delta of a search only.
+    _check_planned(search, guarantee_of(search).per_row.event, only_placeholders=True)
     # The fits of a search use parts of the rows.
     inner = replace(table, form=replace(step.form, n_rows=None))
     name = "estimator"
@@ -466,17 +469,33 @@ def _check_plan(step, table):
             "unit='group'"
         )
     check_output_setting(estimator, sparse=getattr(plan, "sparse_output", False))
+    if None not in (shape.n_rows, shape.n_columns):
+        _check_planned(estimator, plan.event)
+    elif isinstance(plan.event, ApproximateDP | PureDP):
+        # Otherwise the cost of a plan for an unknown shape may differ from the cost of the fit.
+        _check_planned(estimator, plan.event, only_placeholders=True)
+
+
+def _check_planned(estimator, event, *, only_placeholders=False):
+    """Raise `ValueError` if a step's plan of a split budget does not cover a release.
+
+    Parameters
+    ----------
+    estimator : estimator
+    event : Event
+    only_placeholders : bool, default=False
+        True to skip the check if the mechanism of the release was planned.
+    """
     planned = getattr(estimator.accountant, "planned", None)
-    # A plan for an unknown shape may cost more or less than the fit.
-    if planned is not None and None not in (shape.n_rows, shape.n_columns):
-        relation = terms_of(estimator.accountant).relation
-        if not planned.covers(plan.event, relation):
-            raise ValueError(
-                f"the release {plan.event} was not planned; the plan is {planned.event}. The "
-                "table's shape or dtypes, its labels or a parameter changed. Split the budget "
-                "again; omit n_samples and n_features if dtypes are unknown. With "
-                "unit='person', n_samples is the number of persons"
-            )
+    if planned is None or (only_placeholders and planned.exact):
+        return
+    if not planned.covers(event, terms_of(estimator.accountant).relation):
+        raise ValueError(
+            f"the release {event} was not planned; the plan is {planned.event}. The table's shape "
+            "or dtypes, its labels or a parameter, such as epsilon, changed. Split the budget "
+            "again; omit n_samples and n_features if dtypes are unknown. With unit='person', "
+            "n_samples is the number of persons"
+        )
 
 
 def _container_kinds(form):

@@ -193,6 +193,14 @@ def test_a_wrong_parameter_costs_nothing_in_any_place(kind):
         check(*case)
 
 
+def class_name(estimator):
+    return type(estimator).__name__
+
+
+def classifier_of_found_columns():
+    return DPLogisticRegression(data_norm=2.0)
+
+
 SEARCHES = [estimator for estimator in FIRST_OF_CLASS if hasattr(estimator, "_candidate_params")]
 
 
@@ -219,6 +227,27 @@ def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
             assert accountant.epsilon_spent == 0.0, where
             assert name in str(caught.value), where
             assert type(base).__name__.lower() in str(caught.value).lower(), where
+
+
+# Values of a step that is part of a plan already: wrong ones, and ones that cost more.
+CHANGED_BUDGETS = [("epsilon", -1.0), ("epsilon", 5.0), ("delta", (0.0, "a")), ("delta", 0.5)]
+
+
+@pytest.mark.parametrize("name, value", CHANGED_BUDGETS, ids=str)
+@pytest.mark.parametrize("unit", ["row", "group"])
+@pytest.mark.parametrize("base", [*SEARCHES, classifier_of_found_columns()], ids=class_name)
+def test_a_budget_that_was_changed_after_the_plan_costs_nothing(base, unit, name, value):
+    accountant = PrivacyAccountant(10.0, 1e-2, unit=unit, max_rows=1 if unit == "row" else 2)
+    steps = [scaler(), base]
+    if not hasattr(base, "_candidate_params"):
+        # The number of columns is unknown until categories are found.
+        steps = [DPOneHotEncoder(delta=1e-6, sparse_output=False), base]
+    pipe = split(make_pipeline(*steps), accountant)
+    setattr(pipe[-1], name, value)
+    with pytest.raises(ValueError, match=name) as caught:
+        pipe.fit(X, Y)
+    assert accountant.epsilon_spent == 0.0
+    assert type(base).__name__.lower() in str(caught.value)
 
 
 @pytest.mark.parametrize("bounds", [(1.0, 0.0), (0.0, np.inf), ("a", "b")], ids=str)
