@@ -240,6 +240,7 @@ def columns_of_floats(dtype):
     yield ChunkedArray([values[:100, None], values[100:, None]])
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("declared", [np.float16, np.float32])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make_list", [list, np.asarray, pd.Series, pl.Series])

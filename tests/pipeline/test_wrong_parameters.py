@@ -213,6 +213,7 @@ def search_in_search(step, accountant):
 SET_BY_PIPELINES = SET_BY_ALL - {"random_state"}
 
 
+@pytest.mark.quick_cases(every=5)
 @pytest.mark.parametrize("place", [in_pipeline, search_in_search, in_folds])
 @pytest.mark.parametrize("base", SEARCHES, ids=lambda search: type(search).__name__)
 def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
@@ -233,6 +234,7 @@ def test_a_wrong_parameter_of_a_search_in_a_pipeline_costs_nothing(base, place):
 CHANGED_BUDGETS = [("epsilon", -1.0), ("epsilon", 5.0), ("delta", (0.0, "a")), ("delta", 0.5)]
 
 
+@pytest.mark.quick_cases(every=3)
 @pytest.mark.parametrize("name, value", CHANGED_BUDGETS, ids=str)
 @pytest.mark.parametrize("unit", ["row", "group"])
 @pytest.mark.parametrize("base", [*SEARCHES, classifier_of_found_columns()], ids=class_name)
