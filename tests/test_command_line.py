@@ -117,7 +117,7 @@ def test_charges_are_chosen_by_user_purpose_and_time(shared, options, months, ca
     # What was spent is that of all charges.
     assert reports[0]["epsilon"]["spent"] == 0.625
     assert main(["ledger", "show", str(shared), *options]) == 0
-    assert "what was spent is of all" in " ".join(capsys.readouterr().out.split())
+    assert "the amounts spent cover all charges" in " ".join(capsys.readouterr().out.split())
     assert main(["ledger", "export", str(shared), *options]) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert "".join(record["body"]["label"][0] for record in records) == months

@@ -478,7 +478,7 @@ def test_a_selection_by_a_model_without_coefficients_is_refused_before_its_charg
         tool = build(CLASSIFIERS[inner](accountant))
         # `SelectFromModel` alone fits, and fails when it is asked for features.
         _, error = run(lambda a, t=tool: make_pipeline(t, classifier(a)).fit(X, y), accountant)
-        assert "give importance_getter" in str(error)
+        assert "set importance_getter" in str(error)
         assert accountant.epsilon_spent == 0.0
     tool = build(
         make_pipeline(scaler(accountant), classifier(accountant)),

@@ -148,7 +148,7 @@ def test_folds_that_were_read_before_a_function_is_called_are_named():
     ledger = PrivacyAccountant(1.0, 0.1)
     score = make_dp_scorer("accuracy", epsilon=0.1, accountant=ledger)
     folds = StratifiedKFold(2).split(X, y)
-    with pytest.warns(RawDataWarning, match="iterator, of which nothing is known"):
+    with pytest.warns(RawDataWarning, match="iterator about which nothing is known"):
         cross_val_score(Releasing(release_mean, ledger), X, y, scoring=score, cv=folds)
 
 

@@ -439,8 +439,8 @@ def test_missing_ids_can_be_declared_to_be_distinct_persons(tmp_path):
         np.testing.assert_array_equal(persons.codes, [0, 1, 0, 2, 3, 4])
         np.testing.assert_array_equal(persons.row_weights, [0.5, 1.0, 0.5, 1.0, 1.0, 1.0])
         scaler = DPStandardScaler(**BOUNDS, accountant=accountant).fit(X, groups=ids)
-        assert "rows without an id are declared to be of distinct persons" in scaler.privacy_.unit
-    assert "of distinct persons" in str(accountant.report())
+        assert "declared to belong to distinct persons" in scaler.privacy_.unit
+    assert "to distinct persons" in str(accountant.report())
     assert read_persons([None, np.nan, None], 3, "distinct").n_persons == 3
     # What is no id, though it is there, is refused; and so are folds, which only ids can name.
     with pytest.raises(ValueError, match="another type"):
@@ -466,7 +466,7 @@ def test_the_statement_is_of_persons_and_no_attribute_holds_an_id_or_the_number_
     for accountant in (accountant_of(), None):
         scaler = DPStandardScaler(**BOUNDS, accountant=accountant).fit(X, groups=ids)
         statement = scaler.privacy_
-        assert statement.unit == "person, whatever number of rows each has"
+        assert statement.unit == "person, however many rows each has"
         assert statement.sampler == "all persons, once"
         assert statement.public == ("the numbers of persons and columns", "bounds")
         assert "person-" not in repr(scaler.__getstate__())

@@ -261,7 +261,7 @@ def test_a_search_that_is_not_private_is_named():
     search = GridSearchCV(DPLogisticRegression(1.0), {"C": [0.1, 1.0]}, cv=2).fit(X, y)
     found = privacy_report(search)
     assert found.without_statement == ("GridSearchCV",) and len(found.statements) == 1
-    assert "GridSearchCV chooses by scores on private rows" in " ".join(found.to_text().split())
+    assert "GridSearchCV chooses by raw scores on private rows" in " ".join(found.to_text().split())
 
 
 def test_two_data_sets_of_one_ledger(tmp_path):
@@ -381,12 +381,12 @@ def test_the_first_page_warns():
     words = " ".join(privacy_report(search, audits=[broken]).summary.conclusion)
     assert "NOT COVERED" in words and "VIOLATION" in words
     weak = DPMeanTransformer(50.0, bounds=(0, 1)).fit(X)
-    assert "That is weak" in " ".join(privacy_report(weak).summary.conclusion)
+    assert "This guarantee is weak" in " ".join(privacy_report(weak).summary.conclusion)
     with pytest.warns(Warning, match="seed"):
         seeded = DPMeanTransformer(0.5, bounds=(0, 1), random_state=0).fit(X)
     assert "SEEDED" in " ".join(privacy_report(seeded).summary.conclusion)
     only_ledger = privacy_report(PrivacyAccountant(1.0, 0.0))
-    assert "about the budget of data" in only_ledger.summary.conclusion[0]
+    assert "about the budget of a data set" in only_ledger.summary.conclusion[0]
 
 
 def test_what_is_not_fitted_has_no_line():
@@ -430,7 +430,7 @@ def test_a_report_and_a_fit_judge_several_outputs_alike(classes):
     report = privacy_report(outputs)
     assert bool(report.uncovered) == bool(raw) == (classes is None)
     for sentence in report.uncovered:
-        assert "label of one row can be seen; use classes=[...]" in sentence
+        assert "reveal the label of one row; use classes=[...]" in sentence
 
 
 def test_what_a_search_with_private_scores_tries_is_judged_too():

@@ -278,7 +278,7 @@ def test_a_total_that_may_count_charges_of_others_says_so():
     (total,) = privacy_report(search).totals
     # The search made 7 fits; the pipeline's model has the same label.
     assert total.n_charges == N_FITS + 1
-    assert "may be more than it cost" in total.composition
+    assert "may be higher than its cost" in total.composition
 
 
 @pytest.mark.parametrize("config", [{}, {"unit": "group", "max_rows": 2}, None])
@@ -294,4 +294,4 @@ def test_releases_that_are_charged_later_are_in_no_total(config):
     report = privacy_report(pipe)
     (total,) = report.totals
     assert total.epsilon == MODEL[0]
-    assert "is in no total of the model" in report.summary.conclusion[-1]
+    assert "is not part of any total of the model" in report.summary.conclusion[-1]

@@ -178,7 +178,7 @@ def test_a_selection_of_charges_never_replaces_all_of_them():
         facts = dict(report.summary.facts)
         text = facts["total of data set 'clinic'"]
         assert text.startswith("epsilon = 2.5, delta = 0; 2 charges")
-        assert (f"listed are those of user {user}" in text) is (sources == "alone")
+        assert (f"only those of user {user} are listed" in text) is (sources == "alone")
         (budget,) = report.budgets
         assert len(budget.charges) == (1 if sources == "alone" else 2)
         if sources != "alone":

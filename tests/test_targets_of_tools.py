@@ -65,7 +65,7 @@ def halved(v):
 
 doubled.__skdp_kind__ = halved.__skdp_kind__ = "stateless"
 BEHIND = {"func": centered, "inverse_func": np.copy, "check_inverse": False}
-SEEN = "the label of one row can be seen"
+SEEN = "can reveal the label of one row"
 WARNED = {
     "one against the rest": (labels(OneVsRestClassifier, TWO), SEEN),
     "one against the rest, constant": (labels(OneVsRestClassifier, CONSTANT), SEEN),

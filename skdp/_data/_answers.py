@@ -54,8 +54,8 @@ def partitionwise(method):
             is_done = True
             return output
         finally:
-            # Remove temporary files of a table that was opened here, unless a lazy output reads
-            # them later. Otherwise the frames of a stored exception would keep them.
+            # Remove the temporary files of a table that was opened here, unless a lazy output reads
+            # them later. Otherwise, the frames of a stored exception could keep them alive.
             if chunked is not X and not (is_lazy and is_done):
                 chunked.close()
 
@@ -83,13 +83,13 @@ def _partitionwise_output(estimator, name, chunked, *, is_lazy):
     check_is_fitted(estimator)
     validate_data(estimator, meta_of(chunked), reset=False, skip_check_array=True)
     check_labels_match(estimator, meta_of(chunked))
-    # Blocks are arrays, whose messages do not name the columns.
+    # Blocks are arrays, so error messages about them would not name the columns.
     check_zones(estimator, chunked)
     if not {"string", "categorical"}.intersection(getattr(estimator, "_accepts", ("string",))):
         # A block of rows, which is an array, does not show the types of the columns.
         check_types_of_numbers(chunked, after_fit=True)
-    # Workers need the released values only: the copy that is sent to them has no accountant, no
-    # seed and no record of the ledger.
+    # Workers need only the released values: the copy that is sent to them has no accountant, no
+    # seed and no ledger record.
     bare = copy(estimator)
     bare.accountant = bare.random_state = bare._skl_callbacks = None
     if (statement := getattr(estimator, "privacy_", None)) is not None:

@@ -1,4 +1,4 @@
-"""Reading of the rows of a batch in double precision, tile by tile."""
+"""Reading the rows of a batch in double precision, tile by tile."""
 
 from bisect import bisect_right
 from functools import partial
@@ -15,27 +15,28 @@ from skdp._data._sources import rows_within
 # Size of a dense tile in bytes: large enough that the arithmetic takes longer than the calls, and
 # small enough that a tile stays in cache.
 TILE_BYTES = 1 << 21
-# Minimum number of rows of a dense tile, and maximum number of rows of any tile.
+# Minimum number of rows in a dense tile, and maximum number of rows in any tile.
 MIN_TILE_ROWS = 256
 MAX_TILE_ROWS = 1 << 13
 
 
 def tile_rows(n_columns):
-    """Return the number of rows of a dense tile; a sparse tile has `MAX_TILE_ROWS`."""
+    """Return the number of rows in a dense tile; a sparse tile has `MAX_TILE_ROWS`."""
     return min(rows_within(TILE_BYTES, n_columns, MIN_TILE_ROWS), MAX_TILE_ROWS)
 
 
 def open_rows(X):
     """Return an object whose ``read(rows)`` returns rows of X as float64.
 
-    `rows` is a slice or an array of sorted indices, within one partition and of at most
-    `tile_rows` rows (`MAX_TILE_ROWS` of a sparse table). The result is valid until the next call.
-    Dense results are C-contiguous. All values are finite: larger values become the largest double.
+    `rows` is a slice or an array of sorted indices. It selects at most `tile_rows` rows
+    (`MAX_TILE_ROWS` from a sparse table), all in one partition. The result is valid until the next
+    call. Dense results are C-contiguous. All values are finite: larger values become the largest
+    double.
 
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of finite numbers
-        A table without workers. Sparse entries of a row that share a column are added up.
+        A table without workers. Sparse entries that share a row and column are added up.
     """
     if issparse(X):
         return _SparseRows(X)
@@ -68,7 +69,8 @@ class _DenseRows:
         block = self._block[: len(rows)]
         number = bisect_right(self._offsets, rows[0]) - 1
         if number != self._number:
-            # Only one partition is open: the pages of an open file stay in memory.
+            # Only one partition is open at a time, because the pages of an open file stay in
+            # memory.
             if self._partitions is None:
                 partition = self._X
             else:

@@ -18,14 +18,14 @@ from skdp._data._parts import (
 from skdp._data._persons import n_units, row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms
 
-# Minimum number of rows of a block of a sparse table.
+# Minimum number of rows in a block of a sparse table.
 SPARSE_BLOCK_ROWS = 4096
 # Density of a sparse block below which its Gram matrix is computed without making the block dense.
 SPARSE_GRAM_DENSITY = 0.1
 
 
 def max_bounded_additions(n_features):
-    """Return `max_additions` of a sum over `BoundedRows`, dense or sparse."""
+    """Return `max_additions` for a sum over `BoundedRows`, dense or sparse."""
     return max_additions(max(block_size(n_features), SPARSE_BLOCK_ROWS))
 
 
@@ -35,7 +35,7 @@ class BoundedRows(Rows):
     The factor of a row is rounded down so that the exact norm of the row times its factor never
     exceeds B. A row whose norm overflows counts as zero. The scaled rows are never stored; blocks
     are converted to float64 as they are read. A sparse table stays sparse. Its blocks are cached,
-    as sorting the entries of a block takes longer than a product with it.
+    because sorting the entries of a block takes longer than a product with it.
 
     Parameters
     ----------
@@ -48,13 +48,13 @@ class BoundedRows(Rows):
     unit : float, default=1.0
         Scale by which the rows are divided before they are clipped.
     persons : Persons, default=None
-        Persons whose row weights are used in sums; None gives each row weight 1.
+        Persons whose row weights are used in sums; None gives every row the weight 1.
     """
 
     local_attrs = Rows.local_attrs | {"persons"}
     # Vector that `ClippedSums` subtracts from each row, in the units of X, and the part of `unit`
-    # that is the size of the rows about it; see `RowCenter`. The blocks of this class are of rows
-    # that are not centered.
+    # that is the size of the rows about this vector; see `RowCenter`. Blocks of this class contain
+    # rows that are not centered.
     center = None
     centered_unit = 1.0
     # True if the constant feature of a clipped row is scaled like the row's values; see
@@ -74,10 +74,10 @@ class BoundedRows(Rows):
         self.norm = math.hypot(data_norm, constant)
         self.block_size = max(block_size(self.n_features), SPARSE_BLOCK_ROWS * issparse(X))
         super().__init__(X, self.block_size)
-        # Blocks of a sparse table and their transposes, by the first row of the block.
+        # Blocks of a sparse table and their transposes, keyed by the first row of the block.
         self._blocks = {}
-        # The cached property below computes `row_args` at the first use, which fits by gradient
-        # descent never need. The attribute set by the base class would hide the property.
+        # The cached property below computes `row_args` at the first use. Fits by gradient descent
+        # never need them. The attribute set by the base class would hide the property.
         del self.row_args
 
     @cached_property
@@ -99,7 +99,7 @@ class BoundedRows(Rows):
         return factor, row_weights_of(self.persons)
 
     def streaming(self):
-        """Return the rows for a single pass, in which each block computes its factors."""
+        """Return the rows for a single pass in which each block computes its factors."""
         if issparse(self.X):
             return self._changed()
         return self._changed(row_args=(None, row_weights_of(self.persons)))

@@ -1,4 +1,4 @@
-"""Partitioned tables, whose partitions need not be in memory together."""
+"""Partitioned tables, whose partitions need not be in memory at the same time."""
 
 import os
 import sys
@@ -31,24 +31,24 @@ OPENING = Lock()
 
 
 class ChunkedArray:
-    """Rows of several 2-D arrays, of files or of a table of another library, read in chunks.
+    """Rows from several 2-D arrays, from files or from another library's table, read in chunks.
 
-    Estimators that document it fit and predict block by block, so the table is never loaded as
-    a whole. Files are opened when their rows are needed, at most one at a time, and never written.
+    Estimators that document support for it fit and predict block by block, so the table is never
+    loaded as a whole. Files are opened when their rows are needed, at most one at a time, and never
+    written.
 
     Parameters
     ----------
     chunks : sequence or table
-        A table is the path of a Parquet file or of a folder of them (a chunk is a row group), a
-        pyarrow dataset, a polars LazyFrame (a chunk is a row group of the file to which it is
-        written), a dask array or DataFrame, or a checkpointed Spark DataFrame (a chunk is a
+        A table is the path of a Parquet file or of a folder of Parquet files (a chunk is a row
+        group), a pyarrow dataset, a polars LazyFrame (a chunk is a row group of the file to which
+        it is written), a dask array or DataFrame, or a checkpointed Spark DataFrame (a chunk is a
         partition). A sequence may contain such tables, arrays of shape (n_i, n_features), paths of
         ``.npy`` files, and numeric frames in memory, in the order of their rows.
 
-        Values are numbers, and also strings, categories, dates and durations in tables whose schema
-        declares types.
-        All items must have the same number of columns, and those with column names must have the
-        same names in the same order.
+        Values are numbers or, in tables whose schema declares types, also strings, categories,
+        dates and durations. All items must have the same number of columns, and those with column
+        names must have the same names in the same order.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class ChunkedArray:
         Numbers of rows and columns.
     dtype : numpy.dtype
         Common type of the chunks' values. It is object if the schema declares strings, categories,
-        dates or durations: then numbers are Python floats, times are NumPy's (dates with a time
-        zone are Python's or pandas'), and missing values are None, NaN or NaT.
+        dates or durations. In this case, numbers are Python floats, times are NumPy's (dates with a
+        time zone are Python's or pandas'), and missing values are None, NaN or NaT.
     ndim : int
         2.
     offsets : tuple of int
@@ -66,17 +66,17 @@ class ChunkedArray:
     Raises
     ------
     ValueError
-        If there is no chunk or more than 2**24, the numbers of columns differ, or a chunk does not
-        consist of numbers or declared labels.
+        If there is no chunk or more than 2**24 chunks, if the numbers of columns differ, or if a
+        chunk does not consist of numbers or declared labels.
     OSError
         If a file cannot be read.
 
     Notes
     -----
-    Pickles contain paths of files and copies of arrays. Slices of rows with step 1 return an array
-    of these rows, and conversion to an array loads all rows. Indexing with sorted row indices, or
-    with column indices, returns a lazy `ChunkedArray`. Rows of files in several folders cannot be
-    selected by index, as their order may depend on values.
+    Pickles contain paths of files and copies of arrays. A slice of rows with step 1 returns an
+    array of these rows, and conversion to an array loads all rows. Indexing with sorted row
+    indices, or with column indices, returns a lazy `ChunkedArray`. Rows from files in several
+    folders cannot be selected by index, because their order may depend on values.
 
     polars writes the rows of a LazyFrame once, to a temporary Parquet file that only its owner can
     read. The file is removed by `close`, at the end of a ``with`` statement, or with the last
@@ -148,8 +148,8 @@ class ChunkedArray:
     def close(self):
         """Remove the temporary files that were written for the table, which is then unreadable.
 
-        The user's files are not removed, and neither are the temporary files of a table from which
-        this one was computed by selecting rows or columns or by a transform.
+        The user's files are not removed. If this table was computed from another one, by selecting
+        rows or columns or by a transform, the other table's temporary files are not removed either.
         """
         self.forget()
         for source in self._sources:
@@ -240,30 +240,30 @@ class ChunkedArray:
         Returns
         -------
         list of callables
-            Each returns a chunk, and raises `ValueError` if it has changed.
+            Each function returns a chunk, or raises `ValueError` if the chunk has changed.
         """
         return [partial(open_source, source) for source in self._sources]
 
     def forget(self):
-        """Release the chunk that was opened last, and memory that Arrow keeps for decoding."""
+        """Release the chunk that was opened last, and the memory that Arrow keeps for decoding."""
         self._opened = local()
         # The attribute may not exist yet if another thread is importing pyarrow.
         if pool := getattr(sys.modules.get("pyarrow"), "default_memory_pool", None):
             pool().release_unused()
 
     def mapped(self, function, n_columns, dtype, meta=None):
-        """Return the lazy table of a row-wise function of blocks of rows.
+        """Return the lazy table that a row-wise function computes from blocks of rows.
 
         Parameters
         ----------
         function : callable
-            Function of a block. It is called each time rows are read, maybe on another machine.
+            Function of a block. It is called each time rows are read, possibly on another machine.
         n_columns : int
-            Number of columns of its value.
+            Number of columns in its result.
         dtype : numpy.dtype
-            Type of its value.
+            Type of its result.
         meta : DataFrame, default=None
-            Frame without rows: the names and types of the columns.
+            Frame without rows that has the names and types of the columns.
 
         Returns
         -------
@@ -291,7 +291,7 @@ class ChunkedArray:
         return array
 
     def _viewed(self, tables, read, n_columns, dtype, workers=None, meta=None):
-        """Return the lazy table of a function of the chunks of tables with equal offsets."""
+        """Return the lazy table that a function computes from the chunks of aligned tables."""
         chunks = zip(*(table._sources for table in tables), strict=True)
         views = []
         for sources in chunks:
@@ -301,7 +301,7 @@ class ChunkedArray:
         return self._of(parts)
 
     def _rows(self, rows):
-        """Return the lazy table of rows by their indices, or by a mask."""
+        """Return a lazy table of the rows that indices or a mask select."""
         rows = np.asarray(rows)
         parts = self._parts
         if rows.dtype == bool and rows.shape == (len(self),):
@@ -322,7 +322,8 @@ class ChunkedArray:
                 "rows of a partitioned table must be selected by distinct, increasing indices: "
                 "sort them, and shuffle before a table is written"
             )
-        # The indices of each chunk, relative to it. A table without rows keeps all chunks.
+        # The selected indices in each chunk, relative to its first row. A table without rows keeps
+        # all chunks.
         selections = []
         for i, indices in enumerate(np.split(rows, np.searchsorted(rows, self.offsets[1:-1]))):
             if len(indices) or not len(rows):
@@ -366,7 +367,7 @@ def _mapped_file(path, written):
 
 
 def _written(path):
-    """Return the size and time of a file, which differ if it was written again."""
+    """Return the size and time of a file; they differ if the file was written again."""
     status = os.stat(path)
     return status.st_size, status.st_mtime_ns
 
@@ -406,7 +407,7 @@ def _as_array(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):
         return chunk
-    # Without a dtype NumPy would choose one from the values of the list.
+    # Without a dtype, NumPy would choose one from the values in the list.
     return np.array(chunk, dtype=np.float64)
 
 
@@ -456,13 +457,13 @@ def _join_columns(rows, *arrays):
 
 
 def _take_rows(indices, rows, array):
-    """Return a slice `rows` of the selected rows of an array, whose indices increase."""
+    """Return a slice `rows` of the rows of an array that increasing indices select."""
     indices = indices[rows]
     if isinstance(array, np.ndarray):
         return array[indices]
     pieces = [array[0:0]]
     step = _sources.slice_rows(array.shape[1])
-    # No rows after the last index are read: they would have to be decoded again later.
+    # No rows after the last index are read, because they would have to be decoded again later.
     for group in np.split(indices, np.flatnonzero(np.diff(indices // step)) + 1):
         if len(group):
             pieces.append(array[group[0] : group[-1] + 1][group - group[0]])
@@ -482,7 +483,7 @@ def meta_of(X):
 
 
 def as_chunked(X):
-    """Return a partitioned table as a `ChunkedArray`, and None for any other table.
+    """Return a partitioned table as a `ChunkedArray`, or None for any other table.
 
     Partitioned tables are a `ChunkedArray`, a dask array or DataFrame, a pyarrow dataset, a polars
     LazyFrame, a checkpointed Spark DataFrame, or the path (of type `pathlib.Path`) of Parquet
@@ -496,8 +497,8 @@ def as_chunked(X):
     Raises
     ------
     ValueError
-        If X is a dask array that has an unknown shape, is not numeric or not 2-D; if the type of a
-        column is not numeric, Boolean, string or categorical, nor of durations or dates; or as in
+        If X is a dask array that has an unknown shape, is not numeric or is not 2-D; if a column's
+        type is not one of numbers, Booleans, strings, categories, durations or dates; or as in
         `ChunkedArray`.
     """
     if isinstance(X, ChunkedArray):

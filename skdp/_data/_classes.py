@@ -1,4 +1,4 @@
-"""Checks of class labels, declared or found, and their codes."""
+"""Checks of declared and found class labels, and the codes of the labels."""
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -6,7 +6,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skdp._data._labels import category_codes, text_array
 
-# Number of rows whose labels are looked up at a time.
+# Number of rows whose labels are looked up together.
 LABEL_BLOCK_ROWS = 1 << 16
 
 
@@ -33,8 +33,8 @@ def check_classes(classes, y):
         if not is_integer_type:
             check_classification_targets(y)
         if y.dtype.kind == "O":
-            # `unique` returns the first of equal labels. Which type it has, of Python, of NumPy or
-            # of an enum, must not depend on single rows.
+            # `unique` returns the first of several equal labels. Whether its type is Python's,
+            # NumPy's or an enum must not depend on single rows.
             y = np.array([str.__str__(label) for label in y], dtype=object)
         # The inverse of `unique` is not used, because it needs four times the memory of the codes.
         classes = np.unique(y)

@@ -16,8 +16,8 @@ _BLOCK_VALUES = 1 << 17
 def finite_doubles(values):
     """Replace infinite values by the largest double of their sign, in place.
 
-    The output of a transformer is then finite. Otherwise the next step of a pipeline would refuse
-    it after the charge.
+    The output of a transformer is then finite. Otherwise, the next step of a pipeline would refuse
+    the output after the charge.
     """
     largest = np.finfo(np.float64).max
     return np.clip(values, -largest, largest, out=values)
@@ -100,8 +100,8 @@ def clip_features(X: ArrayLike, bounds: tuple[ArrayLike, ArrayLike]) -> np.ndarr
     Returns
     -------
     ndarray of shape (n_samples, n_features)
-        A new array of the dtype of `X`. For float32, bounds that float32 cannot represent are
-        rounded inwards.
+        A new array with the dtype of `X`. Bounds that float32 cannot represent are rounded inward
+        for float32.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def clip_features(X: ArrayLike, bounds: tuple[ArrayLike, ArrayLike]) -> np.ndarr
 
 
 def _rounded_inwards(bound, direction):
-    """Return the nearest float32 that is not outside of a bound; `direction` is inf or -inf."""
+    """Return the nearest float32 that is not outside a bound; `direction` is inf or -inf."""
     rounded = bound.astype(np.float32)
     if direction > 0:
         is_outside = rounded < bound

@@ -1,4 +1,4 @@
-"""Tables of numeric and of categorical columns, read block by block."""
+"""Tables of numeric and categorical columns, read block by block."""
 
 import math
 from collections.abc import Mapping
@@ -71,7 +71,7 @@ class ColumnTable:
     numeric : list of bool, default=None
         For each column, True if its declared type is numeric. None uses the type of `matrix`.
     time_types : list of dtype or None, default=None
-        For each column of a partitioned table of objects, NumPy's type of its dates or durations,
+        For each column of a partitioned table of objects, the NumPy type of its dates or durations,
         or None for other columns.
     names : list, default=None
         Names of the columns.
@@ -79,18 +79,18 @@ class ColumnTable:
         For each column, the kind of its values as labels, or None if its declared type does not
         determine it. None uses the type of `matrix`.
     number_types : list of dtype or None, default=None
-        For each column, NumPy's type of its numbers or Booleans, or None for other columns. None
-        uses the type of `matrix`.
+        For each column, the NumPy type of its numbers or Booleans, or None for other columns. None
+        instead of a list uses the type of `matrix`.
     blocks : list of FrameBlock, default=()
         The same columns, grouped into one block per type.
     float_types : dict of column to dtype, default=None
         Columns whose labels are compared as numbers of a floating-point type of less than 8 bytes,
-        because the column has this type, or had it in the fit.
+        because the column has this type or had it in the fit.
     after_fit : bool, default=False
         True if the rows are samples of a fitted estimator, which get other error messages.
     has_large_numbers : ndarray of shape (n_columns,), bool, default=None
-        For a partitioned table of numbers: True for columns with numbers that are too large to be
-        found as categories, according to the pass that checked the table.
+        For a partitioned table of numbers, True for the columns in which the pass that checked the
+        table found numbers too large to be found as categories.
     rounded_columns : collection of int, default=()
         Columns of integers or decimals that are read in double precision.
     """
@@ -127,8 +127,8 @@ class ColumnTable:
         self.time_types = [None] * shape[1] if time_types is None else time_types
         if label_kinds is None:
             kind = None if matrix is None else matrix.dtype.kind
-            # Dates may be encoded as labels of another kind, so their dtype does not determine the
-            # kind.
+            # Dates may be encoded as labels of another kind, so a dtype of dates does not determine
+            # the kind.
             label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
         self._label_kinds = label_kinds
         if number_types is None:
@@ -138,7 +138,8 @@ class ColumnTable:
         self.after_fit = after_fit
         self._has_large_numbers = has_large_numbers
         self._rounded_columns = rounded_columns
-        # Partitioned tables of numbers were read when they were checked to be finite.
+        # Partitioned tables of numbers were already read when they were checked for infinite
+        # values.
         self._has_unread_rows = isinstance(matrix, ChunkedArray) and matrix.dtype.kind == "O"
 
     def name(self, j):
@@ -154,13 +155,13 @@ class ColumnTable:
         return self.rows(partial(ColumnTable.values, column=j), 1)
 
     def whole_column(self, j):
-        """Return all raw values of a column as one array; a partitioned table is read."""
+        """Return all raw values of a column as one array, reading a partitioned table."""
         if isinstance(self.matrix, ChunkedArray):
             return self.column(j).to_array()
         return self.values(j, slice(0, self.shape[0]))
 
     def select(self, columns):
-        """Return the values of some columns as labels, in `Rows` whose blocks are lists of arrays.
+        """Return the values of some columns as labels, as `Rows` whose blocks are lists of arrays.
 
         Values are raw, except that numbers are rounded to the column's `float_types`.
         """
@@ -174,7 +175,7 @@ class ColumnTable:
     def rows(self, read, n_columns):
         """Return the values of a function of a `ColumnTable` and a slice `rows`, as `Rows`.
 
-        The function must be defined in a module, as it may run on another machine.
+        The function must be defined in a module, because it may run on another machine.
         """
         source = self if self.matrix is None else self.matrix
         read_block = partial(
@@ -201,7 +202,7 @@ class ColumnTable:
             For each column, the index of the category that counts all other values; negative if
             they are not counted.
         row_weights : ndarray of shape (n_rows,), default=None
-            Weights of the rows; None for ones.
+            Weights of the rows; None gives every row the weight 1.
 
         Returns
         -------
@@ -252,7 +253,7 @@ class ColumnTable:
         return numbers
 
     def values(self, column, rows):
-        """Return the raw values of a slice of rows of a column, an array of any type."""
+        """Return a column's raw values in a slice of rows, as an array of any type."""
         if self.matrix is None:
             return self._columns[column][rows]
         cells = self.matrix[rows][:, column]
@@ -263,7 +264,7 @@ class ColumnTable:
         return cells.astype(np.float64) if self.numeric_types[column] else cells
 
     def labels(self, column, rows):
-        """Return the values of a slice of rows of a column as labels, as in `select`."""
+        """Return a column's values in a slice of rows as labels, as in `select`."""
         return self.as_label(column, self.values(column, rows))
 
     def as_label(self, column, values):
@@ -285,13 +286,14 @@ class ColumnTable:
         Parameters
         ----------
         checks : dict of column to callable
-            Functions of the raw values of some rows and of the column's name for messages. They
-            raise an error, or return the values, or the values as numbers. They must be defined in
-            a module.
+            Functions of the raw values in some rows and of the column's name for messages. They
+            return the values, possibly as numbers, or raise an error. They must be defined in a
+            module.
         labels : dict of column to ndarray, default=None
             Declared categories of columns; see `check_label_kinds`.
         found_columns : collection of int, default=()
-            Columns whose categories are, or were, found privately; see `check_label_forms`.
+            Columns whose categories are found privately, or were so in the fit; see
+            `check_label_forms`.
         expected : dict of column to ndarray, default=None
             Declared categories, each of which the column's type must be able to hold.
         """
@@ -340,10 +342,10 @@ class ColumnTable:
         return remaining
 
     def check_readable(self):
-        """Check in one pass that all rows can be read, unless a pass was made already.
+        """Check in one pass that all rows can be read, unless a pass has already been made.
 
-        A partitioned table is read when its rows are needed. A damaged file, or a failing task of
-        dask, must raise before the charge.
+        A partitioned table is read when its rows are needed. A damaged file, or a failing dask
+        task, must raise an error before the charge.
         """
         if self._has_unread_rows:
             sum_over(self.select(range(self.shape[1])), _read_only, np.zeros(1))
@@ -372,8 +374,8 @@ class ColumnTable:
     def _warn_of_mixed_kinds(self, expected):
         """Warn about lists of mixed kinds if the column's type allows values of any kind.
 
-        Its values must not determine a refusal, so a list of the wrong kind that has one label
-        of the right kind is accepted.
+        The values must not determine whether the list is refused, so a list that contains at least
+        one label of the right kind is accepted.
         """
         for j, categories in expected.items():
             kinds = label_kinds(categories)
@@ -421,7 +423,7 @@ class ColumnTable:
 
 
 def check_readable(rows):
-    """Raise if rows of a table, or of a `RowsAndTarget`, cannot be read."""
+    """Raise an error if rows of a table, or of a `RowsAndTarget`, cannot be read."""
     table = getattr(rows, "X", rows)
     if isinstance(table, ColumnTable):
         table.check_readable()
@@ -447,8 +449,8 @@ def check_loops_of(table, version):
 def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
     """Return the values, or raise `ValueError` if the kind of a value differs from all categories'.
 
-    Such a value equals no category: ``"1"`` is not 1. Then the declaration is wrong, and all rows
-    of the table would count as undeclared. Each value is checked independently.
+    Such a value equals no category: ``"1"`` is not 1. In that case, the declaration is wrong, and
+    all rows of the table would count as undeclared. Each value is checked independently.
 
     Parameters
     ----------
@@ -512,7 +514,7 @@ def _mismatch_message(name, category, kind):
 
 
 def check_distinct_labels(name, float_type, categories, after_fit=False):
-    """Raise `ValueError` if two categories are one number of a shorter floating-point type.
+    """Raise `ValueError` if two categories are the same number in a shorter floating-point type.
 
     Parameters
     ----------
@@ -536,10 +538,10 @@ def check_distinct_labels(name, float_type, categories, after_fit=False):
 
 
 def check_exact_labels(name, categories, after_fit=False):
-    """Raise `ValueError` if a category is a number that other numbers round to.
+    """Raise `ValueError` if a category is a number to which other numbers are rounded.
 
     Integers and decimals in a table that is read in parts become floats. From 2**53 on, different
-    integers are the same float, so a row would count for the category of another one.
+    integers become the same float, so a row could be counted in another row's category.
 
     Parameters
     ----------
@@ -563,7 +565,7 @@ def check_exact_labels(name, categories, after_fit=False):
 
 
 def category_of_no_value(kind, number_type, categories):
-    """Return the first category that no value of a column can equal, and the column's kind.
+    """Return the first category that no value in a column can equal, and the column's kind.
 
     Parameters
     ----------
@@ -577,7 +579,7 @@ def category_of_no_value(kind, number_type, categories):
     Returns
     -------
     tuple of (label, str) or None
-        None if each category may be a value. A missing value always may be.
+        None if each category may occur as a value. A missing value may always occur.
     """
     for category in categories.tolist():
         key = label_key(category)
@@ -608,7 +610,7 @@ def _is_double(number):
 def check_label_forms(values, name, after_fit=False):
     """Return the values, or raise `ValueError` if a value cannot be found as a category.
 
-    Such a value would not be counted for any category, and the column would silently be lost. Each
+    Such a value would not be counted in any category, and the column would silently be lost. Each
     value is checked independently.
 
     Parameters
@@ -674,7 +676,7 @@ def check_not_infinite(values, name, *, allow_nan=True):
 def _read_block(read, numeric, time_types, float_types, X, rows):
     """Return a block of `ColumnTable.rows`; X is a `ColumnTable` or a partition of a matrix."""
     if not isinstance(X, ColumnTable):
-        # Rows are decoded once for all columns.
+        # Decode the rows once for all columns.
         block = X[rows]
         X = ColumnTable(
             block.shape, block, numeric=numeric, time_types=time_types, float_types=float_types
@@ -700,7 +702,7 @@ def _check_block(total, columns, checks):
 
 
 def _read_only(total, columns):
-    """Do nothing: reading the block, before this call, is the purpose."""
+    """Do nothing: the purpose is to read the block, which happens before this call."""
 
 
 def _codes(columns, categories, others):
@@ -712,7 +714,7 @@ def _add_labels(counts, columns, row_weights, categories, others):
     for total, values, labels, other in zip(totals, columns, categories, others, strict=True):
         inverse = slice(None)
         if values.dtype.kind in "biuf":
-            # Few distinct numbers are looked up faster than all values.
+            # Looking up a few distinct numbers is faster than looking up all values.
             values, inverse = np.unique(values, return_inverse=True)
         codes = category_codes(values, labels, other)[inverse]
         is_counted = codes >= 0
@@ -743,7 +745,7 @@ def read_columns(estimator, X, *, reset=True, allow_nan=False):
     Returns
     -------
     ColumnTable
-        Values are not copied. They are converted when they are read.
+        The table. Values are not copied, and are converted when they are read.
 
     Raises
     ------
@@ -778,7 +780,7 @@ def float_types_of(X):
 
 
 def rounded_columns_of(chunked):
-    """Return the columns of integers of 8 bytes, or of decimals, that are read in double precision.
+    """Return the columns of 8-byte integers or decimals that are read in double precision.
 
     Parameters
     ----------
@@ -795,7 +797,7 @@ def rounded_columns_of(chunked):
     number_types = map_types(number_type_of, types_of(meta))
     columns = []
     for j, (kind, number_type) in enumerate(zip(label_kinds, number_types, strict=True)):
-        # Decimals have no type of NumPy.
+        # Decimals have no NumPy type.
         is_wide = number_type is None or (number_type.kind in "iu" and number_type.itemsize == 8)
         if kind == "numbers" and is_wide:
             columns.append(j)
@@ -803,12 +805,12 @@ def rounded_columns_of(chunked):
 
 
 def _float_types(estimator, X, reset):
-    """Return the `ColumnTable.float_types`: the shorter of a column's types in the fit and in X.
+    """Return `ColumnTable.float_types`: the shorter of each column's types in the fit and in X.
 
     The types of a fit are stored. A model that was fitted to float32 gives the same answers for the
     same table in float64, and vice versa.
     """
-    # The blocks of a partitioned table have one type, which is not that of each column.
+    # The blocks of a partitioned table have one common type, not the type of each column.
     X_types = float_types_of(X) | getattr(estimator, "_float_types_of_samples", {})
     if reset:
         X_types = X_types | _declared_float_types(estimator, X)
@@ -892,10 +894,10 @@ def float_type_of_labels(labels):
 
 
 def check_zones(estimator, X, reset=False):
-    """Raise `ValueError` if only one of the fit and the samples has a time zone in a date column.
+    """Raise `ValueError` if a date column has a time zone only in the fit or only in the samples.
 
-    A date with a time zone is an instant. One without a zone is read as if its zone were UTC, so
-    that samples without a zone would silently be hours away from the rows of the fit.
+    A date with a time zone is an instant. A date without a zone is read as if its zone were UTC, so
+    samples without a zone would silently be off by hours from the rows of the fit.
 
     Parameters
     ----------
@@ -907,8 +909,8 @@ def check_zones(estimator, X, reset=False):
     Returns
     -------
     dict of column to bool
-        Columns whose dates had a time zone in the fit, or had none (False), and whose type in X
-        does not show it: their values have to be checked with `_check_zones_of_values`.
+        For each column whose type in X does not show whether its dates have a time zone, True if
+        they had one in the fit. Their values have to be checked with `_check_zones_of_values`.
     """
     meta = meta_of(X)
     if is_frame(meta):
@@ -1013,7 +1015,7 @@ def _read_columns(estimator, X, reset, allow_nan):
         blocks = frame_blocks(X)
         columns, numeric = columns_in_blocks(blocks)
         shape = (len(X), len(columns))
-        # Raises scikit-learn's error for a table without rows or columns.
+        # This raises scikit-learn's error for a table without rows or columns.
         check_array(np.broadcast_to(0.0, shape), estimator=estimator)
         return ColumnTable(
             shape,
@@ -1027,7 +1029,7 @@ def _read_columns(estimator, X, reset, allow_nan):
             after_fit=not reset,
         )
     matrix = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite=False)
-    # A block of a partitioned table does not show the types of its columns.
+    # A block of a partitioned table does not show its columns' types.
     label_kinds = None if reset else getattr(estimator, "_label_kinds_of_samples", None)
     return ColumnTable(
         matrix.shape,
@@ -1067,8 +1069,8 @@ def declared_bounds(bounds, shape, columns=None):
     Raises
     ------
     ValueError
-        If `bounds` is invalid, has a key that is no column, or lacks a column, or if a column with
-        declared bounds holds dates or durations.
+        If `bounds` is invalid, has a key that is not a column, or lacks a column, or if a column
+        with declared bounds contains dates or durations.
     """
     columns = np.arange(shape.n_columns) if columns is None else columns
     if is_auto(bounds):
@@ -1099,7 +1101,7 @@ def declared_bounds(bounds, shape, columns=None):
 
 
 def _check_word(bounds, name):
-    """Raise `ValueError` for bounds that are a word; the only one is "auto"."""
+    """Raise `ValueError` for bounds that are a string; the only valid string is "auto"."""
     if isinstance(bounds, str):
         raise ValueError(f'{name} must be (low, high) or "auto", got {bounds!r}')
 
@@ -1107,8 +1109,8 @@ def _check_word(bounds, name):
 def check_no_times(shape, columns, parameter, declared):
     """Raise `ValueError` if a column with declared numbers holds dates or durations.
 
-    Read as numbers, they are counts of the unit of the column's type, such as microseconds, and
-    lie outside of any bounds that a person writes. The fit would then pay the full price and learn
+    Read as numbers, they are counts of the unit of the column's type, such as microseconds, and lie
+    outside any bounds that a person would write. The fit would then be charged in full and learn
     nothing.
 
     Parameters
@@ -1173,7 +1175,8 @@ def column_entries(value, names, n_features, parameter):
     Raises
     ------
     ValueError
-        If a key is no column, two keys are one column, or a sequence has another length.
+        If a key is not a column, if two keys mean the same column, or if a sequence has a different
+        length.
     """
     if value is None:
         return [None] * n_features
@@ -1182,7 +1185,7 @@ def column_entries(value, names, n_features, parameter):
             raise ValueError(f"{parameter} has {len(value)} entries, X has {n_features} columns")
         return list(value)
     positions = {name: j for j, name in enumerate(names)} if names is not None else {}
-    # None denotes a column with an unknown name.
+    # None represents a column whose name is unknown.
     only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features
     for key, entry in value.items():

@@ -1,4 +1,4 @@
-"""Conversion of lists, arrays and sparse matrices, each cell or row independently.
+"""Conversion of lists, arrays and sparse matrices; each cell or row is converted independently.
 
 A list is converted cell by cell, a frame column by column by its declared types, and a sparse
 matrix row by row. No cell may influence the conversion of another cell, because neighboring data
@@ -30,7 +30,7 @@ def as_cells(rows):
     Parameters
     ----------
     rows : sequence
-        Rows may be arrays, or sequences themselves.
+        Rows, which may be arrays or other sequences, or values.
 
     Returns
     -------
@@ -58,8 +58,8 @@ def as_numbers(values, name="a column", after_fit=False):
     """Return values in double precision, each converted independently.
 
     Text is never read as a number, whether in an array of objects or of strings: the same text can
-    have different types in different containers. Dates and durations are not numbers without a
-    unit, and their types have different units.
+    have different types in different containers. Dates and durations are numbers only in some unit,
+    and the units of their types differ.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def as_numbers(values, name="a column", after_fit=False):
     name : str, default="a column"
         Name of the values in error messages.
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which get other error messages.
+        True for samples passed to a fitted estimator, which get other error messages.
 
     Returns
     -------
     ndarray of float64
-        Missing values are NaN. Values beyond double precision become the largest double.
+        Missing values become NaN, and values beyond double precision the largest double.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def as_numbers(values, name="a column", after_fit=False):
     if values.dtype.kind != "O":
         raise non_numeric_error(name, after_fit)
     if set(map(type, values.ravel())) <= {float, bool}:
-        # The result is the same as below, in less time.
+        # This gives the same result as the code below in less time.
         return values.astype(np.float64)
     flat = [_as_number(value, name, after_fit) for value in values.ravel()]
     # The sign of zero is preserved. A column is an array of objects if a value is missing, else an
@@ -113,7 +113,7 @@ def _as_number(value, name, after_fit):
     if isinstance(value, complex | np.complexfloating):
         raise ValueError("Complex data not supported")
     if isinstance(value, str | bytes | bytearray | memoryview):
-        # Python would read the text of a number, and arrays of strings and bytes are refused.
+        # Python would read the text of a number, whereas arrays of strings and bytes are refused.
         raise non_numeric_error(name, after_fit)
     if getattr(value, "shape", ()) != ():
         # Old versions of NumPy read an array of one element as a number.
@@ -144,7 +144,7 @@ def as_csr(X):
     Raises
     ------
     ValueError
-        If X does not have two dimensions, or an entry is outside of its shape.
+        If X does not have two dimensions, or an entry is outside its shape.
     """
     if X.ndim != 2:
         raise ValueError(f"Expected a 2-dimensional sparse container, got {X.ndim} dimensions")
@@ -169,8 +169,8 @@ def as_csr(X):
 def canonical_rows(block):
     """Return a CSR block in double precision, with sorted columns and without duplicate entries.
 
-    Entries that share a row and column are added in the order of their values, so the sum
-    does not depend on how they are stored.
+    Entries that share a row and column are added in the order of their values, so that the sum does
+    not depend on how they are stored.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables of dask arrays, and calls of functions of their partitions on dask's scheduler."""
+"""Tables of dask arrays, and function calls on their partitions by dask's scheduler."""
 
 import re
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from skdp._data._frames import checked_blocks
 from skdp._data._workers import PersistedRef, delayed_call, tree_sum
 from skdp.utils._types import P, R
 
-# Errors that dask raises if the cluster ends or its client is closed before a sum is computed, and
-# if values persisted by one client are needed by another one or by none. Compared by name, because
-# the classes are in distributed, which may not be installed.
+# Errors that dask raises if the cluster ends or its client is closed before a sum is computed, or
+# if values persisted by one client are needed by another client or without a client. They are
+# compared by name, because their classes are in distributed, which may not be installed.
 LOST_WORKERS = r"distributed\.[\w.]+\.(FutureCancelled|ClosedClient|CommClosed)Error\b"
 ELSEWHERE = "ValueError: (Missing dependency|Inputs contain futures that were created by another)"
 MESSAGE_LOG = "recent_message_log"
@@ -43,12 +43,12 @@ class Run:
 
     The client of the first sum is kept: if it were closed, dask would continue in this process. A
     run within another one uses the same client, even in another thread if `outer` is passed. In
-    another process a run is a new one.
+    another process, a run is independent.
 
     Parameters
     ----------
     outer : Run, default=None
-        The enclosing run; None takes that of the current context, if there is one.
+        The enclosing run; None uses that of the current context, if there is one.
     """
 
     def __init__(self, outer=None):
@@ -74,7 +74,7 @@ class Run:
             # A stored exception contains dask's frames, which refer to persisted values.
             clear_frames(traceback)
         self._memo.clear()
-        # Removed now, because the frames of a stored exception may refer to the table.
+        # Remove the files now, because the frames of a stored exception may refer to the table.
         for temporary in self._temporary:
             temporary.remove()
         self._temporary.clear()
@@ -93,7 +93,7 @@ class Run:
         """Return ``make()``, computed once per run for the same objects `of`."""
         key = tuple(map(id, of))
         if key not in self._memo:
-            # The objects are kept too, as the id of a deleted object could be used again.
+            # The objects are kept as well, because the id of a deleted object could be reused.
             self._memo[key] = make(), of
         return self._memo[key][0]
 
@@ -134,7 +134,7 @@ class DaskTable:
         Parameters
         ----------
         selection : list of (int, ndarray of int)
-            The index of a chunk, and the indices of its rows.
+            Pairs of a chunk's index and the indices of its rows.
         """
         from dask.array import concatenate
 
@@ -147,7 +147,7 @@ class DaskTable:
         Parameters
         ----------
         make_delayed : callable
-            Function of the run, the array and the client, which returns the delayed objects.
+            Function of the run, the array and the client that returns the delayed objects.
 
         Raises
         ------
@@ -169,7 +169,7 @@ class DaskTable:
                 raise RuntimeError(LOST) from error
             raise
         finally:
-            # A client logs its last messages, which may hold the row indices of batches.
+            # A client logs its last messages, which may contain the row indices of batches.
             if log := getattr(getattr(client, "scheduler_comm", None), MESSAGE_LOG, None):
                 log.clear()
 
@@ -181,9 +181,9 @@ def _delayed_chunks(array):
 class DaskWorkers:
     """Workers of dask's current scheduler: a cluster, or threads.
 
-    A chunk is not sent anywhere, and is released after its sum unless the user persisted the array.
-    `row_args` are sent once per run, and values of `persist` stay on the cluster for the run. The
-    methods are as in `JoblibWorkers`.
+    A chunk is never sent anywhere. It is released after its sum unless the user persisted the
+    array. `row_args` are sent once per run, and values of `persist` stay on the cluster for the
+    run. The methods are as in `JoblibWorkers`.
 
     Parameters
     ----------
@@ -262,6 +262,6 @@ class DaskWorkers:
         """Send each partition's rows of an array to the cluster."""
         from dask import delayed, persist
 
-        # One message per partition: a single message with all rows would be large.
+        # One message is sent per partition, because a single message with all rows would be large.
         slices = (delayed(values[slice(*rows)], pure=False) for rows in pairwise(self._offsets))
         return [persist(rows, scheduler=at[-1])[0] for rows in slices]

@@ -38,7 +38,7 @@ def level_counts(counts, coarsest=1):
 
 
 def consistent_counts(noisy, total, coarsest=1):
-    """Return the least squares estimate of the finest counts from the counts of all levels.
+    """Return the least-squares estimate of the finest counts from the counts of all levels.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def consistent_counts(noisy, total, coarsest=1):
 
 
 def nonnegative_counts(counts, total):
-    """Return the non-negative counts with the closest cumulative sums to the given counts.
+    """Return the non-negative counts whose cumulative sums are closest to the given ones.
 
     Clipping negative counts would increase the sum of many small counts. Isotonic regression of
     the cumulative sums preserves it.
@@ -104,7 +104,7 @@ def merge_cells(counts, n_bins, min_count):
     Returns
     -------
     ndarray of int
-        Increasing; the first one is 0.
+        Indices in increasing order; the first one is 0.
     """
     min_count = max(min_count, MIN_BIN_COUNT)
     is_bin = counts >= (1.0 - COUNT_RTOL) * max(counts.sum() / n_bins, min_count)

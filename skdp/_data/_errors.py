@@ -5,8 +5,8 @@ from sklearn.utils import assert_all_finite
 
 from skdp._data._labels import is_missing
 
-# Number of values up to which NumPy checks before scikit-learn does: scikit-learn's check takes 20
-# microseconds, which is long if each of many columns is checked.
+# Number of values up to which NumPy's check runs before scikit-learn's. The latter takes 20
+# microseconds, which is long if many columns are checked one by one.
 MAX_NUMPY_CHECK = 1 << 12
 MISSING_HINT = (
     "Fill missing values with DPSimpleImputer, or with a constant that you choose without looking "
@@ -49,7 +49,7 @@ DAYS_OF = {
     ),
 }
 IDENTIFIER_HINT = (
-    "leave a column of identifiers out, as a model learns nothing from it about new rows"
+    "leave a column of identifiers out, because a model learns nothing from it about new rows"
 )
 # Hints by the kinds of `skdp._data._labels.kind_without_form`.
 HINTS = {
@@ -61,7 +61,7 @@ HINTS = {
 
 
 def column_name(j, names=None):
-    """Return the name of a column for messages: its name if there are names, or its index."""
+    """Return "column" with its name, or its index if there are no names, for messages."""
     return f"column {int(j) if names is None else names[j]!r}"
 
 
@@ -132,7 +132,7 @@ def non_numeric_error(name, after_fit=False):
     ----------
     name : str
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which can only be converted.
+        True for samples passed to a fitted estimator, which can only be converted.
     """
     if after_fit:
         return ValueError(
@@ -156,7 +156,7 @@ def times_error(name, kind, after_fit=False):
         Name of the column.
     kind : {"date", "duration"}
     after_fit : bool, default=False
-        True for samples of a fitted estimator, which can only be converted.
+        True for samples passed to a fitted estimator, which can only be converted.
     """
     if after_fit:
         return ValueError(f"{name} contains {kind}s, not numbers as in the fit: {SAMPLES_HINT}")

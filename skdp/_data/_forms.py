@@ -10,35 +10,36 @@ from skdp._data._tables import TableShape
 class TableForm(TableShape):
     """A `TableShape` with properties of the container; None means unknown.
 
-    A pipeline passes it from step to step: the method ``_output_form`` of a transformer returns
-    the form of its output for the form of its input.
+    A pipeline passes it from step to step: a transformer's method ``_output_form`` maps the form of
+    its input to the form of its output.
 
     Parameters
     ----------
     n_rows, n_columns : int or None, default=None
     classes, names, kinds
         As in `TableShape`. `names` is also None if the columns have no names. A kind may also be
-        "text": a column of objects whose cells are known to be strings but not numbers; or
-        "mixed": a column of objects that may hold values of several kinds, see `examples`.
+        "text", for a column of objects whose cells are known to be strings and not numbers, or
+        "mixed", for a column of objects that may hold values of several kinds; see `examples`.
     library : str or None, default=None
         Library of the data frame: "pandas", "polars" or another one; "" for other containers.
     has_names : bool or None, default=None
         False if the columns have no names: in an array, and in a frame whose labels are not
         strings. scikit-learn then calls them x0, x1, ...
     examples : dict of int to list, default={}
-        By position: one value of each kind that a "mixed" column may hold, and a string for a
-        column that is known to hold strings, from its type or, in checks alone, from its cells.
+        By position, one value of each kind that a "mixed" column may hold, or a string for a column
+        that is known to hold strings. This is known from its type or, only in checks, from its
+        cells.
     is_sparse : bool or None, default=None
         True for a sparse matrix.
     holds_numbers : bool, default=False
         True if all columns are numeric, even if their number is unknown.
     name_prefixes : tuple of str or None, default=None
-        If `names` is None: the texts with one of which every other name begins than those in
-        `known_names`. None means that nothing is known of the names.
+        If `names` is None, prefixes such that every name outside `known_names` begins with one of
+        them. None means that nothing is known about the names.
     known_names : tuple of str, default=()
         Names of some columns, if `name_prefixes` is not None.
     empty : DataFrame, default=None
-        A pandas frame without rows, with whose types a column selector chooses columns.
+        A pandas frame without rows, from whose types a column selector chooses columns.
     """
 
     n_rows: int | None = None
@@ -85,7 +86,7 @@ class TableForm(TableShape):
 
     @property
     def input_names(self):
-        """Names by which scikit-learn calls the columns; None if they are unknown."""
+        """Names that scikit-learn uses for the columns; None if they are unknown."""
         if self.names is not None:
             return [*self.names]
         if self.has_names is not False or self.n_columns is None:
@@ -98,8 +99,8 @@ class TableForm(TableShape):
         Parameters
         ----------
         indices : list of int or str, or None
-            None for unknown columns. Names, whose positions are unknown, give the number of
-            columns only.
+            None for unknown columns. Names, whose positions are unknown, determine only the number
+            of columns.
         """
         if indices is None:
             return self.with_columns(None)
@@ -129,7 +130,7 @@ class TableForm(TableShape):
         )
 
     def lacks(self, name):
-        """Return True if it is known that no column has a name."""
+        """Return True if it is known that no column has this name."""
         if self.names is not None:
             return name not in self.names
         if self.name_prefixes is None:

@@ -1,7 +1,7 @@
 """Conversion of frames and columns to arrays, by their declared types.
 
-`numpy.asarray` of a column derives a type from its values if the declared type is not one of
-NumPy: one value then determines how the others are converted.
+If a column's declared type is not a NumPy type, `numpy.asarray` derives a type from the values, so
+one value would determine how the others are converted.
 """
 
 import re
@@ -14,7 +14,7 @@ from skdp.utils._values import FrozenValue
 # Kinds of NumPy's numeric types, and of its durations and dates.
 NUMBERS = "biuf"
 TIMES = "mM"
-# Kinds of columns whose values are numbers of a unit that depends on the column's type.
+# Kinds of columns whose values are numbers in a unit that depends on the column's type.
 TIME_KINDS = ("date", "duration")
 # Number of rows of a frame up to which columns of one type are copied to be read together.
 MAX_COPIED_ROWS = 1 << 12
@@ -98,7 +98,7 @@ def _kind_of_listed_labels(labels):
     if not (isinstance(labels.dtype, np.dtype) and labels.dtype.kind == "O"):
         return label_kind_of(labels.dtype)
     texts = [isinstance(label, str) for label in labels]
-    # Dask lists one placeholder if it does not know the labels.
+    # Dask lists a single placeholder if it does not know the labels.
     is_known = texts and list(labels) != ["__UNKNOWN_CATEGORIES__"]
     if is_known and all(texts):
         return "text"
@@ -106,7 +106,7 @@ def _kind_of_listed_labels(labels):
 
 
 def number_type_of(dtype):
-    """Return the NumPy type of a column of numbers or Booleans, or None, from its type's name.
+    """Return the NumPy type of a column of numbers or Booleans from its type's name, or None.
 
     A column with missing values is read as objects. These do not show that the floats of the column
     were rounded to four bytes.
@@ -148,12 +148,12 @@ def has_time_zone(dtype):
 
 
 def float_type_of(dtype):
-    """Return the floating-point type of less than 8 bytes of a column's numbers, or None.
+    """Return the type of a column's numbers if it is a float of less than 8 bytes, else None.
 
     Parameters
     ----------
     dtype : type of numpy, pandas, Arrow or polars
-        The numbers of a categorical type are those that it lists.
+        For a categorical type, the numbers are those that it lists.
     """
     number_type = listed_number_type_of(dtype)
     is_coarse = number_type is not None and number_type.kind == "f" and number_type.itemsize < 8
@@ -178,7 +178,7 @@ def time_type_of(dtype):
     if code is None or has_time_zone(dtype):
         return None
     unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
-    # Types that name no unit, or "day", are those of calendar dates.
+    # Types that name no unit, or the unit "day", are types of calendar dates.
     return np.dtype(f"{code}[{unit[1] if unit else 'D'}]")
 
 
@@ -188,8 +188,8 @@ def in_memory(table):
     Raises
     ------
     ValueError
-        If a partition has a type other than the one dask declares, which would change the type of
-        the others, or if dask declares no type.
+        If a partition's type differs from the one dask declares, which would change the type of the
+        others, or if dask declares no type.
     """
     kind = type(table)
     if kind.__name__ == "RecordBatch" and hasattr(kind, "to_pylist"):
@@ -221,10 +221,11 @@ def _table_of_batch(batch):
 
 
 def checked_blocks(array):
-    """Return a dask array whose computation raises if a block has another shape or type.
+    """Return a dask array whose computation raises an error if a block has another shape or type.
 
     Dask joins blocks without checking them: one row could become many, and the type of one block
-    could change that of the others. So this is done before any other operation on an array.
+    could change that of the others. Therefore, blocks are checked before any other operation on an
+    array.
     """
     return array.map_blocks(_checked_block, dtype=array.dtype, meta=array._meta)
 
@@ -288,7 +289,7 @@ def types_of(X):
 
 
 def frame_columns(frame):
-    """Return a frame's columns one by one.
+    """Return a frame's columns as separate arrays.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ def frame_columns(frame):
     Returns
     -------
     columns : list of ndarray of shape (n_rows,)
-        Numbers, dates or durations if the column's type is one of NumPy that can represent its
+        Numbers, dates or durations if the column's type is a NumPy type that can represent its
         missing values, and objects otherwise. Missing values are None in columns that become
         objects.
     numeric : list of bool
@@ -398,7 +399,7 @@ def names_of(frame):
 def check_names_differ(table):
     """Raise `ValueError` if two columns of a frame have the same name.
 
-    A name refers to one column in `bounds`, `categories`, messages and statements.
+    In `bounds`, `categories`, messages and statements, a name must refer to one column.
     """
     if not is_frame(table):
         return
@@ -431,23 +432,24 @@ def non_positional_labels(X):
 def check_labels_match(estimator, X):
     """Raise `ValueError` if the labels of a frame's columns are not those of the fit.
 
-    scikit-learn compares names only, which are strings. Labels that are numbers or tuples have the
-    same meaning, and columns in another order would be read as one another.
+    scikit-learn compares only names, which are strings. Labels that are numbers or tuples have the
+    same meaning: without this check, columns in another order would be confused.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted, with the labels of the fit in `_labels_in` if they were not strings or positions.
+        Fitted estimator, with the labels of the fit in `_labels_in` if they were not strings or
+        positions.
     X : object
-        The samples. Arrays, and frames whose labels are the positions, have no labels; but a
-        position that was the label of another column in the fit is refused.
+        The samples. Arrays, and frames whose labels are positions, count as having no labels, but a
+        position that was another column's label in the fit is refused.
     """
     if not is_frame(X) or hasattr(estimator, "feature_names_in_"):
         return
     fit_labels = getattr(estimator, "_labels_in", None)
     labels = names_of(X)
     if fit_labels is None:
-        # String names: scikit-learn warns about these.
+        # scikit-learn warns about string names.
         if non_positional_labels(X) is None:
             return
         fit_labels = range(len(labels))
@@ -513,8 +515,8 @@ def column_values(column):
 
 def map_types(function, types):
     """Return a function's values for a list of types; it is called once for each distinct type."""
-    # By identity, as comparison of categorical types is slow. The list keeps the types alive, so
-    # that ids are unique.
+    # Types are distinguished by identity, because comparing categorical types is slow. The list
+    # keeps the types alive, so that ids are unique.
     types = list(types)
     results = {}
     for dtype in types:
@@ -555,7 +557,7 @@ def _pandas_values(column):
         # on rows, so the values are read, not the codes.
         return objects([*labels, None])[np.asarray(column.cat.codes)], False
     if hasattr(dtype, "fill_value") and hasattr(dtype, "subtype"):
-        # Without a dtype, the type would depend on whether all values are stored.
+        # Without a dtype, the type would depend on whether all values are present.
         return np.asarray(column, dtype=dtype.subtype), dtype.subtype.kind in NUMBERS
     zone = getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
     if dtype.kind in TIMES and zone is None:

@@ -20,10 +20,10 @@ _OFFSET_WORD = int(np.float64(_OFFSET).view(np.int64))
 # edge.
 _FAR_MASK = (1 << _FRACTION_BITS) - 4
 
-# Number of values that are processed together: more would exceed the cache, and fewer would be done
-# before another thread has started.
+# Number of values that are processed together: more would exceed the cache, and fewer would be
+# finished before another thread has started.
 STEP_VALUES = 1 << 16
-# Number of values of a line. A line joins several rows, so NumPy's inner loops are long.
+# Number of values in a line. A line joins several rows, so that NumPy's inner loops are long.
 LINE_VALUES = 1 << 9
 # Number of rows up to which values are compared with all edges instead of by bisection.
 MAX_COMPARED_ROWS = 16
@@ -58,7 +58,7 @@ def count_bins(X, edges, *, outermost=False, row_weights=None):
 
     Bins are as in `numpy.histogram`: a bin contains its lower edge, the last one contains both
     edges, and values outside the edges are not counted. Values are compared with the edges in
-    double precision. For bins of equal width the bin is computed and then corrected at its edges;
+    double precision. For bins of equal width, the bin is computed and then corrected at its edges;
     other bins are found by bisection.
 
     Parameters
@@ -70,12 +70,12 @@ def count_bins(X, edges, *, outermost=False, row_weights=None):
     outermost : bool, default=False
         True to count values outside the edges in the outermost bins; NaN is then not allowed.
     row_weights : ndarray of shape (n_rows,), default=None
-        Weights of the rows, multiples of 2**-26; None for ones.
+        Weights of the rows, multiples of 2**-26; None gives every row the weight 1.
 
     Returns
     -------
     list of ndarray of int64
-        The counts of each column; of float64 with row weights.
+        The counts of each column, as float64 with row weights.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def count_cells(X, edges, row_weights=None):
     Returns
     -------
     ndarray of shape (n_bins of the first, n_bins of the second, ...)
-        Of int64; of float64 with row weights.
+        Counts as int64, or as float64 with row weights.
     """
     bins = Bins(edges)
     shape = tuple(bins.sizes.tolist())
@@ -125,7 +125,7 @@ def _add_cells(counts, block, row_weights, bins, shape):
 
 
 def bin_numbers(X, edges):
-    """Return the bin of each value: the outermost one beyond the edges, and the first for NaN.
+    """Return the bin of each value: the outermost bin beyond the edges, and the first for NaN.
 
     Parameters
     ----------
@@ -155,8 +155,8 @@ def _blocks(X, n_counts):
 class Bins:
     """The bins of all columns, as slots of one vector.
 
-    The slots of a column are one for values below its bins and NaN, one for each bin, and one for
-    values above its bins.
+    A column has one slot for NaN and values below its bins, one for each bin, and one for values
+    above its bins.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Bins:
         self._searched_sizes = n_edges[self._searched]
 
     def __reduce__(self):
-        # Only the edges are pickled, and once if another object of the pickle holds them.
+        # Only the edges are pickled, and only once if another object in the pickle holds them too.
         return Bins, (self._edges,)
 
     def slots(self, block):
@@ -222,7 +222,7 @@ class Bins:
             slots[:, j] = first_slot + np.where(np.isnan(values), 0, n_below)
 
     def _even_slots(self, values):
-        """Return the slots of the columns whose bins have equal width; others are arbitrary."""
+        """Return the slots in columns whose bins have equal width; other slots are arbitrary."""
         values = np.ascontiguousarray(values, dtype=np.float64)
         n_rows, n_columns = values.shape
         slots = np.empty(values.shape, np.int64)
@@ -231,7 +231,7 @@ class Bins:
         last = n_rows - n_rows % n_line_rows
         steps = sorted({*range(0, last, n_step_rows), last, n_rows})
         for start, stop in pairwise(steps):
-            # The last rows may not fill a line: their lines are shorter.
+            # The last rows may not fill a line, so their lines are shorter.
             shape = (-1, n_columns * math.gcd(n_line_rows, stop - start))
             self._set_slots(values[start:stop].reshape(shape), slots[start:stop].reshape(shape))
         return slots
@@ -249,7 +249,7 @@ class Bins:
         far_bits = slots & _FAR_MASK
         slots >>= _FRACTION_BITS
         if far_bits.min() == 0:
-            # At an edge, up to rounding: compare with the edge itself.
+            # These values are at an edge, up to rounding: compare them with the edge itself.
             is_near = far_bits == 0
             near_slots = slots[is_near]
             slots[is_near] = near_slots - (values[is_near] < self._lower[near_slots])
@@ -291,8 +291,8 @@ def _affine_maps(edges, n_edges, first_slots):
     Returns
     -------
     maps : ndarray of shape (4, n_columns)
-        Lower and upper limit to which a value is clipped, factor, and shift. For the other columns
-        the map is constant, and its value is not near an edge.
+        Lower and upper limits to which a value is clipped, factor, and shift. For the other
+        columns, the map is constant, and its value is not near an edge.
     is_even : ndarray of bool, shape (n_columns,)
         False for columns whose edges differ too much from those of bins of equal width.
     """

@@ -14,7 +14,7 @@ def read_kinds(estimator, X, *, reset=True):
 
 
 def container_kinds(X):
-    """Return the kind of each column, only from its type.
+    """Return the kind of each column, determined only by its type.
 
     Parameters
     ----------

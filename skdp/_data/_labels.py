@@ -1,4 +1,4 @@
-"""Comparison of labels, independently of their container and type and of other cells."""
+"""Comparison of labels, independent of their container, their type and other cells."""
 
 import datetime
 from decimal import Decimal
@@ -49,7 +49,7 @@ def is_missing(value):
         return False
 
 
-# Types, by library and name, whose text is the same in every process and differs between labels.
+# Types, by library and name, whose text is the same in every process and different for each label.
 TYPES_WITH_TEXT = {("uuid", "UUID"), ("pandas", "Period"), ("pandas", "Interval")}
 
 # The key of None, which is a label only if it is declared as a category.
@@ -61,13 +61,13 @@ def label_key(value):
 
     Equal numbers of any types are one label (True, 1, 1.0, 1+0j). Decimals and fractions that are
     not integers are compared as the nearest floats. Equal instants of any types and units are one
-    label; a date is its midnight. Strings are one label if all characters are equal, including NUL
-    characters at the end. Missing and unhashable values are not labels.
+    label; a date counts as its midnight. Strings are one label if all characters are equal,
+    including NUL characters at the end. Missing and unhashable values are not labels.
 
     Parameters
     ----------
     value : object
-        One cell. It never raises.
+        One cell. Errors that its methods raise are caught.
 
     Returns
     -------
@@ -96,9 +96,9 @@ def label_key(value):
 def canonical_label(value):
     """Return the form of a label that is the same in every container, or None.
 
-    Only labels with such a form can be found privately. Strings have one, as do numbers of a
-    magnitude below 2**53: 1, 1.0 and True are one label, and 0.0 and -0.0 are, because a missing
-    value in another row may change the type of a column. Larger numbers are not exact in a column
+    Only labels with such a form can be found privately. Strings have one, as do numbers of
+    magnitude below 2**53. 1, 1.0 and True are one label, and so are 0.0 and -0.0, because a missing
+    value in another row may change the type of a column. Larger numbers may be inexact in a column
     of floats. Dates, intervals and other objects have different types in different libraries.
 
     Parameters
@@ -143,7 +143,7 @@ def kind_without_form(values):
         if values.dtype.kind != "f" and values.dtype.itemsize <= 4:
             return None
         with np.errstate(all="ignore"):
-            # Comparisons with NaN, which is missing, are False.
+            # Comparisons with NaN, which counts as missing, are False.
             is_large = (values >= MAX_EXACT_INTEGER) | (values <= -MAX_EXACT_INTEGER)
         if is_large.any():
             return LARGE_NUMBERS
@@ -180,16 +180,16 @@ def _kind_of_cell(cell):
 def rounded_labels(values, float_type):
     """Return labels with their numbers rounded to a floating-point type of less than 8 bytes.
 
-    A number becomes the shortest decimal that is rounded to the same number of the type. So 0.1 in
-    a column of float32, which is 0.10000000149 in double precision, and 0.1 in double precision
-    are the same label. Each value is rounded independently.
+    A number becomes the shortest decimal that is rounded to the same number of the type. Thus 0.1
+    in a float32 column, which is 0.10000000149 in double precision, and 0.1 in double precision are
+    the same label. Each value is rounded independently.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,)
         Labels of any type.
     float_type : dtype
-        Such as float32.
+        Type to which numbers are rounded, such as float32.
 
     Returns
     -------
@@ -273,7 +273,7 @@ def category_codes(values, categories, other=UNDECLARED):
     values : ndarray of shape (n_rows,)
         Values of any type. A value whose comparison raises is undeclared.
     categories : ndarray of shape (n_categories,)
-        Labels. Among equal labels the first one is used.
+        Labels. Among equal labels, the first is used.
     other : int, default=-1
         Code of a value that is not among the categories.
 
@@ -292,12 +292,13 @@ def category_codes(values, categories, other=UNDECLARED):
         codes = order[np.minimum(ranks, len(categories) - 1)]
         return np.where(categories[codes] == values, codes, other)
     keys = _keys(categories)
-    # Built backwards, so the first of equal categories is kept.
+    # The dict is built backwards, so that the first of equal categories is kept.
     index = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     index[None] = other
     cells = built_in_cells(values)
     if cells is not None:
-        # Equal cells of these types have the same key: each distinct cell is looked up once.
+        # Equal cells of these types have the same key, so each distinct cell is looked up only
+        # once.
         codes = {cell: index.get(label_key(cell), other) for cell in set(cells)}
         return np.array([codes[cell] for cell in cells], dtype=np.int64)
     codes = np.full(len(values), other, dtype=np.int64)
@@ -310,10 +311,10 @@ def category_codes(values, categories, other=UNDECLARED):
 
 
 def built_in_cells(values):
-    """Return the cells of an array as a list, or None if one is of a type with its own comparison.
+    """Return the cells of an array as a list, or None if a cell's type defines its own comparison.
 
-    Cells of such a list that are equal, and have equal hashes, are one label: a function of labels
-    can be computed once for each distinct cell, which changes nothing for a row.
+    Cells in such a list that are equal and have equal hashes are one label. A function of labels
+    can therefore be computed once per distinct cell without changing the result for any row.
 
     Parameters
     ----------
@@ -334,7 +335,7 @@ def built_in_cells(values):
 
 
 def label_hashes(values, key):
-    """Return a hash below 2**64 of each id; equal labels have the same hash.
+    """Return a hash below 2**64 for each id; equal labels have the same hash.
 
     Parameters
     ----------
@@ -350,7 +351,7 @@ def label_hashes(values, key):
     Raises
     ------
     ValueError
-        If an id is missing, or has a type whose hashes may differ between processes.
+        If an id is missing, or its type has hashes that may differ between processes.
     """
     ids = map(_without_nuls, _keys(values))
     hashes = (blake2b(_hashed_bytes(k), key=key.encode(), digest_size=8) for k in ids)
@@ -392,8 +393,8 @@ def label_kinds(categories):
 def kind_of_others(values, kinds):
     """Return the kind of the first value whose kind is not in a set, or None.
 
-    Each value is checked independently. A missing value is of every kind, and a value that is not
-    a label, such as a list, is of none. The function never raises.
+    Each value is checked independently. A missing value belongs to every kind, and a value that is
+    not a label, such as a list, to none. The function never raises.
 
     Parameters
     ----------
@@ -418,7 +419,7 @@ def kind_of_others(values, kinds):
             return kind
         return None
     cells = values.ravel().tolist()
-    # Usually the cells have few types, all of allowed kinds, and need no further check.
+    # Usually, the cells have few types, all of allowed kinds, and need no further check.
     doubtful = {cls for cls in set(map(type, cells)) if TYPE_KINDS.get(cls) not in kinds}
     doubtful.discard(type(None))
     if doubtful:
@@ -437,8 +438,8 @@ def kind_of_others(values, kinds):
 def kind_of_zone(values, has_zone):
     """Return the kind of the first date that matches `has_zone`, or None if there is none.
 
-    Text counts as dates without a time zone, as no text with a zone is read as a date. Each value
-    is checked independently. The function never raises.
+    Text counts as a date without a time zone, because no text with a zone is read as a date. Each
+    value is checked independently. The function never raises.
 
     Parameters
     ----------
@@ -643,7 +644,7 @@ def _key_of_object(value):
                 # Integers are compared exactly, however large they are.
                 return int(number)
             # The decimal 0.1 must equal a declared category 0.1, although no float is exactly a
-            # tenth. So decimals are compared as the nearest floats.
+            # tenth. Decimals are therefore compared as the nearest floats.
             return float(number)
     hash(value)
     # A label of a user-defined type never equals a label of another type, however it defines

@@ -1,10 +1,10 @@
-"""The number of rows of a table, and the check that a target and person ids have as many.
+"""The number of rows of a table, and the check that the target and person ids have the same length.
 
 Lazy tables and columns do not know how many rows they have until they are computed. A step that
-does not read y would be charged before a later one finds that y has another length. So the lengths
-are compared before the first charge, on values that are computed only once (`computed_column`,
-`opened_table`). The error names both lengths even if the number of rows is private
-(``unit="person"``): it is an error for the curator, and nothing is released.
+does not read y would be charged before a later step finds that y has another length. Therefore, the
+lengths are compared before the first charge, on values that are computed only once
+(`computed_column`, `opened_table`). The error names both lengths even if the number of rows is
+private (``unit="person"``): it is an error for the curator, and nothing is released.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ def opened_table(X):
     Returns
     -------
     table
-        A `ChunkedArray` for a LazyFrame, a dask frame, a dataset or path of Parquet files or a
-        Spark frame. Opening one computes it: do so once for all steps that read it. A lazy column
-        is a column in memory. Other tables, also dask arrays, know their number of rows and are
-        returned unchanged.
+        A `ChunkedArray` for a LazyFrame, a dask frame, a Parquet dataset or path, or a Spark frame.
+        Opening such a table computes it, so open it once for all steps that read it. A lazy column
+        becomes a column in memory. Other tables, including dask arrays, know their number of rows
+        and are returned unchanged.
     """
     if hasattr(type(X), "map_blocks") or _n_rows_of_shape(X) is not None:
         return X
@@ -49,9 +49,9 @@ def computed_column(values):
 
 
 def shape_of(X):
-    """Return the shape of a table; it is empty for an object without rows, and for ragged rows.
+    """Return the shape of a table; it is empty for an object without rows and for ragged rows.
 
-    A step refuses such a table when it reads it, which is before its charge.
+    A step refuses such objects when it reads them, which is before its charge.
     """
     if hasattr(X, "shape"):
         if isinstance(X.shape, tuple):
@@ -90,8 +90,8 @@ def check_lengths(n_rows, **columns):
     n_rows : int
         Number of rows of X.
     **columns : array-like
-        Arguments of the fit by their names, `y` and `groups`. None, and objects without rows, are
-        not checked here.
+        Arguments of the fit by name, `y` and `groups`. None and objects without rows are not
+        checked here.
     """
     for name, values in columns.items():
         length = n_rows_of(values)
@@ -103,7 +103,7 @@ def check_lengths(n_rows, **columns):
 
 
 def _n_rows_of_shape(values):
-    """Return the first entry of a `shape`, or None if there is none or if it is unknown."""
+    """Return the first entry of `shape`, or None if there is no shape or the entry is unknown."""
     shape = getattr(values, "shape", None)
     # Lazy collections contain NaN or a task in place of a number.
     is_known = isinstance(shape, tuple) and shape and isinstance(shape[0], int | np.integer)

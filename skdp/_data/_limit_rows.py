@@ -1,4 +1,4 @@
-"""Limit of the rows per person, and codes of persons from their ids."""
+"""Limit on the rows per person, and codes of persons from their ids."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def limit_rows(
     groups : array-like of shape (n_samples,)
         Person id of each row.
     max_rows : int
-        Maximum number of rows of a person.
+        Maximum number of rows per person.
 
     Returns
     -------
@@ -41,12 +41,12 @@ def limit_rows(
     Raises
     ------
     ValueError
-        If lengths differ, `groups` is not a column, `max_rows` is not a positive integer, or an id
-        is missing.
+        If lengths differ, if `groups` is not a column, if `max_rows` is not a positive integer, or
+        if an id is missing.
 
     Notes
     -----
-    The selection depends only on `groups` and on the order of rows. Adding or removing a person
+    The selection depends only on `groups` and the order of the rows. Adding or removing a person
     does not change the selected rows of other persons, but shifts the indices of later rows. If
     folds depend on indices, use splits that depend only on the person:
     ``list(PersonKFold(5).split(X, groups=groups))`` for the selected rows. ``GroupKFold`` balances
@@ -86,7 +86,7 @@ def id_column(groups):
         else:
             groups = column_values(groups)[0]
     elif isinstance(groups, Sequence) and not isinstance(groups, str | bytes):
-        # Converted to objects, so no value of a list changes the type of another one.
+        # Convert to objects, so that no value in a list changes the type of another one.
         groups = np.fromiter(groups, dtype=object, count=len(groups))
     else:
         name = type(groups).__name__
@@ -99,7 +99,7 @@ def id_column(groups):
 def person_codes(groups, missing="error"):
     """Return an integer code of the person of each row; equal ids denote the same person.
 
-    With missing="distinct" each row without an id is a person.
+    With missing="distinct", each row without an id counts as a separate person.
     """
     ids = id_column(groups)
     codes = id_codes(ids)

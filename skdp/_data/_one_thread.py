@@ -1,4 +1,4 @@
-"""Linear algebra on one thread, so products are rounded the same way on all machines."""
+"""Linear algebra on one thread, so that products are rounded in the same way on all machines."""
 
 from contextlib import contextmanager
 from functools import cache
@@ -12,7 +12,7 @@ _limits: list = []
 
 @contextmanager
 def one_thread():
-    """Context in which BLAS uses one thread.
+    """Context manager in which BLAS uses one thread.
 
     The limit applies to the process. It is lifted when the last thread leaves this context.
     """
@@ -32,7 +32,7 @@ def one_thread():
 
 @cache
 def _libraries():
-    # Cached, as the search for libraries takes longer than a short fit.
+    # The result is cached, because searching for libraries takes longer than a short fit.
     return ThreadpoolController().select(user_api="blas")
 
 

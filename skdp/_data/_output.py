@@ -1,4 +1,4 @@
-"""The container that `set_output` requests for a transformer, determined before the fit."""
+"""The container that `set_output` requests from a transformer, determined before the fit."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -32,7 +32,7 @@ def check_output_setting(estimator, *, sparse=False):
     Parameters
     ----------
     estimator : estimator
-        Nothing is checked if it has no `set_output`.
+        Transformer. Nothing is checked if it has no `set_output`.
     sparse : bool, default=False
         True if its output is sparse.
 
@@ -71,7 +71,7 @@ def frame_library(estimator):
     Returns
     -------
     str
-        "pandas" or "polars"; "" for no frame, and "missing" if the library is not installed.
+        "pandas" or "polars", "" if there is no frame, or "missing" if the library is not installed.
     """
     if not (hasattr(estimator, "set_output") and hasattr(estimator, "get_feature_names_out")):
         return ""

@@ -1,9 +1,9 @@
 """Scores of pairs of columns: one number per pair that measures how far they are from independence.
 
 The score of a pair is the L1 distance between its table of counts and the table that independent
-columns would have, which is computed from released counts of the single columns. All scores are
-sums of whole numbers, so a row changes each by at most 1, exactly. Noise that hides one number per
-pair is much smaller than noise that hides the tables. A caller
+columns would have. The latter is computed from released counts of the single columns. All scores
+are sums of whole numbers, so a row changes each score by at most 1, exactly. Noise that hides one
+number per pair is much smaller than noise that hides the tables. A caller
 
 1. counts the tables of all pairs in one pass over the rows (`pair_tables`),
 2. computes the tables of independent columns from released counts (`independent_tables`),
@@ -25,8 +25,7 @@ import numpy as np
 from skdp._data._parts import block_size, sum_over
 from skdp._data._persons import STEP, weighted_bincount, zero_counts
 
-# Row weights are whole multiples of this step, so 1 / STEP times a weighted count is a whole
-# number of steps.
+# Row weights are multiples of this step, so a weighted count divided by it is a whole number.
 STEPS_PER_ROW = round(1.0 / STEP)
 # Mean of the magnitude of a standard normal variable.
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
@@ -38,12 +37,12 @@ def all_pairs(n_columns):
 
 
 def pair_tables(cells, groups, sizes, pairs, row_weights=None):
-    """Return the exact table of counts of each pair of columns, from one pass over the rows.
+    """Return the exact table of counts for each pair of columns, in one pass over the rows.
 
     Parameters
     ----------
     cells : Rows
-        Cells of the rows; a block has shape (n_columns, n_rows) and integers as entries.
+        Cells of the rows; a block is an integer array of shape (n_columns, n_rows).
     groups : list of (ndarray of int or None), of length n_columns
         Group of each cell of a column; None if each cell is a group.
     sizes : list of int
@@ -51,19 +50,19 @@ def pair_tables(cells, groups, sizes, pairs, row_weights=None):
     pairs : list of (int, int)
         Pairs of columns.
     row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
+        Row weights of persons; None gives every row the weight 1.
 
     Returns
     -------
     list of ndarray of shape (sizes[j], sizes[k])
-        Counts of int64; with row weights multiples of 2**-26, of float64. They are private.
+        Exact counts, without noise: int64 or, with row weights, multiples of 2**-26 in float64.
     """
     counts = _sum_pair_counts(cells, groups, sizes, pairs, row_weights)
     return _split_tables(counts, sizes, pairs)
 
 
 def pair_scores_of_rows(cells, groups, sizes, pairs, expected_counts, n_units, row_weights=None):
-    """Return the exact score of each pair, from one pass over the rows.
+    """Return the exact score of each pair, in one pass over the rows.
 
     The scores are those of `pair_scores`, to the last bit. They are computed where the tables are
     summed up, so workers send one number per pair.
@@ -80,18 +79,18 @@ def pair_scores_of_rows(cells, groups, sizes, pairs, expected_counts, n_units, r
     Returns
     -------
     ndarray of shape (n_pairs,)
-        Private scores.
+        Exact scores, without noise.
     """
     finalize = partial(_scores_of_sum, sizes, pairs, expected_counts, n_units)
     return _sum_pair_counts(cells, groups, sizes, pairs, row_weights, finalize)
 
 
 def _sum_pair_counts(cells, groups, sizes, pairs, row_weights, finalize=None):
-    """Return the counts of all tables, one after another, or the value of `finalize` of them."""
+    """Return the counts of all tables, one after another, or `finalize` of these counts."""
     lengths = [sizes[j] * sizes[k] for j, k in pairs]
     ends = np.cumsum(lengths, dtype=np.int64)
     total = zero_counts(sum(lengths), row_weights)
-    # A sum of a few blocks is as long as all tables, so blocks of few rows would be slow.
+    # Each partial sum has the length of all tables together, so blocks with few rows would be slow.
     n_rows = max(block_size(cells.shape[1]) // 8, len(total) // max(cells.shape[1], 1))
     return sum_over(
         cells.with_block_size(n_rows),
@@ -144,7 +143,7 @@ def independent_tables(counts, pairs, n_units):
     -------
     list of ndarray of int64, of shape (n_groups of j, n_groups of k)
         Entries are rounded to whole numbers. A score is then a sum of whole numbers, and its
-        sensitivity is exactly 1, without an error of rounding.
+        sensitivity is exactly 1, without a rounding error.
     """
     frequencies = _frequencies(counts)
     tables = []
@@ -171,7 +170,7 @@ def pair_scores(tables, expected, n_units):
     Parameters
     ----------
     tables : list of ndarray
-        Result of `pair_tables`, which is private, as are the scores.
+        Result of `pair_tables`. It contains no noise, and neither do the scores.
     expected : list of ndarray of int64
         Result of `independent_tables`.
     n_units : int
@@ -180,7 +179,7 @@ def pair_scores(tables, expected, n_units):
     Returns
     -------
     ndarray of shape (n_pairs,), dtype float64
-        Whole numbers, or multiples of 2**-26 by persons, without rounding errors.
+        Whole numbers or, for persons, multiples of 2**-26, without rounding errors.
     """
     scores = []
     for table, independent in zip(tables, expected, strict=True):
@@ -196,11 +195,11 @@ def pair_scores(tables, expected, n_units):
 
 
 def score_sensitivity(n_pairs, sensitivity_factor):
-    """Return the L1 and L2 sensitivity of the scores of pairs, taken together.
+    """Return the L1 and L2 sensitivity of all pair scores together.
 
-    A row, or all rows of a person with their weights, change the entries of a table by at most 1 in
-    sum, so each score changes by at most 1. Under replace-one two entries of each table change, and
-    a score changes by at most 2.
+    A row, or all weighted rows of a person, changes the entries of a table by at most 1 in total,
+    so each score changes by at most 1. Under replace-one, two entries of each table change, and a
+    score changes by at most 2.
 
     Parameters
     ----------
@@ -230,7 +229,7 @@ def chance_scores(counts, pairs, n_units, count_stds=None):
     counts, pairs, n_units
         As in `independent_tables`.
     count_stds : list of (float or ndarray of shape (n_groups,)), default=None
-        Standard deviations of the noise of each column's counts; None for 0.
+        Standard deviations of the noise in each column's counts; None means 0.
 
     Returns
     -------
@@ -246,7 +245,7 @@ def chance_scores(counts, pairs, n_units, count_stds=None):
     for j, k in pairs:
         expected = n_units * np.outer(frequencies[j], frequencies[k])
         # The mean absolute deviation of a Poisson variable with a mean below 1 is below twice its
-        # mean, which is less than that of a normal variable of this variance.
+        # mean, which is less than that of a normal variable with this variance.
         sampling = np.minimum(MEAN_ABS_NORMAL * np.sqrt(expected), 2.0 * expected)
         variance = sampling**2 * np.outer(1.0 - frequencies[j], 1.0 - frequencies[k])
         if count_stds is not None:
@@ -258,7 +257,7 @@ def chance_scores(counts, pairs, n_units, count_stds=None):
 
 
 def max_scores(counts, pairs, n_units):
-    """Return the largest score of each pair that frequencies of its columns allow.
+    """Return the largest score that each pair can have, given the frequencies of its columns.
 
     It is reached if the value of one column determines that of the other.
 

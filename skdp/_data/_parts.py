@@ -3,12 +3,12 @@
 A table has one or more partitions: an array is a single one, and each chunk of a `ChunkedArray` is
 one. The rows of a partition are read in blocks, which are slices of its rows. A fit computes
 either a sum over blocks (`sum_over`) or a value for each row of a block (`map_over`). The function
-that is summed or mapped receives one block and a few arguments of small size, and nothing from
-other blocks. So a partition may be on another machine: the partitions of a dask array are summed by
-dask's workers (`skdp._data._workers`), and only the sums are sent back.
+that is summed or mapped receives one block and a few small arguments, and nothing from other
+blocks. A partition may therefore be on another machine: the partitions of a dask array are summed
+by dask's workers (`skdp._data._workers`), and only the sums are sent back.
 
-Use ``dot``, not ``@``, in functions of blocks: ``@`` holds Python's interpreter lock for
-products of few values, as does all of `scipy.linalg.blas`, so threads wait for each other.
+Use ``dot``, not ``@``, in functions of blocks. ``@`` holds Python's interpreter lock for products
+of few values, as does all of `scipy.linalg.blas`, and threads would wait for each other.
 """
 
 from bisect import bisect_right
@@ -30,7 +30,7 @@ from skdp._loops import NUMPY, get_loops
 BLOCK_BYTES = 1 << 22
 # Number of blocks that are added one after another; their sums are added pairwise.
 RUN_BLOCKS = 16
-# Binary logarithm of a number of rows that no table reaches.
+# Base-2 logarithm of a number of rows that no table reaches.
 LOG2_MAX_ROWS = 48
 # Number of values above which several threads are faster than one, including their start.
 MIN_VALUES_FOR_THREADS = 1 << 22
@@ -86,14 +86,14 @@ class Rows:
     Parameters
     ----------
     X : table
-        With `shape`, and with `offsets` if it has several partitions.
+        Object with a `shape`, and with `offsets` if it has several partitions.
     size : int, default=None
-        Number of rows of a block. None takes at most four megabytes of doubles.
+        Number of rows per block. None uses at most four megabytes of doubles.
     read : callable, default=read_block
         Function of a table, a slice of its rows and these rows of `row_args`, which returns a
-        block. It must be defined in a module, as it may run on another machine.
+        block. It must be defined in a module, because it may run on another machine.
     n_columns : int, default=None
-        Number of columns that are read; None for all.
+        Number of columns that are read; None reads all columns.
     row_args : tuple, default=()
         Arrays with one entry per row that `read` receives, as in `sum_over`.
 
@@ -121,7 +121,7 @@ class Rows:
 
     @classmethod
     def wrap(cls, X):
-        """Return X if it is a `Rows` already, and the rows of the table X otherwise."""
+        """Return X if it is already a `Rows`, else the rows of the table X."""
         if isinstance(X, cls):
             return X
         return cls(X)
@@ -182,9 +182,9 @@ class Rows:
 def sum_over(table, add, total, *args, row_args=(), finalize=None):
     """Add a function of each block of a table to a total.
 
-    The blocks of a partition are added one after another in runs, then the sums of the runs
-    pairwise, then the sums of the partitions pairwise. This order depends only on the partitions
-    and the block size. A partition without a block is not opened.
+    The blocks of a partition are added one after another in runs; then the sums of the runs are
+    added pairwise, and finally the sums of the partitions. This order depends only on the
+    partitions and the block size. A partition without a block is not opened.
 
     Parameters
     ----------
@@ -192,11 +192,11 @@ def sum_over(table, add, total, *args, row_args=(), finalize=None):
         An object with a method ``blocks()`` that yields slices, and with ``table[rows]`` for each
         slice.
     add : callable
-        Function of an array, to which it adds in place, a block, the block's rows of `row_args`,
-        and `args`. It must be defined in a module: it may run on another machine, and run again
-        if a worker is lost.
+        Function of an array, a block, the block's rows of `row_args`, and `args`, which adds to the
+        array in place. It must be defined in a module, because it may run on another machine, and
+        again if a worker is lost.
     total : ndarray
-        Zeros. It is changed in place.
+        Array of zeros, which is changed in place.
     *args : objects
         Further arguments of `add`, the same for all blocks; they are sent with each call.
     row_args : tuple of (array of shape (n_rows, ...), a tuple of such arrays, or None)
@@ -249,8 +249,8 @@ def map_over(table, function, *args, shape=(), dtype=np.float64, persist=False):
     dtype : dtype, default=float64
         Type of the values.
     persist : bool, default=False
-        True to leave the values on the workers, if the rows are there: the result can then be
-        passed as one of the `row_args` of `sum_over` only.
+        True to leave the values on the workers, if the rows are there. The result can then be used
+        only as one of the `row_args` of `sum_over`.
     """
     workers = _workers(table)
     out_shape = (table.shape[0], *shape)
@@ -280,8 +280,8 @@ def gather_over(table, function, merge, *args):
     function : callable
         Function of a block and `args`. Its value must not refer to the block, as a view would.
     merge : callable
-        Function of a list of such values, or of merged ones, which returns one value. It must be
-        defined in a module: the values of a partition are merged where the partition is.
+        Function that merges a list of values, or of merged values, into one value. It must be
+        defined in a module, because the values of a partition are merged where the partition is.
     *args : objects
         As in `sum_over`.
     """
@@ -320,7 +320,7 @@ def _runs(table):
 
 
 def _workers(table):
-    """Return the workers that hold a table's partitions, or None to use a loop in this thread."""
+    """Return the workers that hold a table's partitions, or None for a loop in this thread."""
     X = getattr(table, "X", None)
     workers = getattr(X, "workers", None)
     if workers is not None or not isinstance(table, Rows):
@@ -335,7 +335,7 @@ def _workers(table):
         partitions = X.partitions()
     else:
         partitions = [partial(_identity, X)]
-    # The `row_args` are in memory: without chunks to read there is nothing to open elsewhere.
+    # The `row_args` are in memory, so without chunks to read, there is nothing to open elsewhere.
     in_memory = not (table.reads_chunks and chunked and X.opens_itself)
     return JoblibWorkers(partitions, _offsets(X), n_jobs, in_memory)
 
@@ -422,18 +422,18 @@ def _map_on_worker(function, shape, dtype, args, detached, span, X, row_args, ou
 
 
 def max_additions(size):
-    r"""Return a bound on the number of additions that one term goes through in `sum_over`.
+    r"""Return a bound on the number of additions in `sum_over` that involve one term.
 
     The bound holds for any number of rows, so the number need not be public. A term is added
     within its block of at most `size` rows, then with the blocks of its run (the first of which is
     added to zero), then with the runs of its partition pairwise, then with the partitions
-    pairwise. There are fewer runs than rows, and no memory holds 2**48 rows, so a table of one
-    partition adds 48. Otherwise there are at most 2**24 partitions (`ChunkedArray` checks it),
-    which add 24, and a partition adds 26: it holds fewer than 2**36 rows, so fewer than 2**26 runs
-    of 16 blocks of 64 rows or more.
+    pairwise. There are fewer runs than rows, and no memory holds 2**48 rows, so a table with one
+    partition adds 48. Otherwise, there are at most 2**24 partitions (`ChunkedArray` checks this),
+    which add 24, and each partition adds 26: it holds fewer than 2**36 rows, and therefore fewer
+    than 2**26 runs of 16 blocks with at least 64 rows.
 
-    If each term of a sum goes through m additions, the error is at most m units of roundoff times
-    the sum of the terms' magnitudes, and a remainder that is smaller than this bound (Higham 2002,
+    If m additions involve each term of a sum, the error is at most m units of roundoff times the
+    sum of the terms' magnitudes, plus a remainder that is smaller than this bound (Higham 2002,
     section 4.2).
     """
     return size + RUN_BLOCKS + LOG2_MAX_ROWS + 2

@@ -10,7 +10,7 @@ from skdp._data._lengths import check_lengths
 from skdp._data._limit_rows import person_codes
 from skdp._data._parts import sum_over
 
-# Row weights are multiples of this step, so their sums over at most MAX_PERSONS persons are
+# Row weights are multiples of this step, so that their sums over at most MAX_PERSONS persons are
 # exact in double precision.
 STEP = 2.0**-26
 MAX_PERSONS = 2**26
@@ -54,7 +54,7 @@ class Persons:
 def read_persons(groups, n_rows, missing="error"):
     """Return the `Persons` of a table from one person id per row.
 
-    Ids are compared as labels are. They are not stored.
+    Ids are compared in the same way as labels, and are not stored.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def read_persons(groups, n_rows, missing="error"):
     Raises
     ------
     ValueError
-        If the number of ids is not `n_rows`, an id is missing and `missing` is "error", or there
-        are more than 2**26 persons.
+        If the number of ids is not `n_rows`, if an id is missing and `missing` is "error", or if
+        there are more than 2**26 persons.
     """
     codes = person_codes(groups, missing)
     check_lengths(n_rows, groups=codes)
@@ -78,8 +78,8 @@ def read_persons(groups, n_rows, missing="error"):
         raise ValueError(
             f"groups has {n_persons} persons, and sums are exact up to 2**26 persons only"
         )
-    # Assignment keeps the last of several values with one index. It runs backwards, so the
-    # first row of each person is kept.
+    # Assignment keeps the last of several values with the same index. It runs backwards, so that
+    # the first row of each person is kept.
     first_rows = np.full(len(counts), n_rows)
     first_rows[codes[::-1]] = np.arange(n_rows)[::-1]
     ranks = np.empty(len(counts), dtype=np.int64)
@@ -96,7 +96,7 @@ def row_weights_of(persons):
 
 
 def n_units(table, persons):
-    """Return the public number of privacy units of a table: of its rows, or of persons."""
+    """Return the public number of privacy units in a table: its rows, or persons."""
     if persons is None:
         return table.shape[0]
     return persons.n_persons
@@ -129,14 +129,14 @@ def times_row_weights(values, row_weights):
 def units_of_labels(codes, size, persons):
     """Return the number of privacy units with each of `size` labels.
 
-    A unit is a row, or a person. A person counts for the most frequent label of their rows, and
-    for the smallest code among equally frequent ones, so the label does not depend on other
+    A unit is a row, or a person. A person counts for the most frequent label of their rows, or for
+    the smallest code among equally frequent ones, so that the label does not depend on other
     persons' rows.
 
     Parameters
     ----------
     codes : ndarray of shape (n_rows,), dtype int64
-        Index of each row's label in the list of all labels; negative for none.
+        Index of each row's label in the list of all labels; negative for rows without a label.
     size : int
         Number of labels.
     persons : Persons or None
@@ -144,8 +144,8 @@ def units_of_labels(codes, size, persons):
     has_label = codes >= 0
     labels = codes[has_label]
     if persons is not None:
-        # With row weights above 2**-15 a person has fewer than 2**15 rows, which fit into int16:
-        # a table of small integers is counted faster.
+        # If row weights are above 2**-15, a person has fewer than 2**15 rows. The counts then fit
+        # into int16, and small integers are counted faster.
         if persons.row_weights.min() > 2.0**-15:
             dtype = np.int16
         else:
@@ -158,8 +158,8 @@ def units_of_labels(codes, size, persons):
             labels = counts.argmax(axis=1)
             labels = labels[counts[np.arange(len(labels)), labels] > 0]
         else:
-            # One key for the count and the label: the largest key belongs to the most frequent
-            # label with the smallest code.
+            # Count and label are combined into one key, so that the largest key belongs to the most
+            # frequent label with the smallest code.
             counts = counts.tocsr()
             first = counts.indptr[:-1][np.diff(counts.indptr) > 0]
             ranks = counts.data.astype(np.int64) * size - counts.indices

@@ -3,10 +3,10 @@
 The result must not depend, in any bit, on the number of other rows, on the memory layout of the
 matrix, on the size of blocks or on the number of threads. If the number of rows is private
 (``unit="person"``, ``count="noisy"``), the rows of one person could otherwise change the last bit
-of other persons' rows. A clip, an edge of a bin, a threshold or the rounding of a weight could turn
-this bit into a difference of 1, for every person.
+of other persons' rows. A clip, the edge of a bin, a threshold or the rounding of a weight could
+turn this bit into a difference of 1 for every person.
 
-Values of a row before such a step must be computed by this module, or by
+Before such a step, the values of a row must be computed by this module, or by
 
 - ``+ - * /``, square roots, comparisons, minima, maxima and truncation of NumPy, whose results
   IEEE 754 determines;
@@ -14,7 +14,7 @@ Values of a row before such a step must be computed by this module, or by
 on the number of columns. In other layouts it adds column by column unless there is a single
   row, so sums of nine or more columns differ. `row_sums` therefore copies first;
 - compiled loops over rows, such as SciPy's sparse products, `cdist` and `scipy.special`;
-- ``exp``, ``log`` and similar functions of NumPy on contiguous arrays only: for strided arrays
+- NumPy's ``exp``, ``log`` and similar functions, only on contiguous arrays: for strided arrays,
   NumPy may use another algorithm.
 
 Products of matrices (``@``, ``dot``, ``einsum``) do not qualify. BLAS multiplies several rows at
@@ -38,13 +38,13 @@ BLOCK_VALUES = 1 << 15
 def row_sums(values):
     """Return the sums along the last axis, in double precision."""
     if 0 < values.shape[-1] <= MAX_SEQUENTIAL_COLUMNS:
-        # Column by column, in NumPy's order for so few columns: this works for any layout and is
-        # faster.
+        # Columns are added one by one, which is NumPy's order for so few columns. This works for
+        # any layout and is faster.
         sums = values[..., 0].astype(np.float64)
         for j in range(1, values.shape[-1]):
             sums += values[..., j]
         return sums
-    # Converted first: a sum with conversion adds buffers, whose boundaries may be anywhere.
+    # Convert first: a sum with conversion adds buffers, whose boundaries may be anywhere.
     return np.add.reduce(np.ascontiguousarray(values, dtype=np.float64), axis=-1)
 
 

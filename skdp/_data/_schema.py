@@ -1,4 +1,4 @@
-"""Schema of a table: its bounds and categories in a file, and a draft from names and types."""
+"""Schema of a table: its bounds and categories in a file, and a draft made from names and types."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,8 @@ class Schema(dict):
         Parameters
         ----------
         columns : str or list of str
-            Names of the columns; those that need no declaration are not in the schema.
+            Names of the columns. Names that are not in the schema, such as those of columns that
+            need no declaration, are ignored.
 
         Returns
         -------
@@ -148,8 +149,8 @@ def _json_value(value):
 def schema_from(frame: TableLike) -> Schema:
     """Draft the schema of a table, with blanks to fill in.
 
-    No value is read, and no labels that a categorical type lists. Fill in the blanks from the form
-    that collected the data, from the law or from common sense, not from the data.
+    No values are read, nor the labels that a categorical type lists. Fill in the blanks from the
+    form that collected the data, from the law or from common sense, not from the data.
 
     Parameters
     ----------

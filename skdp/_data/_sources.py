@@ -1,4 +1,4 @@
-"""Partitioned tables of other libraries, each column of which is read by its declared type.
+"""Partitioned tables of other libraries, whose columns are read by their declared types.
 
 Tables are Parquet files and Arrow datasets of them, polars LazyFrames, dask arrays and frames, and
 frames of Spark (`skdp._data._spark`). A library is imported only if one of its tables, or a path,
@@ -23,7 +23,7 @@ from skdp.utils._values import FrozenValue
 SLICE_BYTES = 1 << 21
 # Number of such slices in a row group of the file to which a LazyFrame is written.
 SLICES_PER_ROW_GROUP = 32
-# Buffer of a file's reader, in bytes.
+# Size of a file reader's buffer, in bytes.
 READ_BYTES = 1 << 16
 
 
@@ -58,7 +58,7 @@ class Source(FrozenValue):
 
     @classmethod
     def view(cls, sources, read, shape, dtype):
-        """Return the source of a function of a slice of rows and of opened sources of these rows.
+        """Return the source of a function of a slice of rows and the opened sources of these rows.
 
         The function must be defined in a module.
         """
@@ -81,13 +81,13 @@ class Parts(FrozenValue):
     sources : tuple of Source
         One per partition.
     meta : DataFrame, default=None
-        Frame without rows: the columns' names and types.
+        Frame without rows that has the columns' names and types.
     order_problem : str, default=""
-        Reason why the order of rows may depend on values; empty if it does not.
+        Reason why the order of rows may depend on values; empty if there is none.
     table : DaskTable, default=None
         The table, if dask computes with it.
     workers : callable, default=None
-        Function of `ChunkedArray.offsets` that returns the workers which hold the partitions.
+        Function of `ChunkedArray.offsets` that returns the workers holding the partitions.
     """
 
     sources: tuple
@@ -98,7 +98,7 @@ class Parts(FrozenValue):
 
 
 def parts_of(X):
-    """Return the `Parts` of a table of another library, and None for other objects."""
+    """Return the `Parts` of another library's table, or None for other objects."""
     kind = type(X)
     library = kind.__module__.partition(".")[0]
     if hasattr(kind, "get_fragments"):
@@ -121,7 +121,7 @@ def parts_of(X):
 
 
 def path_parts(paths):
-    """Return the `Parts` of Parquet files, or of a folder of them, and None for other paths.
+    """Return the `Parts` of Parquet files or of a folder of them, or None for other paths.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def path_parts(paths):
     from pyarrow.dataset import dataset
 
     if is_one_path:
-        # Files of a folder are read in the order in which dask writes them: part.2 before part.10.
+        # Files in a folder are read in the order in which dask writes them: part.2 before part.10.
         return _dataset_parts(dataset(paths[0], format="parquet"), _numeric_sort_key)
     return _dataset_parts(dataset(paths, format="parquet"))
 
@@ -165,7 +165,7 @@ class LazyArray:
 
 
 class View(LazyArray):
-    """The values of a function of a slice of rows and of opened sources of these rows."""
+    """The values of a function of a slice of rows and the opened sources of these rows."""
 
     def __init__(self, sources, read, shape, dtype):
         super().__init__(shape, dtype)
@@ -198,11 +198,11 @@ def slice_rows(n_columns):
 
 
 def read_as(names, types):
-    """Return the NumPy type of each column after reading, only from its declared type."""
+    """Return the NumPy type of each column after reading, determined only by its declared type."""
     kinds = [_frames.kind_of(dtype) for dtype in types]
     unsupported = []
     for name, dtype, kind in zip(names, types, kinds, strict=True):
-        # Arrow has no integers of 128 bits, and polars' files of them cannot be read.
+        # Arrow has no 128-bit integers, and polars files that contain them cannot be read.
         has_128_bits = kind == "number" and str(dtype).lower().startswith(("int128", "uint128"))
         if has_128_bits or kind not in ("number", "boolean", "label", "date", "duration"):
             unsupported.append(f"{name!r} of {dtype}")
@@ -246,7 +246,7 @@ def typed_columns(meta):
 
 def common_type(dtypes):
     """Return the type of an array of columns with these types."""
-    # Dates are objects: as numbers they would lose nanoseconds, and the fact that they are dates.
+    # Dates are objects. As numbers, they would lose nanoseconds, and the fact that they are dates.
     are_numbers = all(dtype.kind in _frames.NUMBERS for dtype in dtypes)
     if are_numbers:
         return np.result_type(np.float32, *dtypes)
@@ -254,7 +254,7 @@ def common_type(dtypes):
 
 
 def meta_of_columns(meta, columns):
-    """Return the meta of some columns, by their indices, and the type of an array of them."""
+    """Return the meta of the columns at some indices, and the type of an array of these columns."""
     names = _frames.names_of(meta)
     types = list(_frames.types_of(meta))
     selected = [names[j] for j in columns]
@@ -274,7 +274,8 @@ def _matrix(columns, n_rows, dtypes, out=None):
             is_number = dtype.kind in _frames.NUMBERS
             values = np.asarray(column if is_number else _frames.column_values(column)[0], dtype)
             if dtype.kind in _frames.TIMES:
-                # One by one: NumPy would make integers of an array of nanoseconds.
+                # Dates are converted one by one, because NumPy would turn an array of nanoseconds
+                # into integers.
                 for i, value in enumerate(values):
                     matrix[i, j] = value
             else:
@@ -335,7 +336,8 @@ def _dataset_parts(dataset, key=None, temporary=None):
         if len(fragment.row_groups) < fragment.metadata.num_row_groups:
             order_problem = "some row groups of a file are left out, maybe by their values"
         written = _written(fragment)
-        # The folder of a temporary file does not mean that the table is partitioned by values.
+        # The folder of a temporary file says nothing about whether the table is partitioned by
+        # values.
         if temporary:
             folders = frozenset()
         else:
@@ -356,7 +358,7 @@ def _dataset_parts(dataset, key=None, temporary=None):
 
 
 def _declared(schema):
-    """Return the pairs of a name and a type; categorical columns count as their labels' type."""
+    """Return pairs of a name and a type; a categorical column has its labels' type."""
     # The type of a dictionary's codes depends on the number of labels in a partition.
     types = (getattr(dtype, "value_type", dtype) for dtype in schema.types)
     return set(zip(schema.names, types, strict=True))
@@ -369,7 +371,7 @@ def _written(fragment):
 
 
 def _batches(fragment, written, group, names):
-    """Yield the rows of a Parquet file's row group in batches; yield nothing if it has changed."""
+    """Yield the rows of a Parquet row group in batches; yield nothing if the file has changed."""
     from pyarrow.parquet import ParquetFile
 
     if _written(fragment) == written:
@@ -412,13 +414,14 @@ class Decoded(LazyArray):
                 batch = self._frame
                 n = len(self._frame)
                 if not isinstance(batch, np.ndarray):
-                    # A batch that is read completely is converted in place.
+                    # A batch that is completely read is converted in place.
                     in_place = None
                     if len(target) == n:
                         in_place = target
                     batch = _matrix(_frames.columns_of(batch), n, self._dtypes, in_place)
                     if in_place is None or n == n_rows:
-                        # Cached, unless it is a slice of `out`, which has rows of other batches.
+                        # The batch is cached unless it is a slice of `out`, which also holds rows
+                        # of other batches.
                         self._frame = batch
                 if batch is not target:
                     target[:] = batch[first : first + len(target)]
@@ -431,16 +434,16 @@ class Decoded(LazyArray):
                         f"{self._name} has changed, or was removed, since it was first opened"
                     )
                 if last + len(self._frame) == self.shape[0]:
-                    # Releases the decoder, which takes more memory than the rows.
+                    # Release the decoder, which takes more memory than the rows.
                     self._frames = iter(())
         return out
 
 
 class TemporaryTable:
-    """A Parquet file of raw rows in a new directory, which only its owner can read.
+    """A Parquet file of raw rows in a new directory that only its owner can read.
 
     It is removed by `remove`, with the last reference to this object, or when the process ends. A
-    pickle contains only the path, so another process removes nothing.
+    pickle contains only the path, so that no other process removes the file.
 
     Attributes
     ----------
@@ -477,7 +480,7 @@ def _polars_parts(frame):
     """Return the `Parts` of a LazyFrame, whose rows polars writes to a file once.
 
     A plan that shuffles, samples or sorts may yield different rows, or a different order, each time
-    it is computed. So the table consists of the rows of the file.
+    it is computed. The table therefore consists of the rows in the file.
     """
     from pyarrow.dataset import dataset
 
@@ -546,7 +549,7 @@ def _compute_block(table, number):
 def _frame_parts(frame):
     types = list(frame.dtypes)
     dtypes = read_as(list(frame.columns), types)
-    # The types are chosen by `read_as`: NumPy would choose types without missing values.
+    # `read_as` chooses the types, because NumPy would choose types that cannot hold missing values.
     read = partial(_partition, _frames.declared(frame), dtypes)
     array = frame.map_partitions(read, meta=np.empty((0, len(types)), common_type(dtypes)))
     return dask_parts(array.compute_chunk_sizes(), frame._meta)

@@ -1,8 +1,8 @@
-"""Tables of checkpointed Spark DataFrames, and calls of functions of their partitions.
+"""Tables of checkpointed Spark DataFrames, and function calls on their partitions.
 
 Spark's executors compute a value for each partition. The sums over partitions are added in this
-process, in the order of `skdp._data._workers`. It needs pyspark 4 without Spark Connect, and
-pyarrow here and on the executors.
+process, in the order of `skdp._data._workers`. This module needs pyspark 4 without Spark Connect,
+and pyarrow both here and on the executors.
 """
 
 import pickle
@@ -25,7 +25,7 @@ def spark_parts(frame):
     Raises
     ------
     ValueError
-        If it was not checkpointed: Spark may compute another DataFrame again, in another order.
+        If it was not checkpointed: Spark may recompute such a DataFrame in another order.
     """
     plan = None
     if hasattr(frame, "_jdf"):
@@ -99,7 +99,7 @@ class SparkWorkers(DaskWorkers):
         self._array = array
 
     def run_on_all(self, function):
-        """Do nothing: Spark does not name its executors, and those with rows run calls."""
+        """Do nothing: Spark does not list its executors, and those with rows run calls."""
 
     def total(self, calls, finalize=None):
         total = tree_sum(iter(self.results([call for (call,) in calls])), len(calls))
@@ -117,7 +117,7 @@ class SparkWorkers(DaskWorkers):
         return self._array.context.runJob(pairs, partial(starmap, _returned), list(calls))
 
     def mapped(self, function):
-        """Return a function of `offsets`: the workers of the table with `function` applied."""
+        """Return a function from `offsets` to the workers of the table with `function` applied."""
         return partial(SparkWorkers, self._array.map(function))
 
     def _with_part(self, at, call):

@@ -1,4 +1,4 @@
-"""Exact sums and counts, which do not depend on the order of rows, and splits of a budget."""
+"""Exact sums and counts, which do not depend on the order of rows, and ways to split a budget."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -49,7 +49,7 @@ def exact_sum(
     n_samples: int | None = None,
     row_weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return exact sums of columns, whose values are clipped and rounded to a grid.
+    """Return exact sums of columns whose values are clipped and rounded to a grid.
 
     Each value is clipped to its bounds and rounded towards zero to a multiple of `sum_grid`, which
     changes it by less than ``4 * n * max(|low|, |high|) * 2**-53``. The sum of these multiples is
@@ -65,11 +65,11 @@ def exact_sum(
     bounds : tuple of (low, high)
         Scalars or arrays of shape (n_features,), finite.
     n_samples : int, default=None
-        Public number of rows, which determines the grid; None takes that of `X`. It must be at
-        least the number of rows of `X`, or the sum of their `row_weights`.
+        Public number of rows, which determines the grid; None uses that of `X`. It must be at least
+        the number of rows of `X`, or the sum of their `row_weights`.
     row_weights : ndarray of shape (n_samples,), default=None
-        Weights in [0, 1] by which clipped values are multiplied before they are rounded; None for
-        ones. The products are rounded to nearest first, so sensitivities grow by a relative
+        Weights in [0, 1] by which clipped values are multiplied before they are rounded; None means
+        weights of 1. The products are rounded to nearest first, so sensitivities grow by a relative
         2**-53.
 
     Returns
@@ -79,8 +79,8 @@ def exact_sum(
     Raises
     ------
     ValueError
-        If `X` is not a matrix of numbers or contains NaN, the bounds are not ranges, or
-        `n_samples` is not an integer or too small.
+        If `X` is not a matrix of numbers or contains NaN, if the bounds are not ranges, or if
+        `n_samples` is too small or not an integer.
 
     Examples
     --------
@@ -156,8 +156,8 @@ def range_weights(values, low, high, n_rows, row_weights=1.0):
     """Return two weights for each value that express it as a mean of the ends of its range.
 
     A clipped value v is ``(1 - a) low + a high`` with a in [0, 1]. Sums of the pairs (1 - a, a)
-    determine the sum of the values and their count. Their L1 sensitivity is 1, while that of the
-    scaled sum and the count together is 2.
+    determine the sum of the values and their count. The L1 sensitivity of these sums is 1, whereas
+    that of the scaled sum and the count together is 2.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def range_weights(values, low, high, n_rows, row_weights=1.0):
     Returns
     -------
     below, above : ndarray of the shape of `values`
-        1 - a and a, times the row weights, to which they add up exactly. They are multiples of
-        ``sum_grid(1.0, n_rows)``, or of 2**-26 if that is finer.
+        1 - a and a, multiplied by the row weights, to which they add up exactly. They are multiples
+        of ``sum_grid(1.0, n_rows)``, or of 2**-26 if that is finer.
     """
     grid = sum_grid(1.0, n_rows)
     with np.errstate(all="ignore"):
@@ -204,7 +204,7 @@ def split_epsilon(epsilon, fraction):
 
 
 def split_guarantee(guarantee, fraction):
-    """Return two guarantees that compose to one; the first has a fraction of epsilon and delta."""
+    """Return two guarantees that compose to one; the first has the given fraction of its budget."""
     epsilons = split_epsilon(guarantee.epsilon, fraction)
     deltas = split_epsilon(guarantee.delta, fraction)
     return [replace(guarantee, epsilon=epsilons[i], delta=deltas[i]) for i in (0, 1)]

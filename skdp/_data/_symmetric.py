@@ -15,7 +15,7 @@ def pack_symmetric(A):
 
 
 def unpack_symmetric(vector, size):
-    """Return the symmetric matrix for a vector of `pack_symmetric`."""
+    """Return the symmetric matrix that `pack_symmetric` turned into this vector."""
     i, j = np.triu_indices(size)
     A = np.empty((size, size))
     A[i, j] = A[j, i] = vector / np.where(i == j, 1.0, math.sqrt(2.0))
@@ -25,7 +25,7 @@ def unpack_symmetric(vector, size):
 def spectral_margin(deviation, size):
     """Return a bound on the spectral norm of the noise in a released matrix.
 
-    It is exceeded with a probability of at most `FAILURE_PROBABILITY`.
+    The norm exceeds it with a probability of at most `FAILURE_PROBABILITY`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reading and checking of tables of numbers and of targets."""
+"""Reading and checking tables of numbers, and targets."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
@@ -47,10 +47,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
     Raises
     ------
     TypeError, ValueError
-        If a value is not a finite number, or the table is empty; the errors of scikit-learn.
+        If a value is not a finite number, or the table is empty; the errors are scikit-learn's.
     """
     if _is_number_array(X):
-        # Most fits: an array has neither names nor types of columns, nor cells to be converted.
+        # This is the most frequent case: an array has no column names, no column types and no cells
+        # to convert.
         validate_data(estimator, X, reset=reset, order=None, dtype=None, ensure_all_finite=False)
         check_finite(X, "X", allow_nan=allow_nan)
         return X
@@ -105,14 +106,14 @@ def validate_meta(estimator, chunked, *, reset=True):
 def check_types_of_numbers(X, name="X", *, after_fit=False):
     """Raise `ValueError` if a column has dates, durations, text, or categories that are text.
 
-    The type determines this, so a table is refused in every container or in none. A column of
-    objects, or of categories that are numbers, has no such type; its cells are read one by one.
+    The type determines this, so that a table is refused in every container or in none. A column of
+    objects, or of numeric categories, has no such type; its cells are read one by one.
 
     Parameters
     ----------
     X : array, Series, DataFrame, ChunkedArray, or object without types
     name : str, default="X"
-        Name of an array or a vector in messages, which has no names of columns.
+        Name in messages for an array or a vector, which has no column names.
     after_fit : bool, default=False
         True for samples of a fitted estimator, which get other error messages.
     """
@@ -149,7 +150,7 @@ def read_chunks(estimator, chunked, *, reset=True, allow_nan=False):
     Returns
     -------
     chunked : ChunkedArray
-        Its type is one of numbers.
+        A table with a numeric type.
     has_large_numbers : ndarray of shape (n_columns,), bool
         As in `check_chunks`.
     """
@@ -180,7 +181,7 @@ def read_array(estimator, X, *, reset=True, dtype=None):
     Raises
     ------
     TypeError, ValueError
-        If a value is not a finite number, or the table is empty; the errors of scikit-learn.
+        If a value is not a finite number, or the table is empty; the errors are scikit-learn's.
 
     Examples
     --------
@@ -247,7 +248,7 @@ def read_samples(estimator, X):
 
 
 def number_matrix(X, after_fit=False):
-    """Return a table of any container as an array of numbers, each value converted independently.
+    """Return a table in any container as an array of numbers, each value converted independently.
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ def number_matrix(X, after_fit=False):
 
 
 def number_array(a):
-    """Return a vector or matrix of numbers of any container, each value converted independently.
+    """Return numbers in any container as a vector or matrix, each value converted independently.
 
     Parameters
     ----------
@@ -322,8 +323,9 @@ def indexable_table(X):
     Raises
     ------
     ValueError
-        If X has no rows or columns, two columns have the same name, or a column of a list mixes
-        numbers and other values, so one row would determine how the others are converted.
+        If X has no rows or columns, if two columns have the same name, or if a column of a list
+        mixes numbers and other values, so that one row would determine how the others are
+        converted.
     """
     _frames.check_names_differ(X)
     table = _indexable(X)
@@ -339,14 +341,15 @@ def check_not_empty(shape, X):
     shape : tuple of int
         Shape of the table that was read from X; empty if X is not a table.
     X : object
-        What the user passed, for the message.
+        The object that the user passed, for the message.
     """
     if not shape:
         raise ValueError(
             f"Expected 2D array, got a {type(X).__name__} instead: X must be a table of rows and "
             "columns, such as a data frame, an array or a list of rows"
         )
-    # An array of one dimension has rows, such as texts, and may have further dimensions.
+    # A one-dimensional array, such as one of texts, has only rows; others may have more than two
+    # dimensions.
     for length, name in zip(shape, ("sample", "feature"), strict=False):
         if length == 0:
             raise ValueError(
@@ -419,7 +422,7 @@ def read_target(estimator, y, n_rows):
     Raises
     ------
     ValueError
-        If y is None, a value is missing, or a list mixes numbers and strings.
+        If y is None, if a value is missing, or if a list mixes numbers and strings.
     """
     if y is None:
         raise ValueError(
@@ -450,14 +453,14 @@ def read_numeric_target(estimator, y, n_rows):
 def target_array(y):
     """Return labels or targets as an array, each converted independently of the others.
 
-    A list of whole numbers becomes an array of integers, regardless of the types of its numbers.
+    A list of whole numbers becomes an array of integers, regardless of their types.
 
     Raises
     ------
     TypeError
         If y is sparse.
     ValueError
-        If a list contains labels of several kinds, or y is no list, array or column.
+        If a list contains labels of several kinds, or if y is not a list, an array or a column.
     """
     y = _frames.in_memory(y)
     if issparse(y):
@@ -486,7 +489,8 @@ def target_array(y):
         if kinds == {"number"} and all(-(2**63) <= v < 2**63 and v == int(v) for v in values):
             return np.array([int(v) for v in values])
         if kinds == {"string"}:
-            # NumPy would convert a member of a string Enum to its name, cut to the longest value.
+            # NumPy would convert a member of a string Enum to its name, cut to the length of the
+            # longest value.
             return text_array([str.__str__(v) for v in cells])
         return _unless_rounded(cells)
     if _frames.is_frame(y):
@@ -582,6 +586,6 @@ def _add_checks(total, block):
     """Add the sums of NaN and of infinite values, and a count of large numbers per column."""
     total[0] += block[np.isnan(block)].sum()
     total[1] += np.abs(block[np.isinf(block)]).sum()
-    # Not by magnitudes: the magnitude of the smallest integer overflows.
+    # Magnitudes are not compared, because the magnitude of the smallest integer overflows.
     is_large = (block >= MAX_EXACT_INTEGER) | (block <= -MAX_EXACT_INTEGER)
     total[2:] += is_large.sum(axis=0)

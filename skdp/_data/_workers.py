@@ -1,9 +1,9 @@
-"""Calls of functions on a table's partitions, on the machines that hold the partitions.
+"""Function calls on a table's partitions, on the machines that hold the partitions.
 
 The calls are run by joblib with its active backend, by dask (`skdp._data._dask`) or by Spark
 (`skdp._data._spark`), whose classes have the same methods. A call receives a function, values with
-one entry per row, and arguments of small size, but neither accountant nor noise. Calls can be
-repeated, so calls of a worker that died run again elsewhere.
+one entry per row, and small arguments, but neither accountant nor noise. Calls can be repeated, so
+the calls of a worker that died run again elsewhere.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +20,8 @@ from skdp._data._one_thread import one_thread
 from skdp._version import __version__
 from skdp.utils._values import FrozenValue
 
-# Minimum number of calls per job; at most twice as many are made. With more calls than jobs, a job
-# is not idle while another job runs a long call.
+# Minimum number of calls per job; the maximum is twice this number. With more calls than jobs, no
+# job is idle while another job runs a long call.
 CALLS_PER_JOB = 2
 
 
@@ -36,8 +36,8 @@ def split_range(n, depth):
 def tree_sum(values, n):
     """Return the sum of n values of an iterator, added pairwise.
 
-    The sum is the same, to the last bit, if the values of each pair of `split_range` were summed
-    by this function before.
+    The sum is the same, to the last bit, if this function has already summed the values of each
+    pair of `split_range`.
     """
     if n == 1:
         return next(values)
@@ -76,13 +76,13 @@ class JoblibWorkers:
     Parameters
     ----------
     partitions : list of callables
-        Each opens a partition.
+        Functions that each open a partition.
     offsets : sequence of int
         The first row of each partition, and the number of rows.
     n_jobs : int
         Number of threads or processes.
     in_memory : bool
-        True if partitions must not be pickled, so threads are used.
+        True if partitions must not be pickled, so that threads are used.
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class JoblibWorkers:
     depth : int
         Number of halvings of a partition's runs; there is one call for each of the 2**depth pieces.
     persist : callable or None
-        Function of calls that return one entry per row, which returns a reference to these values
-        on the workers. None where results are in this process's memory.
+        Function that receives calls which return one entry per row, and returns a reference to
+        these values on the workers. None if results are in this process's memory.
     """
 
     persist = None
@@ -142,7 +142,7 @@ class JoblibWorkers:
             Function of the sum whose value is returned instead.
         """
         if not self.depth:
-            # There are more partitions than calls: each call sums several partitions.
+            # There are more partitions than calls, so each call sums several partitions.
             spans = split_range(len(calls), self._depth)
             calls = [[partial(_sum, calls[first:last])] for first, last in spans]
         sums = iter(self.results(chain.from_iterable(calls)))
@@ -154,11 +154,11 @@ class JoblibWorkers:
     def results(self, calls):
         """Return the list of the calls' values."""
         if not self.threads:
-            # max_nbytes=None sends targets by pipes. joblib would write large arrays to temporary
-            # files, which could stay on disk after a crash.
+            # max_nbytes=None sends targets through pipes. Otherwise, joblib would write large
+            # arrays to temporary files, which could stay on disk after a crash.
             pool = Parallel(n_jobs=self._n_jobs, max_nbytes=None, batch_size=1, pre_dispatch="all")
             return list(pool(delayed(call)() for call in calls))
-        # joblib's pool polls every 10 ms for ended calls, which is as long as some sums take.
+        # joblib's pool polls for finished calls every 10 ms, which is as long as some sums take.
         with ThreadPoolExecutor(self._n_jobs) as pool:
             return list(pool.map(call, calls))
 
@@ -203,7 +203,7 @@ class PersistedRef:
     Parameters
     ----------
     calls : list of Call
-        One for each partition, which returns its values.
+        One call for each partition, which returns the partition's values.
     """
 
     def __init__(self, calls):

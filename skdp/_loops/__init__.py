@@ -1,13 +1,13 @@
-"""Inner loops over rows, each as a function of NumPy and as one that numba compiles.
+"""Inner loops over rows, each in a NumPy version and a version that numba compiles.
 
 `numpy_loops` and `numba_loops` define the same functions with the same parameters. A fit chooses
-one of them once, by public numbers (`choose_loops`), and sends the choice with its tasks, so
+one of them once, from public numbers (`choose_loops`), and sends the choice with its tasks, so that
 all rows, blocks and workers of a fit use the same version. `get_loops` returns the module.
 
 A loop is either *exact* or *rounded*. An exact loop gathers values, adds them in a fixed order, or
 adds multiples of a grid whose sums are exact: both versions return the same bits. A rounded loop
-adds products of floats, and its versions differ within the rounding bound for which the noise of a
-release is charged. The docstring of each loop says which one it is.
+adds products of floats, and its versions differ by at most the rounding bound that a release's
+noise accounts for. Each loop's docstring says which type it is.
 
 Loops contain only additions, multiplications, divisions, comparisons and truncations. Elementary
 functions (`exp`, `log`, `expit`) are computed by NumPy and SciPy outside the loops, because the

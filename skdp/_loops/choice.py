@@ -9,15 +9,15 @@ NUMPY = "numpy"
 NUMBA = "numba"
 # Environment variable that forces one version for all fits, for comparisons and tests.
 VARIABLE = "SKDP_LOOPS"
-# Number of cells of a table (public units times columns) from which compiled loops are used.
-# Importing numba and loading loops from its cache takes about a second of processor time, once per
-# process (docs/benchmarks/fast.py).
+# Number of cells (public units times columns) from which compiled loops are used. Importing numba
+# and loading loops from its cache takes about a second of processor time, once per process
+# (docs/benchmarks/fast.py).
 MIN_CELLS = 1 << 18
 MODULES = {NUMPY: "skdp._loops.numpy_loops", NUMBA: "skdp._loops.numba_loops"}
 
 
 def choose_loops(n_units, n_columns):
-    """Return the version of the loops that a fit uses.
+    """Return the version of the loops for a fit.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def choose_loops(n_units, n_columns):
     Raises
     ------
     ValueError
-        If the environment variable has another value.
+        If the environment variable has an invalid value.
     ImportError
         If it is "numba" and numba is not installed.
     """
@@ -59,7 +59,7 @@ def choose_loops(n_units, n_columns):
 
 @cache
 def has_numba():
-    """Return True if numba is installed; it is not imported."""
+    """Return True if numba is installed, without importing it."""
     return find_spec("numba") is not None
 
 
@@ -70,12 +70,12 @@ def get_loops(version):
     Parameters
     ----------
     version : {"numpy", "numba"}
-        Value of `choose_loops` in the process of the fit.
+        Value of `choose_loops` in the process that runs the fit.
 
     Raises
     ------
     RuntimeError
-        If the version is "numba" and this process, a worker's, does not have numba.
+        If the version is "numba" and this process, a worker, does not have numba.
     """
     try:
         return import_module(MODULES[version])

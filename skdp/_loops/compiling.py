@@ -1,8 +1,8 @@
 """Compilation of the loops by numba."""
 
-# Without `fastmath` no sum is reordered and no product is fused with an addition; the loops release
-# Python's interpreter lock, so threads run them at the same time. Divisions by zero are those
-# of NumPy.
+# Without `fastmath`, no sum is reordered and no product is fused with an addition. The loops
+# release Python's interpreter lock, so threads run them at the same time. Division by zero works as
+# in NumPy.
 OPTIONS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 
 
@@ -17,5 +17,5 @@ def compiled(function):
     try:
         return numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:
-        # Numba's error if it has no folder for its cache.
+        # Numba raises this error if it has no folder for its cache.
         return numba.njit(**OPTIONS)(function)

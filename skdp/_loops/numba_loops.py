@@ -5,14 +5,14 @@ import numpy as np
 from skdp._loops import numpy_loops
 from skdp._loops.compiling import compiled
 
-# Number of rows that are processed at a time, so their codes and scores stay in a processor's
-# cache.
+# Number of rows that are processed at a time, so that their codes and scores stay in the
+# processor's cache.
 CHUNK_ROWS = 1 << 15
 # Bound on the difference between SciPy's logistic function and 1 / (1 + NumPy's exponential). Both
 # exponentials have relative errors of at most 2**-51, so each probability p has an error of at most
 # 2**-51 p (1 - p), and two operations are rounded with 2**-53 each.
 EXPIT_ERROR = 2.0**-49
-# Largest margin, in steps of the grid, with which few rows are computed twice.
+# Largest margin, in grid steps, for which only few rows are computed twice.
 MAX_MARGIN = 2.0**-8
 
 
@@ -71,11 +71,11 @@ def _scatter(codes, starts, values, sums):
 def class_residual_steps(scores, targets, weights, clip, step):
     """Return the clipped residuals of two classes, weighted, in multiples of `step`. Exact.
 
-    SciPy's `expit` takes longer than all of the other loops. Here the probability is computed from
-    NumPy's exponential. The two differ by less than `EXPIT_ERROR`, as do the residuals before
-    rounding, in units of the largest weight. A row is rounded towards zero to the same multiple
-    unless a multiple is that close to it. This happens for about one row in millions, which is
-    computed again as in the NumPy version.
+    SciPy's `expit` takes longer than all other loops together. Here, the probability is computed
+    from NumPy's exponential. The two differ by less than `EXPIT_ERROR`, as do the residuals before
+    rounding, in units of the largest weight. Both versions round a row's residual toward zero to
+    the same multiple, unless a multiple is that close to it. This happens for about one row in
+    millions; such rows are computed again as in the NumPy version.
     """
     margin = EXPIT_ERROR * max(weights) / step
     steps = np.empty((len(scores), 1))
@@ -109,7 +109,7 @@ def _round_residuals(values, targets, first, second, clip, scale, margin):
         scaled = clipped * (second if is_second else first) * scale
         rounded = np.trunc(scaled)
         fraction = abs(scaled - rounded)
-        # This is also False for NaN. Rounding towards zero changes neither at 0 nor where the
+        # This is also False for NaN. Rounding toward zero makes no difference at 0 or where the
         # residual is beyond its clip.
         is_decided = (fraction < 1.0 - margin) and (fraction > margin or rounded == 0.0)
         is_decided = is_decided or abs(residual) > clip + 2.0 * EXPIT_ERROR
@@ -125,7 +125,7 @@ def _gather_one(codes, starts, code_values, constants, scores):
     n_tiled = n_groups - n_groups % 4
     for i in range(n_rows):
         scores[i] = 0.0
-    # Four groups at a time, whose first codes stay in registers.
+    # Four groups are processed at a time, so that their first codes stay in registers.
     for g in range(0, n_tiled, 4):
         start_0, start_1, start_2, start_3 = starts[g], starts[g + 1], starts[g + 2], starts[g + 3]
         for i in range(n_rows):

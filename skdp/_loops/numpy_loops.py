@@ -52,8 +52,8 @@ def add_code_sums(sums, codes, ends, values):
 def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_args):
     """Add to each code's sum the residuals of its rows, computed from their scores. Exact.
 
-    The rows of the block are added one after another, starting with zero, in both versions. So
-    they return the same bits even if the residuals are not rounded to a grid.
+    Both versions add the rows of the block one after another, starting from zero. They therefore
+    return the same bits even if the residuals are not rounded to a grid.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def add_residual_sums(sums, codes, ends, code_values, constants, residuals, row_
     codes, ends, code_values, constants
         As in `code_scores`.
     residuals : callable
-        Function of scores of shape (n_rows, n_outputs) and of `row_args` that returns an array of
+        Function of scores of shape (n_rows, n_outputs) and of `row_args` that returns an array with
         the shape of the scores; each row is computed independently.
     row_args : tuple of (ndarray of shape (n_rows, ...) or None)
     """
@@ -84,7 +84,7 @@ def class_residual_steps(scores, targets, weights, clip, step):
     clip : float
         Largest magnitude of a residual before it is weighted.
     step : float
-        Grid of the residuals, a power of two. They are rounded towards zero.
+        Grid step of the residuals, a power of two. They are rounded toward zero.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def class_residual_steps(scores, targets, weights, clip, step):
 
 
 def one_hot_csr(cells, ends):
-    """Return the one-hot encoding of cells; its products with vectors are sums over cells.
+    """Return the one-hot encoding of cells, whose products with vectors are sums over cells.
 
     Threads can compute these products in parallel, which is not true of `numpy.bincount`.
 

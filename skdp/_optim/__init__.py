@@ -1,5 +1,5 @@
 """Optimization of linear and additive models: losses, noisy clipped gradients and solvers.
 
-Losses are functions of scores, with the bounds that sensitivities depend on. The mathematics of
+Losses are functions of scores, with the bounds on which sensitivities depend. The mathematics of
 noisy gradients is in ``docs/theory/dp_sgd_engine.md``.
 """

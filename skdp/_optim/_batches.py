@@ -1,8 +1,8 @@
-"""Samplers of the rows of each step, which never depend on the data.
+"""Samplers of the rows for each step, which never depend on the data.
 
 Each class draws the batches of many steps at a time from a stream and yields them one by one, as
 sorted arrays of distinct row numbers (None for all rows). Its `rule` describes the sampling in
-words, for statements.
+words for statements.
 """
 
 import math
@@ -26,9 +26,9 @@ class PoissonBatches(FrozenValue):
     """Batches that contain each row with the same probability, independently of all others.
 
     The trials of all rows and steps form one sequence. The waiting times between successes are
-    drawn exactly. The probability is ``1 - exp(-1 / scale)`` for a float `scale`
-    that makes it at most `rate`, and below it by at most a relative 2**-48. At a lower rate, the
-    privacy loss is no greater. Time and memory do not depend on the number of rows.
+    drawn exactly. The probability is ``1 - exp(-1 / scale)``, where the float `scale` is such that
+    it is at most `rate`, and smaller by at most a relative 2**-48. At a lower rate, the privacy
+    loss is no greater. Time and memory do not depend on the number of rows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class PoissonBatches(FrozenValue):
         Yields
         ------
         ndarray of int64
-            Sorted; possibly empty.
+            Row indices, sorted; there may be none.
         """
         if self.rate == 1.0:
             yield from (np.arange(self.n_rows) for _ in range(n_steps))
@@ -105,7 +105,7 @@ class PoissonBatches(FrozenValue):
     def _successes(self, n_trials, stream):
         """Return the indices of the trials that succeed.
 
-        Waiting times have no memory, so successes beyond the last trial can be dropped.
+        Waiting times are memoryless, so successes beyond the last trial can be dropped.
         """
         blocks = []
         last = -1
@@ -131,7 +131,7 @@ class FixedSizeBatches(FrozenValue):
     ----------
     n_rows : int
     size : int
-        At least 1, at most `n_rows`.
+        Number of rows in a batch, from 1 to `n_rows`.
     """
 
     n_rows: int
@@ -171,9 +171,9 @@ class FixedSizeBatches(FrozenValue):
         Yields
         ------
         ndarray of shape (size,), dtype int64
-            Sorted.
+            Sorted row indices.
         """
-        # For large batches the complement is drawn, because it has fewer rows.
+        # For large batches, the complement is drawn, because it has fewer rows.
         n_drawn = min(self.size, self.n_rows - self.size)
         draws_batch = n_drawn == self.size
         steps_at_once = max(1, BLOCK_ROWS // (n_drawn + 1))

@@ -10,7 +10,7 @@ from skdp._data._row_wise import row_softmax, row_sums
 from skdp._data._sums import project_on_simplex
 from skdp._optim._loss import BoundedLoss, ClippableLoss, LossOfClasses, LossOfLabels
 
-# Rounding error of a residual, relative to the magnitude of scores and the slope.
+# Rounding error of a residual, relative to the magnitude of the scores and the slope.
 RESIDUAL_ROUNDINGS = 8.0 * np.finfo(np.float64).eps
 
 
@@ -26,7 +26,7 @@ class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
     curvature_bound = 0.25
     residual_error = 8.0 * np.finfo(np.float64).eps
     n_vertices = 1
-    # A residual of magnitude t has the curvature t (1 - t).
+    # At a residual of magnitude t, the curvature is t (1 - t).
     curvature_vanishes_at_vertices = True
 
     def value(self, scores, y):
@@ -42,7 +42,7 @@ class BinaryLogisticLoss(LossOfLabels, BoundedLoss):
 
 @dataclass(frozen=True)
 class MultinomialLogisticLoss(LossOfClasses):
-    r"""Cross-entropy of the softmax of k scores; y holds class codes 0 to k - 1.
+    r"""Cross-entropy of the softmax of k scores; y contains class codes 0 to k - 1.
 
     The residual :math:`p - e_y` has norm at most :math:`\sqrt 2`, and
     :math:`\mathrm{diag}(p) - p p^\top \preceq \tfrac12 I` (Böhning 1992).
@@ -148,7 +148,7 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
     ----------
     n_classes : int
     h : float
-        Positive.
+        Half the width of the rounded corner, positive.
     """
 
     h: float
@@ -197,7 +197,7 @@ class MulticlassHuberizedHingeLoss(LossOfClasses):
 
 @dataclass(frozen=True)
 class SquaredHingeLoss(LossOfLabels):
-    r"""The loss :math:`\max(0, 1 - z)^2`, which is not Lipschitz: gradients must be clipped."""
+    r"""The loss :math:`\max(0, 1 - z)^2`; it is not Lipschitz, so gradients must be clipped."""
 
     curvature_bound = 2.0
     # If 1 - z is at least this, the loss is replaced by its tangent.
@@ -258,7 +258,7 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
 
     @property
     def max_weight(self):
-        """The largest class weight, to which all bounds are proportional."""
+        """The largest class weight. All bounds are proportional to it."""
         return max(self.weights)
 
     @property
@@ -312,7 +312,7 @@ class ClassWeightedLoss(LossOfLabels, BoundedLoss):
 
 @dataclass(frozen=True)
 class OneVersusRestLoss(LossOfLabels):
-    """The sum over classes of a binary loss of the class against the rest; y holds codes.
+    """The sum over classes of a binary loss for the class against the rest; y contains codes.
 
     Parameters
     ----------
@@ -339,5 +339,5 @@ class OneVersusRestLoss(LossOfLabels):
         return self.loss.residual(scores, self._targets(y))
 
     def _targets(self, y):
-        """Return a 0/1 target of each row and class."""
+        """Return a 0/1 target for each row and class."""
         return (y[:, None] == np.arange(self.n_classes)).astype(np.float64)

@@ -1,6 +1,6 @@
-"""Sums of the clipped gradients of a batch's rows, without forming any row's gradient.
+"""Sums of the clipped gradients of a batch's rows, computed without forming single gradients.
 
-A row's gradient is its residual (a number, or one for each class) times the row with its constant
+A row's gradient is its residual (a number, or one number per class) times the row with its constant
 feature. Its norm is the product of the two norms, so clipping the residual clips the gradient.
 """
 
@@ -23,16 +23,16 @@ from skdp._data._persons import row_weights_of, times_row_weights
 from skdp._data._row_wise import row_norms, row_sums
 from skdp.utils._validation import check_choice, check_magnitude
 
-# Twice the relative rounding error of a double, and the smallest double with this error.
+# Twice the relative rounding error of a double, and the smallest double for which this error holds.
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
-# Residuals are always clipped at this bound, so their product with 0 is 0.
+# Residuals are always clipped at this bound, so that their product with 0 is 0.
 MAX_CAP = 1e30
-# Rows with a larger norm count as zero, so underflow of residuals is negligible.
+# Rows with a larger norm count as zero, so that underflow of residuals is negligible.
 MAX_NORM = 1e150
 # For shorter vectors, the squares lose their precision.
 MIN_NORM = 1e-140
-# Weight of the squared residual among the three values that a row adds to the loss decreases.
+# Weight of the squared residual, one of the three values that a row adds to the loss decreases.
 SQUARED_RESIDUAL_WEIGHT = 0.25
 # Upper bound on the norm of these three values: two in [-1, 1] and the weighted one in [0, 1/4].
 MAX_DECREASE_NORM = {"l1": 2.5, "l2": 1.5}
@@ -55,26 +55,26 @@ class ClippedSums(Rows):
     Parameters
     ----------
     X : ndarray, CSR matrix or ChunkedArray of shape (n_rows, n_columns)
-        Validated; may be memory-mapped. Nothing is copied: rows are converted to float64 when they
-        are read.
+        Validated table, which may be memory-mapped. Nothing is copied: rows are converted to
+        float64 when they are read.
     y : ndarray of shape (n_rows,)
-        In the form that the loss expects; float64 is fastest if the loss accepts numbers.
+        Targets in the form that the loss expects; float64 is fastest if the loss accepts numbers.
     loss : ClippableLoss
-        Its ``residual(scores, y)`` and ``weights_shape`` are used.
+        Loss whose ``residual(scores, y)`` and ``weights_shape`` are used.
     constant : float
-        Value c of the constant feature of the intercept; 0 for none.
+        Value c of the constant feature for the intercept; 0 for no such feature.
     clip : float
         Upper bound C on the norm of a row's gradient, between 1e-50 and 1e50.
     norm : {"l2", "l1"}, default="l2"
-        Norm in which gradients are clipped, of all classes together.
+        Norm in which gradients, of all classes together, are clipped.
     persons : Persons, default=None
         Persons whose row weights multiply the clipped gradients. Batches then consist of persons.
     only_loss_decreases : bool, default=False
-        Whether only `loss_decreases` is called, which does not need the norms of rows.
+        True if only `loss_decreases` is called, which does not need the norms of rows.
     center : ndarray of shape (n_columns,), default=None
-        Vector that is subtracted from each row x_i; it was released, or does not depend on the
-        rows. Rows are not changed when they are read: the contribution of the center is subtracted
-        from each score, and from the sum of the gradients. Requires the norm "l2".
+        Vector that is subtracted from each row x_i. It was released, or does not depend on the
+        rows. Rows are not changed when they are read: the center's contribution is subtracted from
+        each score and from the sum of the gradients. It requires the norm "l2".
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
@@ -116,7 +116,7 @@ class ClippedSums(Rows):
         self.row_scores = row_scores_function(self.shape[1], self.loss.weights_shape)
 
     def _batch(self, indices):
-        """Return the rows of a batch. A tile lies within one partition."""
+        """Return the rows of a batch. They are read in tiles, each within one partition."""
         if indices is None:
             return self
         if self._persons:
@@ -134,7 +134,7 @@ class ClippedSums(Rows):
         if self._indices is not None:
             indices = self._indices[slice(*self.offsets[number : number + 2])]
             steps = np.diff(indices, prepend=self._firsts[number])
-            # Most of the data sent to a worker are indices, so use the smallest integer type.
+            # Most of the data sent to a worker are indices, so the smallest integer type is used.
             batch._indices = steps.astype(np.min_scalar_type(steps.max(initial=0)))
         return batch
 
@@ -167,10 +167,10 @@ class ClippedSums(Rows):
     def loss_decreases(self, start, weights, indices, clip_norms):
         """Return sums over a batch that estimate the decrease of the loss between two weights.
 
-        Each row adds three values: the product of the change of its score and its residual, at
-        the start with a minus sign and at the end, which are the first-order decrease of the loss
-        at either end; and the squared residual at the start. Each is clipped, and all are scaled
-        so that a row's three values have a norm of at most C.
+        Each row adds three values. The first two are the products of its score's change and its
+        residual, at the start with a minus sign and at the end; they are the first-order decreases
+        of the loss at either end. The third is the squared residual at the start. Each value is
+        clipped, and all are scaled so that a row's three values have a norm of at most C.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class ClippedSums(Rows):
 
 
 def _max_residuals(tile, clip):
-    """Return C over each row's norm, rounded down by more than all later rounding errors."""
+    """Return C divided by each row's norm, rounded down by more than all later rounding errors."""
     n_columns = tile.block.shape[1]
     loss = tile.table.loss
     margin = 1.0 - (n_columns + math.prod(loss.weights_shape) + 16) * EPS
@@ -235,7 +235,7 @@ def sum_loss_decreases(score_changes, first, last, clip_norms, row_weights):
     last = _clip_to_unit_norm(last, max_residual)
     products = -first * score_changes, last * score_changes, SQUARED_RESIDUAL_WEIGHT * first**2
     decreases = np.stack([row_sums(product) for product in products], axis=1)
-    # NaN from an overflow becomes 0. Rounding towards 0 does not increase the norm of any unit.
+    # NaN from an overflow becomes 0. Rounding toward 0 does not increase any unit's norm.
     steps = np.trunc(times_row_weights(np.nan_to_num(decreases) / DECREASE_GRID, row_weights))
     return DECREASE_GRID * steps.sum(axis=0)
 
@@ -313,10 +313,10 @@ class _Tile:
 
 
 def _take(values, rows):
-    """Return the values of some rows; None if there are no values."""
+    """Return the values of some rows, or None if there are no values."""
     if values is None or isinstance(rows, slice):
         return slice_row_args(values, rows)
-    # With mode "clip" NumPy does not check the indices, which are valid.
+    # With mode "clip", NumPy does not check the indices, which are valid.
     return values.take(rows, None, None, "clip")
 
 
@@ -394,16 +394,16 @@ def _clip_vectors(residual, caps, norm):
 
 
 def row_scores_function(n_columns, weights_shape):
-    """Return a function of a block of rows and weights that computes the scores of the rows.
+    """Return a function that computes the scores of a block of rows for some weights.
 
     A row's score depends, to the last bit, only on the row and the weights. The rounding of a
     matrix product depends on the position of the row in the block and on the number of rows, and
     in a sampled batch these depend on the other rows.
 
     Therefore BLAS multiplies one row at a time. A BLAS library whose rounding depends on the
-    addresses of arrays may still give equal rows different scores. This is tested here on
-    synthetic numbers, and NumPy's own sums are used if it happens. SciPy multiplies sparse rows one
-    at a time.
+    addresses of arrays may still give equal rows different scores. This function tests for that
+    with synthetic numbers; if it happens, NumPy's own sums are used. SciPy multiplies sparse rows
+    one at a time.
 
     Parameters
     ----------
@@ -414,8 +414,8 @@ def row_scores_function(n_columns, weights_shape):
     Returns
     -------
     callable
-        Accepts a C-contiguous block or CSR matrix of shape (n, n_columns) and weights of shape
-        (*weights_shape, n_columns), both of float64.
+        Function of a C-contiguous block or CSR matrix of shape (n, n_columns) and of weights of
+        shape (*weights_shape, n_columns), both float64.
     """
     row = np.sin(np.arange(1.0, n_columns + 1.0))
     weights = np.resize(np.cos(row), (*weights_shape, n_columns))

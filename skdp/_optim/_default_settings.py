@@ -1,8 +1,8 @@
-r"""Automatic settings of a run of noisy gradient steps, from public quantities alone.
+r"""Automatic settings for a run of noisy gradient steps, from public quantities alone.
 
-The rule is described in ``docs/theory/dp_sgd.md``, section 2. It balances the noise of the whole
-run, which acts like that of one release of the mean gradient, against regularization, and takes as
-many steps as the condition number requires.
+The rule is described in ``docs/theory/dp_sgd.md``, section 2. It balances regularization against
+the noise of the whole run, which acts like the noise of one release of the mean gradient. The
+number of steps follows from the condition number.
 """
 
 import math
@@ -13,9 +13,9 @@ from skdp.accounting import Guarantee, gaussian_noise_multiplier
 from skdp.utils._values import FrozenValue
 
 # Constants of the rule, tuned on the tables of docs/benchmarks.
-# With delta = 0: upper bound on the L1 clip over the L2 clip.
+# With delta = 0, upper bound on the ratio of the L1 clip to the L2 clip.
 MAX_L1_OVER_L2 = 4.0
-# Steps per root of the condition number, for Gaussian and for Laplace noise.
+# Steps per square root of the condition number, for Gaussian and for Laplace noise.
 STEPS_PER_ROOT = 4.0
 LAPLACE_STEPS_PER_ROOT = 2.5
 # Bounds on the number of steps; the second is for tables that are slow to read.
@@ -24,8 +24,8 @@ MIN_STEPS_OF_LARGE_TABLES = 25
 MAX_STEPS = 20_000
 # An automatic penalty is large enough for this number of steps to minimize the objective.
 STEPS_FOR_AUTOMATIC_ALPHA = 1000
-# Typical curvature of the loss at the end of a run, relative to its bound: rows with clipped
-# gradients have no curvature.
+# Typical curvature of the loss at the end of a run, relative to its bound; rows with clipped
+# gradients contribute no curvature.
 TYPICAL_CURVATURE = 0.25
 # The constant feature may converge more slowly than this, since it starts at the baseline.
 MAX_CONDITION_OF_CONSTANT = 2500.0
@@ -50,15 +50,15 @@ class LossSpec(FrozenValue):
     ----------
     loss : ClippableLoss
     residual_norm : float
-        Upper bound on the norm of a residual, or a typical norm. In an `SGDProblem` the norm to
+        Upper bound on the norm of a residual, or a typical norm. In an `SGDProblem`, the norm to
         which residuals are clipped.
     curvature : float
         Upper bound on the second derivative of the loss with respect to a score.
     weights_norm : float
         Expected norm of the weights times the norm of rows.
     signal : float, default=inf
-        Expected variance of scores times the curvature. If it is finite, the penalty grows with
-        the square of large noise, so weights then end near 0.
+        Expected variance of scores times the curvature. If it is finite, the penalty grows with the
+        square of large noise, so that weights then end near 0.
     min_clip_fraction : float, default=1.0
         Residuals are clipped at least at this fraction of `residual_norm`. The fraction grows if
         the noise on the mean gradient is below `clip_noise_threshold`.
@@ -71,7 +71,7 @@ class LossSpec(FrozenValue):
     null_decrease_factor : float, default=1.5
         Multiple of the null decrease of the loss that the shrinkage rule subtracts.
     curvature_from : {"residuals", "curvature", None}, default=None
-        Source of the curvature along the weights; see `LinearShrinkageRule`.
+        Quantity from which the curvature along the weights is estimated; see `LinearShrinkageRule`.
     min_shrinkage_factor : float, default=0.0
         Lower bound on the shrinkage factor. If it is positive, weights that do not start at a
         baseline are not shrunk.
@@ -96,11 +96,11 @@ class LossSpec(FrozenValue):
         return math.prod(self.loss.weights_shape)
 
     def shrinkage_rule(self, norm, n_features, n_rows, alpha):
-        """Return the shrinkage rule of weights that were fitted with a penalty.
+        """Return the shrinkage rule for weights that were fitted with a penalty.
 
-        Its number of steps is 1, or 0 if weights are not shrunk. The null decrease is known only
-        where it is small. With about as many directions as rows, the formula does not hold, and
-        nothing is subtracted: the rule then removes only the effect of the noise.
+        Its number of steps is 1, or 0 if weights are not shrunk. The null decrease is known only if
+        it is small. If the number of directions is close to the number of rows, the formula does
+        not hold and nothing is subtracted; the rule then removes only the effect of the noise.
 
         Parameters
         ----------
@@ -149,12 +149,12 @@ class SGDProblem(FrozenValue):
     guarantee : Guarantee
         Guarantee of the whole run.
     constant : float, default=0.0
-        Value of the constant feature; 0 if there is none, or if the number of steps does not have
-        to be sufficient for it.
+        Value of the constant feature; 0 if there is none, or if it need not be considered in the
+        number of steps.
     baseline_std : float, default=inf
         Standard deviation of the score at which the constant feature's weights start.
     rounding_factor : float, default=1.0
-        Factor of the bound on the rounding error of a sum; above 1 for centered rows.
+        Factor on the bound on the rounding error of a sum; above 1 for centered rows.
     """
 
     loss_spec: LossSpec
@@ -168,7 +168,7 @@ class SGDProblem(FrozenValue):
 
     @property
     def delta(self):
-        """Delta of the run; if it is 0, the clip is in L1 norm and the noise is Laplace noise."""
+        """Delta of the run; if it is 0, the clip is in L1 norm and Laplace noise is used."""
         return self.guarantee.delta
 
     @property
@@ -215,17 +215,17 @@ class SGDProblem(FrozenValue):
 
 @dataclass(frozen=True)
 class Settings(FrozenValue):
-    """The settings of a run; the rule chooses settings that are None.
+    """The settings of a run; the rule chooses those that are None.
 
     Parameters
     ----------
     optimizer : str
     sampling : str, default=None
     batch_size, max_iter : int, default=None
-        `max_iter` is the number of passes over as many rows as the table has.
+        `max_iter` is the number of passes; a pass reads the table's number of rows.
     clip, alpha, eta0, momentum : float, default=None
     intercept_l2_reg : float, default=None
-        L2 regularization strength of the distance between the constant feature's weights and their
+        L2 regularization strength for the distance between the constant feature's weights and their
         start.
     """
 
@@ -245,7 +245,7 @@ class Settings(FrozenValue):
 
     @property
     def has_automatic_batches(self):
-        """True if the rule decides on sampling, batch size and number of passes."""
+        """True if the rule chooses the sampling, the batch size and the number of passes."""
         return self.sampling is None and self.batch_size is None and self.max_iter is None
 
 
@@ -296,8 +296,8 @@ def automatic_settings(problem, requested):
 def _intercept_l2_reg(problem, requested, l2_reg_strength, noise):
     """Return the requested penalty of the intercept, or the one that balances start and noise.
 
-    For a start with variance s² of the score, and gradients with variance t², the best penalty is
-    t² over s² and the curvature.
+    If the score at the start has variance s² and gradients have variance t², the best penalty is t²
+    divided by s² and by the curvature.
     """
     if requested.intercept_l2_reg is not None or problem.baseline_std == math.inf:
         return requested.intercept_l2_reg or 0.0
@@ -326,7 +326,8 @@ def _balance(problem, clip, requested):
     n_steps = MIN_STEPS
     n_iterations = 1
     if is_pure:
-        # The noise of Laplace steps grows with their number, which in turn falls with the noise.
+        # The noise of Laplace steps grows with the number of steps, which in turn falls with the
+        # noise.
         n_iterations = 30
     for _ in range(n_iterations):
         noise = release_noise(problem, clip, n_steps) * root_size
@@ -336,7 +337,7 @@ def _balance(problem, clip, requested):
         steps = steps_per_root
         if requested.alpha is not None:
             # If the noise is smaller than the bias due to a requested alpha, the optimization error
-            # must be as small.
+            # must be equally small.
             largest_bias = min(l2_reg_strength, problem.curvature)
             steps += 2.0 * max(0.0, math.log(largest_bias) - math.log(noise / weights_norm))
         intercept_l2_reg = _intercept_l2_reg(problem, requested, strength, noise / root_size)
@@ -347,7 +348,7 @@ def _balance(problem, clip, requested):
 
 
 def _max_steps(problem, requested):
-    """Return the number of affordable steps if smaller batches cannot compensate."""
+    """Return the number of affordable steps if smaller batches cannot compensate for the cost."""
     if problem.delta > 0.0 or not requested.has_automatic_batches:
         return MAX_STEPS
     values = problem.n_rows * problem.n_columns * problem.loss_spec.n_outputs
@@ -355,7 +356,7 @@ def _max_steps(problem, requested):
 
 
 def release_noise(problem, clip, n_steps):
-    """Return the noise of one release of a mean gradient that costs as much as the whole run.
+    """Return the noise in one release of a mean gradient that costs as much as the whole run.
 
     Returns
     -------

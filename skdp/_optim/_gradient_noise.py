@@ -1,6 +1,6 @@
-"""Noise for many releases of one shape: sampled in blocks, as integers on a grid.
+"""Noise for many releases of the same shape, sampled in blocks as integers on a grid.
 
-A sum is rounded to the grid before noise is added, so digits of the sum below the grid are never
+A sum is rounded to the grid before noise is added, so that its digits below the grid are never
 released. Scales are increased to cover that rounding, and because discrete noise is accounted as
 continuous noise, as in `skdp.mechanisms` (``docs/theory/mechanisms.md``, sections 2 to 4).
 """
@@ -73,7 +73,7 @@ class _GridNoise(FrozenValue):
         Yields
         ------
         ndarray of shape (size,), dtype int64
-            In steps of the grid; the argument of `add`.
+            Noise in grid steps, to be passed to `add`.
         """
         at_once = max(1, BLOCK_VALUES // self.size)
         for first in range(0, n_steps, at_once):
@@ -87,7 +87,7 @@ class _GridNoise(FrozenValue):
         ----------
         values : ndarray of float64, of `size` values
         noise : ndarray of shape (size,), dtype int64
-            From `draw`. Noise must never be used twice.
+            Noise from `draw`. It must never be used twice.
 
         Returns
         -------
@@ -103,12 +103,12 @@ class GaussianNoise(_GridNoise):
     Parameters
     ----------
     scale : float
-        Standard deviation that is accounted for.
+        Standard deviation for which the cost is computed.
     size : int
         Number of values that are released together.
     sensitivity : float
-        L2 sensitivity of the values before they are rounded to the grid. The release costs as
-        much as a Gaussian mechanism of noise multiplier ``scale / sensitivity``.
+        L2 sensitivity of the values before they are rounded to the grid. The release costs as much
+        as a Gaussian mechanism with noise multiplier ``scale / sensitivity``.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class LaplaceNoise(_GridNoise):
     Parameters
     ----------
     scale : float
-        Scale b that is accounted for. The standard deviation is sqrt(2) b.
+        Scale b for which the cost is computed. The standard deviation is sqrt(2) b.
     size : int
         Number of values that are released together.
     sensitivity : float

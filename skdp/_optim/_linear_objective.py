@@ -14,7 +14,7 @@ from skdp.utils._values import FrozenValue
 
 
 def loss_gradient(loss, rows, y, weights):
-    """Return the gradient of the summed loss, shaped as the weights.
+    """Return the gradient of the summed loss, in the shape of the weights.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ def _add_gradient(total, block, y, loss, weights):
 
 
 def summed_hessian(loss, rows, y, weights):
-    """Return the Hessian of the summed loss, in coordinates of contrasts.
+    """Return the Hessian of the summed loss, in contrast coordinates.
 
-    Adding the same vector to the weights of all classes does not change the loss. For k classes the
-    coordinates are therefore the k - 1 orthonormal contrasts of Helmert.
+    Adding the same vector to the weights of all classes does not change the loss. For k classes,
+    the coordinates are therefore the k - 1 orthonormal Helmert contrasts.
     """
     n_outputs = math.prod(loss.weights_shape)
     p = rows.n_features
@@ -54,14 +54,14 @@ def summed_hessian(loss, rows, y, weights):
 
 
 def _pairs(n_outputs):
-    """Return the pairs of outputs of the upper triangle."""
+    """Return the pairs of outputs in the upper triangle."""
     return [(a, b) for b in range(n_outputs) for a in range(b + 1)]
 
 
 def _add_hessians(grams, block, y, loss, weights):
     """Add the rows' Hessians to the matrices of pairs of outputs.
 
-    The sign of the off-diagonal matrices is changed, so all weights are non-negative.
+    The sign of the off-diagonal matrices is flipped, so that all weights are non-negative.
     """
     scores = block.scores(weights)
     curvature = loss.curvature(scores, y)
@@ -84,7 +84,7 @@ class Point(FrozenValue):
     ----------
     weights : ndarray
     gradient : ndarray
-        Shaped as the weights.
+        Gradient, in the shape of the weights.
     """
 
     weights: np.ndarray
@@ -108,7 +108,7 @@ class LinearObjective:
     linear : ndarray of the shape of the weights, default=0.0
         Vector b.
     baseline : ndarray of the shape of the weights, default=0.0
-        Vector v that weights shrink to. It does not depend on the rows, or was released.
+        Vector v toward which weights shrink. It does not depend on the rows, or was released.
     """
 
     def __init__(self, loss, rows, y, C, quadratic=1.0, linear=0.0, baseline=0.0):
@@ -122,12 +122,12 @@ class LinearObjective:
         self.smoothness = quadratic + C * rows.n_units * loss.curvature_bound * rows.norm**2
 
     def at(self, weights):
-        """Return the `Point` of these weights."""
+        """Return the `Point` at these weights."""
         gradient = loss_gradient(self.loss, self.rows, self.y, weights)
         return Point(weights, self.C * gradient + self.quadratic * weights + self.linear)
 
     def hessian_solver(self, weights):
-        """Return a function that solves linear systems with the Hessian, for one output."""
+        """Return a function that solves linear systems with the Hessian for one output."""
         gram = self.C * summed_hessian(self.loss, self.rows, self.y, weights)
         gram.flat[:: self.rows.n_features + 1] += self.quadratic
         factor = cho_factor(gram, lower=False, overwrite_a=True, check_finite=False)

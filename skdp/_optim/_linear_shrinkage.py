@@ -2,13 +2,13 @@ r"""Shrinkage of a linear model's weights, with an estimate of the part explaine
 
 Weights that were fitted to the same rows have a smaller loss there, even if the features are not
 related to the target. The expected decrease is the variance of residuals times the effective
-degrees of freedom (Efron 2004) over the number of rows: :math:`\sum_j h_j / (h_j + \alpha)` for the
-eigenvalues :math:`h_j` of the loss's mean curvature under a penalty :math:`\alpha`. No eigenvalue
-is released.
+degrees of freedom (Efron 2004), divided by the number of rows. The degrees of freedom are
+:math:`\sum_j h_j / (h_j + \alpha)` for the eigenvalues :math:`h_j` of the loss's mean curvature
+under a penalty :math:`\alpha`. No eigenvalue is released.
 
 Only the bound R on a row's norm is public: the eigenvalues of the second moment of p features sum
 to at most :math:`R^2`. Real rows are shorter and lie in few directions. The curvature along the
-released weights is computed from the released decreases themselves: between the start and weights
+released weights is computed from the released decreases themselves. Between the start and weights
 at a displacement w, residuals change by the loss's curvature times the changes s of the scores, and
 the mean of s² is :math:`w^\top H w`. Divided by :math:`R^2 \|w\|^2 / p`, its value for rows of norm
 R that are equally distributed over all directions, it is the *relative curvature* a. It is assumed
@@ -16,8 +16,8 @@ that there are :math:`\min(p, p / a)` directions of curvature :math:`a R^2 / p` 
 is at most :math:`R^2`. It is small for short rows and large for rows in few directions.
 
 Noise in the released numbers leaves an interval for a. So does the curvature of a logistic loss,
-which is only known to lie between a typical value and a bound. Of the values in the interval, the
-one nearest to 1 is used, so a is 1 if nothing is known.
+which is only known to lie between a typical value and a bound. The value in the interval that is
+nearest to 1 is used, so a is 1 if nothing is known.
 
 All of this is post-processing of released numbers. The derivation is in ``docs/theory/dp_sgd.md``.
 """
@@ -35,7 +35,7 @@ from skdp._optim._noisy_gradients import DISPLACEMENT_CLIP, ShrinkageRule
 STDS = np.geomspace(1e-3, 1e3, 601)
 # Smallest relative curvature that can be distinguished from noise.
 MIN_RELATIVE_CURVATURE = 0.02
-# Smallest fraction of residuals that is assumed to be unclipped.
+# Smallest fraction of residuals that are assumed to be unclipped.
 MIN_UNCLIPPED = 0.05
 # Half width of the interval for the relative curvature, in standard deviations of the noise.
 N_NOISE_STDS = 3.0
@@ -47,7 +47,7 @@ def _probability_within(ratio):
 
 
 def _clipped_square(std):
-    """Return the mean square of a normal number of this standard deviation, clipped at 1."""
+    """Return the mean square of a normal number with this standard deviation, clipped at 1."""
     ratio = 1.0 / std
     density = np.exp(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi)
     unclipped = _probability_within(ratio)
@@ -61,7 +61,7 @@ CLIPPED_SQUARES = _clipped_square(STDS)
 
 
 def _interpolate_std(means, mean):
-    """Return the standard deviation at which the tabulated mean has a value."""
+    """Return the standard deviation at which the tabulated mean has a given value."""
     logarithm = np.interp(math.log(max(mean, 1e-300)), np.log(means), np.log(STDS))
     return math.exp(logarithm)
 
@@ -78,12 +78,12 @@ class LinearShrinkageRule(ShrinkageRule):
     curvature : float
         Typical curvature of the loss.
     alpha : float
-        L2 regularization strength of the mean loss that weights were fitted with.
+        L2 regularization strength with which weights were fitted to the mean loss.
     curvature_from : {"residuals", "curvature", None}
-        Source of the relative curvature. "residuals": residuals are roughly normally distributed,
-        many of them are clipped, and they change by as much as the scores. "curvature": the changes
-        of residuals are determined by the loss's curvature, and few are clipped. None: the relative
-        curvature is 1.
+        Assumption from which the relative curvature is estimated. "residuals": residuals are
+        roughly normally distributed, many of them are clipped, and they change by as much as the
+        scores. "curvature": the loss's curvature determines the changes of residuals, and few are
+        clipped. None: the relative curvature is 1.
     max_curvature : float
         Upper bound on the loss's curvature.
     noise_std : float, default=0.0
@@ -105,7 +105,7 @@ class LinearShrinkageRule(ShrinkageRule):
         Parameters
         ----------
         relative_curvature : float
-            Curvature along the weights, relative to that of rows whose norm is the bound and that
+            Curvature along the weights, relative to that for rows whose norm is the bound and which
             are equally distributed over all directions.
 
         Returns
@@ -122,7 +122,7 @@ class LinearShrinkageRule(ShrinkageRule):
         Parameters
         ----------
         decreases : (float, float, float)
-            Released means over the rows, the squared residuals in units of their clip.
+            Released means over the rows, with the squared residuals in units of their clip.
         displacement : ndarray
             The weights minus the start.
 

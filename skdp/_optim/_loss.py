@@ -1,8 +1,8 @@
 """Protocols of the losses of linear models, as functions of scores and targets.
 
-The geometry of rows (their norms, the constant feature of the intercept) is not part of a loss. A
-row x of norm at most R whose scores have the residual r and the curvature H has the gradient r xᵀ,
-of norm at most R `loss_lipschitz`, and the Hessian H ⊗ x xᵀ, at most R² `curvature_bound`.
+The geometry of rows (their norms, the constant feature for the intercept) is not part of a loss. A
+row x with norm at most R whose scores have the residual r and the curvature H has the gradient r
+xᵀ, with norm at most R `loss_lipschitz`, and the Hessian H ⊗ x xᵀ, at most R² `curvature_bound`.
 """
 
 import math
@@ -27,16 +27,16 @@ class ClippableLoss(FrozenValue, ABC):
     """A loss for clipped gradients (DP-SGD), for which no Lipschitz constant is needed.
 
     A subclass is a frozen dataclass of public parameters, floats or integers. `scores` have the
-    shape (n_rows, *weights_shape) and y has the shape (n_rows,). The values that are returned for a
-    row depend only on that row. Residuals of finite scores are finite, even for scores of 1e300.
-    Residuals of infinite scores may be NaN, which clipping turns into a number.
+    shape (n_rows, *weights_shape) and y has the shape (n_rows,). The values returned for a row
+    depend only on that row. Residuals of finite scores are finite, even for scores of 1e300.
+    Residuals of infinite scores may be NaN; clipping turns NaN into a number.
 
     Attributes
     ----------
     weights_shape : tuple of int
         () for one score per row, (k,) for k scores per row.
     target_bounds : tuple of (float, float) or None
-        Smallest and largest target. None if y holds class codes: 0 to k - 1, or 0 and 1 for one
+        Smallest and largest target. None if y contains class codes: 0 to k - 1, or 0 and 1 with one
         score. Regressors pass targets in units of half their range, (-1, 1), or counts, (0, high).
         A loss with a Lipschitz constant for such targets can be a `BoundedLoss`.
     curvature_bound : float
@@ -73,7 +73,7 @@ class ClippableLoss(FrozenValue, ABC):
         """Return the weight of each row relative to the largest weight, a number of at most 1.
 
         A gradient is clipped at this fraction of the clip, as if it were clipped first and weighted
-        afterwards. With the same clip for all classes only the class of the largest weight would
+        afterward. With the same clip for all classes, only the class with the largest weight would
         be clipped, which shifts scores to the other classes.
         """
         return 1.0
@@ -81,16 +81,16 @@ class ClippableLoss(FrozenValue, ABC):
 
 @dataclass(frozen=True)
 class LossOfLabels(ClippableLoss):
-    """A loss whose y holds class codes."""
+    """A loss whose targets y are class codes."""
 
     target_bounds = None
 
 
 @dataclass(frozen=True)
 class BoundedLoss(ClippableLoss):
-    """A convex, non-negative, Lipschitz loss for perturbation of output, gradients or objective.
+    """A convex, non-negative, Lipschitz loss for output, gradient or objective perturbation.
 
-    The bounds are nearly attained for all parameters, since the noise is proportional to them.
+    The bounds are nearly attained for all parameters, because the noise is proportional to them.
 
     Attributes
     ----------
@@ -98,15 +98,15 @@ class BoundedLoss(ClippableLoss):
         Lipschitz constant of the loss as a function of the scores: an upper bound on the Euclidean
         norm of a row's residual.
     residual_error : float
-        Upper bound on the norm of the rounding error of a row's residual for exact scores: a few
-        rounding errors of the residual, and of the scores times the curvature.
+        Upper bound on the norm of the rounding error in a row's residual for exact scores: a few
+        rounding errors of the residual and of the scores times the curvature.
     n_vertices : int
-        Number of vectors of length `loss_lipschitz`, dependent on the row's target alone, such that
-        the row's residual is in the convex hull of 0 and these vectors. Needed only by objective
-        perturbation.
+        Number of vectors of length `loss_lipschitz`, dependent only on the row's target, such that
+        the row's residual is in the convex hull of 0 and these vectors. Only objective perturbation
+        needs it.
     curvature_vanishes_at_vertices : bool
         True if there is one vertex and the trace at the fraction t of the way from 0 to it is at
-        most 4 t (1 - t) `trace_bound`. Needed only by objective perturbation.
+        most 4 t (1 - t) `trace_bound`. Only objective perturbation needs it.
     """
 
     loss_lipschitz = REQUIRED
@@ -115,7 +115,8 @@ class BoundedLoss(ClippableLoss):
     def value_at_zero(self):
         """Return an upper bound on the loss of a row with scores 0, over all targets.
 
-        This method assumes that it is the same for all targets. A loss for regression overrides it.
+        This method assumes that the loss is the same for all targets. Regression losses override
+        it.
         """
         return float(self.value(np.zeros((1, *self.weights_shape)), np.zeros(1, dtype=int))[0])
 

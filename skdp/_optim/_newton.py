@@ -1,4 +1,4 @@
-"""A minimizer with a certified gradient norm at the result, for any data."""
+"""A minimizer that certifies the gradient norm at its result, for any data."""
 
 import math
 from collections import deque
@@ -12,13 +12,13 @@ CHOLESKY_LIMIT = 1500
 # If the Hessian can be factorized, L-BFGS first runs for about as many steps as a factorization
 # costs. After this number of steps, it is stopped if the remaining steps will not be sufficient.
 TRIAL_STEPS = 5
-# Then up to this number of factorizations follow, with this number of steps each.
+# After that, up to this number of factorizations follow, each with this number of steps.
 MAX_FACTORS = 50
 STEPS_PER_FACTOR = 10
-# Number of steps without a factor, and of pairs that L-BFGS keeps.
+# Number of steps without a factor, and number of pairs that L-BFGS keeps.
 LBFGS_STEPS = 3000
 MEMORY = 20
-# Number of step lengths that the line search tries, and how many of them are computed from a model.
+# Number of step lengths that the line search tries, and the number of these that come from a model.
 MAX_BACKTRACKS = 20
 MODEL_BACKTRACKS = 3
 
@@ -28,7 +28,7 @@ def minimize(objective, tolerance, radius=math.inf):
 
     The method is L-BFGS. If it converges slowly and there are few features and one output, a
     Cholesky factor of the Hessian is the initial curvature. If L-BFGS stalls, accelerated gradient
-    descent follows. On a strongly convex, L-smooth objective it reaches the tolerance within a
+    descent follows. On a strongly convex, L-smooth objective, it reaches the tolerance within a
     number of steps that depends only on L and the gradient (Nesterov 2004, section 2.2).
 
     Parameters
@@ -37,7 +37,7 @@ def minimize(objective, tolerance, radius=math.inf):
     tolerance : float
         Tolerance well above the rounding error of a gradient.
     radius : float, default=inf
-        For weights of a larger norm the tolerance grows in proportion, as rounding errors do.
+        For weights with a larger norm, the tolerance grows in proportion, as rounding errors do.
 
     Returns
     -------
@@ -96,10 +96,10 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
     point : Point
         Start.
     is_done : callable
-        Receives the point and the number of steps taken, and returns True to stop.
+        Function of the point and the number of steps taken that returns True to stop.
     max_steps : int
     solve : callable, default=None
-        Returns the product of a vector with an approximate inverse of the Hessian. None uses a
+        Function that multiplies a vector by an approximate inverse of the Hessian. None uses a
         multiple of the identity computed from the last step.
 
     Returns
@@ -112,7 +112,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         if is_done(point, step_index):
             break
         if solve is None and scale is None:
-            # The length of the step along the gradient to the minimum of a quadratic model.
+            # Length of the step along the gradient that leads to the minimum of a quadratic model.
             probe = objective.at(point.weights - point.gradient / objective.smoothness)
             change = objective.smoothness * (point.gradient - probe.gradient)
             scale = np.vdot(point.gradient, point.gradient) / np.vdot(point.gradient, change)
@@ -124,7 +124,7 @@ def lbfgs(objective, point, is_done, max_steps, solve=None):
         displacement = accepted.weights - point.weights
         change = accepted.gradient - point.gradient
         curvature = np.vdot(displacement, change)
-        # By strong convexity the curvature is positive, up to rounding errors.
+        # By strong convexity, the curvature is positive, up to rounding errors.
         if not curvature > 0.0:
             break
         pairs.append((displacement, change, 1.0 / curvature))
@@ -153,9 +153,9 @@ def _inverse_product(pairs, solve, vector):
 def _backtrack(objective, point, step):
     """Return a point along a step that the line search accepts, or None if there is none.
 
-    It accepts a point if the directional derivative is still negative, or positive with at most a
-    fifth of its initial magnitude. It does not compare values of the objective, since near the
-    minimum these agree to the last digit.
+    A point is accepted if the directional derivative is still negative, or positive with at most a
+    fifth of its initial magnitude. Values of the objective are not compared, because near the
+    minimum they agree to the last digit.
     """
     derivative = np.vdot(point.gradient, step)
     length = 1.0
@@ -164,9 +164,9 @@ def _backtrack(objective, point, step):
         new_derivative = np.vdot(candidate.gradient, step)
         if new_derivative <= -0.2 * derivative:
             return candidate
-        # The length at which the derivative of a quadratic model is zero, but at least a tenth of
-        # the current length. With a jump in the derivative, as for a nearly piecewise linear loss,
-        # the model only halves the length.
+        # The new length is where the derivative of a quadratic model is zero, but at least a tenth
+        # of the current length. If the derivative jumps, as for a nearly piecewise linear loss, the
+        # model only halves the length.
         factor = 0.1
         if attempt < MODEL_BACKTRACKS:
             factor = max(0.1, derivative / (derivative - new_derivative))
@@ -175,7 +175,7 @@ def _backtrack(objective, point, step):
 
 
 def _accelerated_descent(objective, point, tolerance, is_done):
-    """Return the weights that Nesterov's method reaches, within its proved number of steps."""
+    """Return the weights that Nesterov's method reaches within its proven number of steps."""
     L = objective.smoothness
     root = math.sqrt(L / objective.quadratic)
     momentum = (root - 1.0) / (root + 1.0)

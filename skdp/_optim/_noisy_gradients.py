@@ -1,7 +1,7 @@
-"""The loop of noisy gradient steps: learning rates, averages, projections, final shrinkage.
+"""The loop of noisy gradient steps: learning rates, averages, projections and final shrinkage.
 
-The noisy sums are released by the plan. Everything here is post-processing of them and has no
-effect on the guarantee.
+The plan releases the noisy sums. Everything in this module is post-processing of these sums and has
+no effect on the guarantee.
 """
 
 import math
@@ -27,13 +27,13 @@ ADAM_EPSILON = 1e-8
 DISPLACEMENT_CLIP = 0.5
 # Smallest clip of the change of a score, to avoid a division by zero.
 MIN_DISPLACEMENT = 1e-200
-# Weights are not shrunk if their optimal norm is at least this fraction of their norm.
+# Weights are not shrunk if their optimal norm is at least this fraction of their actual norm.
 NO_SHRINKAGE_FRACTION = 0.8
 
 
 @dataclass(frozen=True)
 class ShrinkageRule(FrozenValue):
-    """Shrinkage of weights towards the start of a run, from a noisy test of their quality.
+    """Shrinkage of weights toward the start of a run, based on a noisy test of their quality.
 
     The last steps of a run release decreases of the loss instead of gradients (see
     `ClippedSums.loss_decreases`). The released decrease is compared with the decrease that is
@@ -48,7 +48,7 @@ class ShrinkageRule(FrozenValue):
     residual : float
         Residuals are clipped to this norm.
     null_fraction : float
-        Fraction of the variance of targets that weights explain under the null hypothesis.
+        Fraction of the targets' variance that weights explain under the null hypothesis.
     min_shrinkage_factor : float, default=0.0
         Lower bound on the shrinkage factor.
     null_decrease_factor : float, default=1.0
@@ -68,8 +68,8 @@ class ShrinkageRule(FrozenValue):
         Parameters
         ----------
         decreases : (float, float, float)
-            Released means over the rows: the two products of changes of scores and residuals, and
-            the squared residuals, in units of the clips.
+            Released means over the rows, in units of the clips: the two products of score changes
+            and residuals, and the squared residuals.
         displacement : ndarray
             The weights minus the start.
 
@@ -80,14 +80,14 @@ class ShrinkageRule(FrozenValue):
         return self.null_fraction
 
     def clip_norms(self, displacement):
-        """Return the norms to which changes of scores and residuals are clipped."""
+        """Return the norms to which score changes and residuals are clipped."""
         typical_change = self.norm * math.sqrt(np.mean(displacement**2))
         return max(DISPLACEMENT_CLIP * typical_change, MIN_DISPLACEMENT), self.residual
 
     def shrinkage_factor(self, decreases, displacement, noise_std=0.0):
-        """Return the factor that keeps the part of the displacement beyond chance and noise.
+        """Return the factor that keeps only the part of the displacement beyond chance and noise.
 
-        With 1, the weights are unchanged; with 0, they are those at the start.
+        With a factor of 1, the weights are unchanged; with 0, they are those at the start.
 
         Parameters
         ----------
@@ -96,7 +96,8 @@ class ShrinkageRule(FrozenValue):
         displacement : ndarray
             The weights minus the start.
         noise_std : float, default=0.0
-            Subtracted from the released decrease besides the null decrease.
+            Noise level that is subtracted from the released decrease in addition to the null
+            decrease.
 
         Returns
         -------
@@ -109,13 +110,13 @@ class ShrinkageRule(FrozenValue):
         null_fraction = self.estimate_null_fraction(released, displacement)
         null_decrease = self.null_decrease_factor * null_fraction * unexplained
         net_decrease = max(first - null_decrease - noise_std, 0.0)
-        # Along the displacement the gradient goes from -first to last, so the quadratic model
-        # has its minimum at first / (first + last).
+        # Along the displacement, the directional derivative goes from -first to last, so the
+        # quadratic model has its minimum at first / (first + last).
         scale = max(NO_SHRINKAGE_FRACTION * (first + last), net_decrease, MIN_DISPLACEMENT)
         return max(self.min_shrinkage_factor, net_decrease / scale)
 
 
-# No step tests the weights, so they stay unchanged.
+# A rule without test steps, which leaves the weights unchanged.
 NO_SHRINKAGE = ShrinkageRule(0, 1.0, 1.0, 0.0)
 
 
@@ -132,18 +133,18 @@ def run_sgd(
 ):
     r"""Return the weights after all steps of a run.
 
-    The objective is the mean loss per row plus :math:`\tfrac\alpha2 \|w\|^2` over the weights of
-    features. The weights of the constant feature are penalized by their distance from the start,
+    The objective is the mean loss per row plus :math:`\tfrac\alpha2 \|w\|^2` for the features'
+    weights. The weights of the constant feature are penalized by their distance from the start,
     with the strength `intercept_l2_reg`.
 
     Parameters
     ----------
     run : SGDRun
-        Run that is already charged.
+        Run that has already been charged.
     sums : ClippedSums
         Clipped sums of the table.
     update : Update
-        Optimizer for `run.n_steps` less `shrinkage.n_steps` steps.
+        Optimizer for ``run.n_steps - shrinkage.n_steps`` steps.
     start : ndarray of shape (..., n_features)
         Weights that do not depend on the rows, or were released.
     alpha : float
@@ -151,11 +152,11 @@ def run_sgd(
     source : RandomSource
         Random source of the charge.
     after_step : callable, default=None
-        Called with the number of steps taken. It receives no iterate.
+        Function that is called with the number of steps taken. It receives no iterate.
     intercept_l2_reg : float, default=0.0
         L2 regularization strength of the constant feature's weights.
     shrinkage : ShrinkageRule, default=NO_SHRINKAGE
-        Shrinks the weights towards the start, based on the releases of the last steps.
+        Rule that shrinks the weights toward the start, based on the releases of the last steps.
 
     Returns
     -------
@@ -164,7 +165,8 @@ def run_sgd(
     Raises
     ------
     ValueError
-        If the update and the shrinkage rule are for a different number of steps.
+        If the numbers of steps of the update and the shrinkage rule do not add up to those of the
+        run.
     """
     if update.n_steps + shrinkage.n_steps != run.n_steps:
         raise ValueError(
@@ -182,8 +184,8 @@ def run_sgd(
         return sums.loss_decreases(start, weights, rows, shrinkage.clip_norms(weights - start))
 
     means = run.noisy_means(next_sum, source)
-    # One thread: the products are too small for more, and BLAS must round them in the same way in
-    # each step.
+    # One thread is used: the products are too small for more, and BLAS must round them in the same
+    # way in each step.
     with one_thread():
         for n_taken, gradient in enumerate(means, start=1):
             if n_taken <= update.n_steps:
@@ -223,7 +225,7 @@ class Update(FrozenValue):
     n_averaged : int
         The result is the mean of this many last iterates; 1 returns the last iterate.
     radius : float, default=inf
-        Weights are projected onto the ball of this norm about 0.
+        Weights are projected onto the ball with this radius around 0.
     """
 
     optimizer: str

@@ -11,13 +11,13 @@ from skdp._optim._loss import BoundedLoss, ClippableLoss
 
 @dataclass(frozen=True)
 class HuberLoss(ClippableLoss):
-    r"""The squared loss where :math:`|s - y| \le t` and its tangents beyond (Huber 1964).
+    r"""The squared loss where :math:`|s - y| \le t`, and its tangents beyond (Huber 1964).
 
     Parameters
     ----------
     threshold : float, default=inf
-        Upper bound t on the magnitude of the residual, positive. With infinity, it is the squared
-        loss, which is not Lipschitz.
+        Upper bound t on the magnitude of the residual, positive. If infinite, the loss is the
+        squared loss, which is not Lipschitz.
     """
 
     threshold: float = math.inf
@@ -40,7 +40,7 @@ class HuberLoss(ClippableLoss):
         return np.clip(scores - y, -self.threshold, self.threshold)
 
 
-# Curvature of the Poisson loss for step sizes, in units of the mean of targets.
+# Curvature of the Poisson loss that step sizes assume, in units of the targets' mean.
 POISSON_CURVATURE = 2.0
 # Largest score whose exponential is computed; larger scores give the same finite residual.
 MAX_LOG_MEAN = 700.0
@@ -50,8 +50,8 @@ MAX_LOG_MEAN = 700.0
 class PoissonLoss(ClippableLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, up to a constant, for targets of mean 1.
 
-    The curvature is not bounded. The curvature exceeds the one assumed for step sizes where the
-    predicted mean is larger; clipped residuals bound the effect of such rows on a step.
+    The curvature is unbounded. It exceeds the value assumed for step sizes if the predicted mean is
+    larger; clipped residuals bound the effect of such rows on a step.
     """
 
     target_bounds = (0.0, math.inf)
@@ -73,10 +73,10 @@ class PoissonLoss(ClippableLoss):
 class ClippedPoissonLoss(BoundedLoss):
     r"""Half the Poisson deviance of the mean :math:`e^s`, with Lipschitz constant G in the score s.
 
-    For targets y in [0, G] the derivative of :math:`e^s - y s` is at least -G. It is clipped to at
-    most G. A clipped derivative still grows with s, so it is the derivative of a convex loss:
-    the deviance where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta
-    2021, on clipping in generalized linear models).
+    For targets y in [0, G], the derivative of :math:`e^s - y s` is at least -G. It is clipped to at
+    most G. A clipped derivative still grows with s, so it is the derivative of a convex loss: the
+    deviance where :math:`e^s \le y + G`, and its tangent beyond (Song, Thakkar and Thakurta 2021,
+    on clipping in generalized linear models).
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class ClippedPoissonLoss(BoundedLoss):
 
     @property
     def curvature_bound(self):
-        r"""Upper bound on the curvature :math:`e^s`, which is at most :math:`y + G` or else 0."""
+        r"""Upper bound on the curvature, which is :math:`e^s` up to :math:`y + G` and 0 beyond."""
         return 2.0 * self.high
 
     @property

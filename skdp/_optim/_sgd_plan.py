@@ -1,7 +1,7 @@
 """Runs of noisy stochastic gradients: sampling, clipping, noise and privacy cost.
 
 Each function returns one frozen value with the sampler, the clipped sums, the noise and the event.
-The loop runs nothing else, so the run is exactly the one that is charged. The proofs are in
+The loop runs nothing else, so that exactly the charged run takes place. The proofs are in
 ``docs/theory/dp_sgd.md``.
 """
 
@@ -28,25 +28,25 @@ SEARCH_RTOL = 1e-5
 
 @dataclass(frozen=True, kw_only=True)
 class SGDRun(FrozenValue):
-    """A run of noisy gradient steps: the mechanism of the weights that it releases.
+    """A run of noisy gradient steps: the mechanism that releases the weights.
 
     Parameters
     ----------
     problem : SGDProblem
-        Its constant feature has the same value as in the rows that are read.
+        Problem whose constant feature has the same value as in the rows that are read.
     clip : float
         Upper bound on the norm of a row's gradient, including the constant feature.
     n_steps : int
     batches : PoissonBatches, FixedSizeBatches or FullBatches
-        Sampler of the rows of each step.
+        Sampler of the rows for each step.
     noise : GaussianNoise or LaplaceNoise
-        Noise on each sum.
+        Noise added to each sum.
     step : accounting.Event
         Event of one step.
     sensitivity : float
         Sensitivity of a sum, in the norm of the clip, to which the event's noise multiplier is
-        relative. For all rows, it is the sensitivity to a change between neighboring tables; for
-        sampled batches, to adding or removing one record.
+        relative. For full batches, it is the sensitivity to a change between neighboring tables;
+        for sampled batches, to adding or removing one record.
     """
 
     problem: SGDProblem
@@ -84,7 +84,7 @@ class SGDRun(FrozenValue):
 
     @property
     def scale(self):
-        """The scale of the noise on the sum of a batch."""
+        """The scale of the noise added to the sum of a batch."""
         return self.noise.scale
 
     @property
@@ -155,8 +155,8 @@ class SGDRun(FrozenValue):
         Parameters
         ----------
         next_sum : callable
-            Receives the rows or persons of a batch and returns a sum to which each of them adds at
-            most a clipped gradient.
+            Function that receives the rows or persons of a batch and returns a sum to which each of
+            them adds at most a clipped gradient.
         source : RandomSource
 
         Yields
@@ -178,10 +178,10 @@ def plan_sgd(problem, clip, sampling, batch_size, n_steps):
     clip : float
         Upper bound on the norm of a row's gradient, including the constant feature.
     sampling : {"full", "poisson", "without_replacement"}
-        "poisson" needs delta > 0, "without_replacement" delta = 0.
+        "poisson" requires delta > 0, and "without_replacement" requires delta = 0.
     batch_size : int
-        Rows of a batch, at most the number of rows; the expected number with "poisson". Not used
-        with "full".
+        Number of rows in a batch, at most the number of rows; with "poisson", the expected number.
+        It is not used with "full".
     n_steps : int
 
     Returns
@@ -210,8 +210,8 @@ def sum_sensitivity(problem, clip, n_changed_rows, batch_bound):
 def _plan_full(problem, clip, n_steps):
     """Plan Gaussian or Laplace steps on all rows.
 
-    T Gaussian steps of multiplier z sqrt(T) cost exactly as much as one of multiplier z. A Laplace
-    step costs epsilon / T.
+    T Gaussian steps with multiplier z sqrt(T) cost exactly as much as one step with multiplier z. A
+    Laplace step costs epsilon / T.
     """
     guarantee = problem.guarantee
     batches = FullBatches(problem.n_rows)
@@ -268,10 +268,10 @@ def _plan_poisson(problem, clip, batch_size, n_steps):
 def _plan_fixed_size(problem, clip, batch_size, n_steps):
     r"""Plan Laplace steps on m of n rows without replacement; each step costs epsilon / T.
 
-    A release of :math:`\varepsilon_0` on such a batch is
-    :math:`\ln(1 + \tfrac mn (e^{\varepsilon_0} - 1))`-DP (Balle, Barthe and Gaboardi 2018,
-    theorem 9) if it is :math:`\varepsilon_0`-DP for batches in which one record was replaced. This
-    holds under both relations: one replaced record changes the sum by at most twice the clip.
+    An :math:`\varepsilon_0`-DP release on such a batch is :math:`\ln(1 + \tfrac mn
+    (e^{\varepsilon_0} - 1))`-DP (Balle, Barthe and Gaboardi 2018, theorem 9), where
+    :math:`\varepsilon_0` holds for batches in which one record was replaced. This holds under both
+    relations: one replaced record changes the sum by at most twice the clip.
     """
     n_rows = problem.n_rows
     step_epsilon = _epsilon_per_step(problem.guarantee.epsilon, n_steps)

@@ -25,7 +25,7 @@ from skdp.ledger._report import BudgetReport, describe_relation, describe_unit
 from skdp.ledger._state import Charge
 
 # Function that finds the steps of an estimator that learn from rows without a charge; at most one.
-# The package of pipelines knows these steps, but may not be imported here, so it registers it.
+# The pipeline package knows these steps but may not be imported here, so it registers the function.
 _uncovered_readers: list[Callable] = []
 
 
@@ -48,11 +48,11 @@ class ReportContents:
     ----------
     statements : list of PrivacyStatement
     releases : list of Release
-        Each statement with the containers that its estimator is nested in.
+        Each statement, with the containers in which its estimator is nested.
     unpublished : list of Release
-        Further releases of wrappers, which have no statement.
+        Further releases by wrappers, which have no statement.
     missing : list of Missing
-        Releases of wrappers that are in no ledger of the report.
+        Releases by wrappers that are in no ledger of the report.
     budgets : dict
         Maps a data set's name and last hash to its `BudgetReport`.
     plan_costs : dict
@@ -70,20 +70,20 @@ class ReportContents:
         self.missing = []
         self.budgets = {}
         self.configs = {}
-        # The plan of the container that is being added, if any, and the number of plans so far.
+        # The plan of the container being added, if any, and the number of plans so far.
         self._plan = None
         self._n_plans = 0
-        # The outermost wrapper without privacy of the estimator that is being added.
+        # The outermost non-private wrapper of the estimator being added.
         self._wrapper = None
         # The outermost estimators without a statement, whose steps may learn without a charge.
         self._judged = []
-        # True within one of them.
+        # True while something inside one of them is being added.
         self._is_judged = False
         # The estimators in which the one being added is nested.
         self._outer = ()
 
     def unrecorded_totals(self, unit_key):
-        """Return the totals of the statements in no ledger, for one (relation, unit).
+        """Return the totals of the statements that are in no ledger, for one (relation, unit).
 
         Charges that are in a ledger are not counted here.
         """
@@ -99,7 +99,7 @@ class ReportContents:
     def add(self, source, name, outer_charges=()):
         """Add a source and its nested estimators.
 
-        `outer_charges` are the charges of the search that published it.
+        `outer_charges` are the charges of the search that published the source.
         """
         if isinstance(source, PrivacyStatement):
             self._add_statement(source, outer_charges)
@@ -145,8 +145,8 @@ class ReportContents:
     def _add_ledger(self, accountant, charges=()):
         """Add the ledger of an accountant, and the data set from which its budget was reserved.
 
-        `charges` are those of the model: earlier calls of partial_fit may have been charged to
-        other data sets of the same ledger.
+        `charges` are the model's charges: earlier calls of partial_fit may have been charged to
+        other data sets in the same ledger.
         """
         # Steps of a plan are charged to the ledger of the whole plan.
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)
@@ -163,7 +163,7 @@ class ReportContents:
 
     def _add_estimator(self, source, name, outer_charges):
         if any(source is outer for outer in self._outer):
-            # It refers to an estimator around it.
+            # The source refers to an estimator that contains it.
             return
         outer_estimators = self._outer
         self._outer = (*outer_estimators, source)
@@ -254,9 +254,9 @@ class ReportContents:
     def _add_releases_of(self, source, wrapper, published, number, missing):
         """Add the charges of a scorer or an unfitted estimator that a wrapper has used.
 
-        Those in a ledger are all charges with the label of its class, up to the last one of the
-        published model in a search: the ledger does not record which fit made a charge. Without a
-        ledger, `number` charges are added, or `missing` if the number is None.
+        The ledger does not record which fit made a charge. Therefore, all charges in the ledger
+        with the label of the class are added, up to the published model's last charge in a search.
+        Without a ledger, `number` charges are added, or `missing` if the number is None.
         """
         accountant = source.accountant
         accountant = getattr(getattr(accountant, "reservation", None), "accountant", accountant)

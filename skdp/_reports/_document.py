@@ -21,11 +21,11 @@ AUDITED = (
     "An attack proves a lower bound on the privacy loss. Only the guarantee is an upper bound."
 )
 PLANNED_TOGETHER = (
-    "Releases of one plan were charged together: their total is what the plan costs, not the sum "
-    "of the costs that each would have alone."
+    "Releases of one plan were charged together: their total is the cost of the plan, not the sum "
+    "of the costs that the releases would have separately."
 )
 SOURCES = (
-    "Fields after NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
+    "The fields follow NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
     "(2025), and N. Ponomareva et al., How to DP-fy ML (2023), section 5.3.3."
 )
 
@@ -47,7 +47,7 @@ class Total(FrozenValue):
     dataset : str
         The data set's name in the ledger; empty for releases that no ledger of the report contains.
     head_hash : str
-        The hash of the last record of that ledger; empty if there are several.
+        The hash of that ledger's last record; empty if there are several ledgers.
     n_charges : int
         The number of charges. A plan with a single charge counts once.
     parts : tuple of str, default=()
@@ -93,8 +93,8 @@ class Summary(FrozenValue):
     conclusion : tuple of str
         The conclusion in plain words, one sentence or two per entry.
     facts : tuple of (str, str)
-        Names and texts: totals of the model and of the data set, unit, relation, who, why, when,
-        and what was assumed to be public.
+        Names and texts: the totals for the model and for the data set, the unit, the relation, who,
+        why, when, and what was assumed to be public.
     """
 
     conclusion: tuple
@@ -132,7 +132,7 @@ class PrivacyReport(FrozenValue):
         charge, or may do so. Steps that learn nothing are omitted.
     totals : tuple of Total, default=()
         The total cost of the fits, the figure to quote. The totals of several ledgers add up,
-        unless their relations or privacy units differ. Then there is one total per ledger.
+        unless their relations or privacy units differ; in that case, there is one total per ledger.
     uncovered : tuple of str, default=()
         A sentence about each name in `without_statement`, with a remedy.
     missing : tuple of str, default=()
@@ -213,7 +213,7 @@ class PrivacyReport(FrozenValue):
         Parameters
         ----------
         level : int, default=2
-            The level of its heading. Headings of sections are one level deeper.
+            The level of the document's heading. Section headings are one level deeper.
 
         Returns
         -------
@@ -227,7 +227,7 @@ class PrivacyReport(FrozenValue):
     def to_html(self):
         """Return the document as a complete HTML page, which a browser prints or saves as PDF.
 
-        The first page of the print is the summary.
+        When printed, its first page is the summary.
 
         Returns
         -------

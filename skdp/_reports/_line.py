@@ -10,7 +10,7 @@ from skdp.utils._documents import escape_control, html_fragment, html_text
 
 
 def privacy_line(model):
-    """Return one line about the privacy of a fitted pipeline or search; "" if nothing is fitted.
+    """Return one line on the privacy of a fitted pipeline or search; "" if nothing is fitted.
 
     No ledger is read, so the line contains only the charges for this model. Several charges are
     added up, which bounds their cost under every rule. Charges under different relations or for
@@ -39,7 +39,7 @@ def privacy_line(model):
         for charge in statement.charges:
             if charge.hash and charge.hash not in records:
                 records[charge.hash] = charge
-                # The cost of a plan's charge is that of the plan, not that of a step alone.
+                # A plan's charge has the cost of the plan, not that of a single step.
                 cost = contents.plan_costs.get(charge.hash, (charge.epsilon, charge.delta))
                 costs[statement.relation, statement.unit].append(cost)
     for key, key_costs in costs.items():
@@ -73,8 +73,9 @@ def privacy_line(model):
 def _sklearn_repr(estimator, n_char_max):
     """Return the representation of scikit-learn.
 
-    Its printer breaks the lines of classes that inherit the method of `BaseEstimator`. So it prints
-    an object of such a class, with the name and the parameters of the estimator.
+    scikit-learn's printer breaks lines only for classes that inherit the method from
+    `BaseEstimator`. Therefore, an object of such a class, with the estimator's name and parameters,
+    is printed.
     """
 
     def get_params(self, deep=True):

@@ -4,11 +4,11 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 # Attributes in which scikit-learn's wrappers, which may themselves learn from rows, store the
-# estimators that they fitted: all of these are reported. In other attributes private models are
-# found, but no other estimators, such as encoders of labels.
+# estimators that they fitted. All of these are reported. In other attributes, only private models
+# are looked for, not other estimators such as label encoders.
 BEST_ESTIMATOR = "best_estimator_"
 WRAPPED_ESTIMATORS = ("estimators_", "estimator_", "regressor_", "final_estimator_", BEST_ESTIMATOR)
-# Values of these packages, and of skdp itself, contain no fitted models.
+# Values from these packages, and from skdp itself, contain no fitted models.
 PACKAGES_WITHOUT_MODELS = {"builtins", "numpy", "scipy", "pandas", "polars", "pyarrow", "skdp"}
 # Larger containers contain a vocabulary or labels, but no models.
 MAX_ENTRIES = 10_000
@@ -79,7 +79,7 @@ def private_scorers(estimator):
             values = value.values()
         else:
             values = [value]
-        # The class, which cannot be imported here, is known by its attributes.
+        # The class, which cannot be imported here, is recognized by its attributes.
         scorers += [
             scorer
             for scorer in values
@@ -90,7 +90,7 @@ def private_scorers(estimator):
 
 
 def number_of_scores(search):
-    """Return the number of scores of a search for each of its scorers; None if it is unknown."""
+    """Return the number of scores that a search computes per scorer; None if it is unknown."""
     results = getattr(search, "cv_results_", None)
     if not (isinstance(results, dict) and "params" in results and hasattr(search, "n_splits_")):
         return None
@@ -134,7 +134,7 @@ def _models_within(value, name, seen, outer, depth=0):
     seen : set of int
         Ids of the objects that were searched, which is updated.
     outer : tuple
-        The estimators that the value is nested in.
+        The estimators in which the value is nested.
     depth : int, default=0
         Number of containers around the value.
     """

@@ -20,9 +20,10 @@ def privacy_report(
 ) -> PrivacyReport:
     """Return one document on the privacy of models and on the budgets of data sets.
 
-    The document contains the privacy statements of the fits and the ledgers' records, which are
-    public, and the audits. Results of attacks on private rows are computed without privacy, which
-    the document states. Leave them out when you publish it, unless you decided to disclose them.
+    The document contains the audits, the privacy statements of the fits and the records of the
+    ledgers. Statements and records are public. Results of attacks on private rows are computed
+    without privacy, and the document says so. Leave these results out of a published document
+    unless you have decided to disclose them.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def privacy_report(
     Raises
     ------
     ValueError
-        If there is no source, a source has another type, or an estimator is not fitted.
+        If there is no source, if a source has another type, or if an estimator is not fitted.
     LedgerError
         If a ledger cannot be read or its chain is broken.
 
@@ -101,7 +102,7 @@ def privacy_report(
 
 
 def _describe_sources(sources):
-    """Return a description of the models, for the headline; ledgers are not releases."""
+    """Return a description of the models for the headline; ledgers are not releases."""
     names = []
     for source in sources:
         if isinstance(source, PrivacyStatement):

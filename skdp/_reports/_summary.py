@@ -6,14 +6,14 @@ from skdp.ledger._report import describe_unit
 from skdp.utils._rounding import format_rounded_up
 
 UNIT_WORDS = {"row": "row", "person": "person", "group": "group of rows"}
-# Largest epsilon that is described as a factor: the factor is then 22,026.
+# Largest epsilon that is described as a factor, which is then 22,026.
 MAX_WORDS_EPSILON = 10.0
 
 
 def conclusion_of(report):
-    """Yield the sentences of the conclusion of a report."""
+    """Yield the sentences of a report's conclusion."""
     if not (report.statements or report.totals or report.missing or report.without_statement):
-        yield "This report is about the budget of data, not about a model."
+        yield "This report is about the budget of a data set, not about a model."
     names = ", ".join(report.without_statement)
     if names:
         yield (
@@ -31,8 +31,8 @@ def conclusion_of(report):
         yield _plain_words(total, unit, result)
     if report.missing and not report.totals:
         yield (
-            f"NO TOTAL: {' and '.join(report.missing)} are in no ledger of this report, which "
-            "therefore does not know their cost."
+            f"NO TOTAL: {' and '.join(report.missing)} are in no ledger of this report, so their "
+            "cost is unknown."
         )
     elif report.statements and not (report.totals or _charged_later(report)):
         yield "Nothing was released, so nothing was charged."
@@ -44,7 +44,7 @@ def conclusion_of(report):
         yield (
             f"The fit of {statement.estimator} charged nothing. Each of its later releases is "
             f"({cost})-differentially private for each {_unit_word(statement.unit)}, is {place}, "
-            "and is in no total of the model."
+            "and is not part of any total of the model."
         )
     if any(statement.seeded for statement in report.statements):
         yield "The noise was SEEDED: anyone who knows the seed can remove it."
@@ -66,8 +66,8 @@ def _plain_words(total, unit, result):
     """Return a description of a guarantee without symbols; `result` names its subject."""
     if not total.epsilon <= MAX_WORDS_EPSILON:
         return (
-            f"That is weak: what is released may say nearly everything about a {unit}, and the "
-            "guarantee alone does not rule it out."
+            f"This guarantee is weak: it alone does not rule out that the releases reveal nearly "
+            f"everything about a {unit}."
         )
     # Rounded up, like all costs.
     factor = math.ceil(100.0 * math.exp(total.epsilon)) / 100.0
@@ -143,7 +143,7 @@ def _facts_on_budgets(report):
     for budget in report.budgets:
         charges = _count_of_charges(budget.n_charges)
         if budget.shown:
-            charges += f" (listed are those of {budget.shown})"
+            charges += f" (only those of {budget.shown} are listed)"
         limit = f"epsilon = {budget.limit[0]:.6g}, delta = {budget.limit[1]:.6g}"
         text = f"{cost_in_words(*budget.spent)}; {charges}, of a limit of {limit}"
         if budget.reserved_from:

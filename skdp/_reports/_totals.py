@@ -13,10 +13,10 @@ from skdp.ledger._state import LedgerConfig, composed_price
 from skdp.utils._rounding import format_rounded_up
 from skdp.utils._values import FrozenValue
 
-# Added to the composition of a total that may contain charges of other fits.
+# Text appended to the composition of a total that may include charges of other fits.
 COUNTED_BY_LABEL = (
-    "; the ledger does not say which fits a search or an ensemble made, so all charges that may be "
-    "its own are counted, and the total may be more than it cost"
+    "; the ledger does not record which fits a search or an ensemble made, so all charges that it "
+    "may have made are counted, and the total may be higher than its cost"
 )
 
 
@@ -31,13 +31,12 @@ class PlainWrapper(FrozenValue):
     n_fits : int or None
         Number of fits of its estimator; None if it is unknown, or if their costs may differ.
     has_other_labels : bool
-        True if candidates may be estimators of classes other than that of the published model.
+        True if candidates may be estimators of other classes than the published model.
     publishes_last : bool
-        True if no fit follows that of the published model, as in a search; stacking runs other fits
-        later.
+        True if the published model is fitted last, as in a search; stacking runs other fits later.
     makes_other_fits : bool
-        True if it is known to run fits that it does not store. Other wrappers, such as classes of
-        the user, may run such fits.
+        True if the wrapper is known to run fits that it does not store. Other wrappers, such as
+        user-defined classes, may run such fits.
     """
 
     name: str
@@ -46,7 +45,7 @@ class PlainWrapper(FrozenValue):
     publishes_last: bool = True
     makes_other_fits: bool = True
 
-    # Wrappers of scikit-learn that store the estimator of each of their fits. Others, such as
+    # scikit-learn wrappers that store the estimator from each of their fits. Others, such as
     # searches, may run fits that they do not store.
     STORE_ALL_FITS: ClassVar[frozenset] = frozenset(
         {
@@ -68,12 +67,12 @@ class PlainWrapper(FrozenValue):
 
     @classmethod
     def stores_all_fits(cls, estimator):
-        """Return True if the estimators that a fitted wrapper stores are all that it has fitted."""
+        """Return True if a fitted wrapper stores all estimators that it has fitted."""
         kind = type(estimator)
         if kind.__module__.partition(".")[0] != "sklearn":
             return False
         if kind.__name__ == "CalibratedClassifierCV":
-            # Without an ensemble it also fits the folds, and stores one estimator. A frozen
+            # Without an ensemble, it also fits the folds and stores one estimator. A frozen
             # estimator is not fitted again.
             is_frozen = isinstance(estimator.estimator, FrozenEstimator)
             return estimator.ensemble is not False or is_frozen
@@ -111,7 +110,7 @@ class PlainWrapper(FrozenValue):
 
 @dataclass(frozen=True, eq=False)
 class Release(FrozenValue):
-    """A statement of a report, with the containers that its estimator is nested in.
+    """A statement in a report, with the containers in which its estimator is nested.
 
     Parameters
     ----------
@@ -120,12 +119,12 @@ class Release(FrozenValue):
         The charges of the private search that published its model. They are counted with the
         search, so the model's are not counted again.
     plan : (int, plan) or None
-        The split budget that the estimator is a step of, with a number: copies of a pipeline share
+        The split budget of which the estimator is a step, with a number: copies of a pipeline share
         one plan, but each copy is a separate fit.
     wrapper : PlainWrapper or None
-        The outermost wrapper without privacy that fitted the estimator.
+        The outermost non-private wrapper that fitted the estimator.
     nominal : (float, float)
-        The estimator's parameters `epsilon` and `delta`, the most that a fit may cost.
+        The estimator's parameters `epsilon` and `delta`, which bound the cost of a fit.
     """
 
     statement: object
@@ -187,7 +186,7 @@ class _Part:
         self.neighbors.append(statement.neighbors)
 
     def describe(self):
-        """Return a description of the releases, for a total of them alone."""
+        """Return a description of the releases, for a total that covers only them."""
         names = describe_combination(self.names)
         if not self.missing:
             return names
@@ -211,7 +210,7 @@ class Missing(FrozenValue):
     text : str
         Name of the releases, such as "the scores of GridSearchCV".
     is_certain : bool, default=True
-        False if it is not known whether there are any.
+        False if it is unknown whether there are any such releases.
     """
 
     text: str
@@ -250,9 +249,9 @@ def describe_missing(missing):
 def total_costs(releases, budgets, configs, description, missing=()):
     """Return the total cost of releases from the same rows.
 
-    Charges in one ledger compose by its rule. Costs of several ledgers, and of releases in no
-    ledger, add up (basic composition), which holds for all their rules. Costs under different
-    relations or for different units do not add up: then there is no single total.
+    Charges in one ledger compose by its rule. Costs in several ledgers, and of releases in no
+    ledger, add up (basic composition), which is valid for all of their rules. Costs under different
+    relations or for different units do not add up, so there is no single total.
 
     Parameters
     ----------
@@ -267,7 +266,7 @@ def total_costs(releases, budgets, configs, description, missing=()):
     Returns
     -------
     list of Total
-        One total, or if there is no single total, the totals of the parts. Each names only the
+        One total or, if there is no single total, the totals of the parts. Each names only the
         estimators whose charges it counts.
     """
     recorded, unrecorded = _split_by_ledger(releases, budgets)
@@ -409,7 +408,7 @@ def _split_by_ledger(releases, budgets):
                 key, entry = records[charge.hash]
                 charges_by_key.setdefault(key, []).append(entry)
                 continue
-            # A model that was fitted again after the search has a separate charge.
+            # A model that was refitted after the search has a separate charge.
             if id(charge) not in seen and charge not in release.outer_charges:
                 new_charges.append(charge)
             else:
@@ -443,8 +442,9 @@ def _recorded_part(key, entries, budget, config):
         part.add(release.statement)
         charges |= {charge.hash: charge for charge in release_charges}
         if release.wrapper is not None:
-            # The ledger does not record which fit made a charge. So all charges of the same label
-            # are counted, up to the published model's if it is the last. They include all fits.
+            # The ledger does not record which fit made a charge. Therefore, all charges with the
+            # same label are counted, up to the published model's charge if it is the last. They
+            # include all fits.
             labels = {charge.label for charge in release_charges}
             last = math.inf
             if release.wrapper.publishes_last:
@@ -494,7 +494,7 @@ def _unrecorded_part(unit_key, entries):
         n_group_charges = len(group_costs) + sum(map(len, unplanned))
         has_plans |= bool(group_costs)
         # Calls of partial_fit on disjoint rows compose in parallel within one model, but not with
-        # the calls of other models: so each model is composed separately.
+        # other models' calls, so each model is composed separately.
         group_costs += [composed_price(charges, basic) for charges in unplanned]
         wrapper = group[0][0].wrapper
         if wrapper is not None and wrapper.n_fits is None:
@@ -570,8 +570,8 @@ def separate_plans(planned_charges, relation):
 def _take_step(charge, steps, relation):
     """Remove the first step that covers a charge; return False if no step does.
 
-    An estimator that was put into the pipeline later, or was fitted again, is covered only if it
-    costs at most as much as a planned step for which nothing else was charged.
+    An estimator that was added to the pipeline later, or refitted, is covered only if it costs at
+    most as much as a planned step for which nothing else was charged.
     """
     for step in steps:
         if _is_covered(charge, step, relation):

@@ -1,4 +1,4 @@
-"""Problems of calls of tools, each a function of the call's local variables.
+"""Privacy problems of calls of tools; each is a function of the call's local variables.
 
 A function of a `KnownCaller` returns the problem as the end of a sentence that begins with the
 tool's name, or "" if this call has none. It reads parameters and shapes, and no rows.
@@ -35,8 +35,8 @@ LABEL_COUNTS = (
 ENCODED_LABELS = (
     "replaces each label by its position among the labels that occur, so that one row with a rare "
     "label can change the labels of other rows, while a private classifier with declared classes "
-    "keeps secret which labels occur (leave classes out if that is public, or fit each classifier "
-    "alone)"
+    "keeps secret which labels occur (leave out classes if this is public, or fit each classifier "
+    "separately)"
 )
 # Private estimators whose fits publish `coef_` or `feature_importances_`.
 HAS_IMPORTANCES = frozenset(
@@ -47,7 +47,7 @@ HAS_IMPORTANCES = frozenset(
 CAUSALML_BY_ARM = tuple(
     f"causalml.Base{arm}{kind}" for arm in "ST" for kind in ("Learner", "Regressor", "Classifier")
 )
-# Selections of feature-engine that only read scores and importances of their model.
+# Selections in feature-engine that read only scores and importances of their model.
 SCORED_SELECTIONS = (
     "feature_engine.RecursiveFeatureElimination",
     "feature_engine.RecursiveFeatureAddition",
@@ -61,7 +61,7 @@ def no_problem(variables):
 
 
 def if_scored_by_classes(*names):
-    """Return a `problem` function that reports problems of scores for classes with some names."""
+    """Return a `problem` function that reports problems with scores for the named classes."""
 
     def problem(variables):
         is_named = is_of_classes(variables.get("self"), *names)
@@ -73,7 +73,7 @@ def if_scored_by_classes(*names):
 
 
 def if_of_classes(*names, wrong):
-    """Return a `problem` function with a constant text for classes with some names."""
+    """Return a `problem` function with a constant text for classes with these names."""
 
     def problem(variables):
         if is_of_classes(variables.get("self"), *names):
@@ -84,7 +84,7 @@ def if_of_classes(*names, wrong):
 
 
 def unless_of_classes(*names, wrong):
-    """Return a `problem` function with a constant text for classes without some names."""
+    """Return a `problem` function with a constant text for all but the named classes."""
 
     def problem(variables):
         if is_of_classes(variables.get("self"), *names):
@@ -117,7 +117,7 @@ def refused_unless_frozen(wrong, seeds=""):
 
 
 def if_frozen(wrong):
-    """Return a `problem` function of a tool that computes from raw rows and fits nothing."""
+    """Return a `problem` function for a tool that reads raw rows without fitting a model."""
 
     def problem(variables):
         return wrong if is_frozen(_fitted_member(variables)) else ""
@@ -187,11 +187,11 @@ def _is_of_sklearn(value):
 
 
 def encoded_labels_problem(owner):
-    """Return the problem of a tool that gives its classifiers the positions of labels, or "".
+    """Return the problem of a tool that passes positions of labels to its classifiers, or "".
 
-    It sorts the labels that occur. Without declared classes, private classifiers publish these.
-    scikit-learn's tools are refused if a declared label does not occur, which is checked with the
-    parameters of their members.
+    Such a tool sorts the labels that occur. Without declared classes, private classifiers publish
+    these labels. scikit-learn's tools are refused if a declared label does not occur; this is
+    checked together with their members' parameters.
     """
     if is_classifier(owner) and declares_some_labels(owner):
         return ENCODED_LABELS
@@ -234,7 +234,7 @@ def _width(target):
 
 
 def multiclass_problem(variables):
-    """Return the problem of one-against-one, or of one-against-rest with several columns, or ""."""
+    """Return the problem of one-vs-one, or of one-vs-rest with several columns, or ""."""
     if is_of_classes(variables.get("self"), "sklearn.OneVsOneClassifier"):
         return LABEL_COUNTS
     # `Y` has a column for each label of `y`. The labels of a single column are public.
@@ -243,21 +243,21 @@ def multiclass_problem(variables):
     return if_of_classes(
         "sklearn.OneVsRestClassifier",
         wrong=(
-            "fits nothing to a label that no row, or every row, has, and publishes that, so that "
-            "the label of one row can be seen"
+            "fits no model for a label that no row or every row has, and publishes this fact, "
+            "which can reveal the label of one row"
         ),
     )(variables)
 
 
 def outputs_problem(variables):
-    """Return the problem of a fit of several outputs, or ""."""
+    """Return the problem of a fit with several outputs, or ""."""
     problems = [_chain_problem(variables)]
     estimator = tuned_estimator(variables.get("self"))
     # If there is a variable `Y`, then `y` is one of its columns.
     if _width(variables.get("Y", variables.get("y"))) > 1 and not declares_labels(estimator):
         wrong = (
-            "refuses, after other outputs were charged, an output of which all rows have one "
-            "label, so that the label of one row can be seen"
+            "refuses an output with a single label after other outputs were charged, which can "
+            "reveal the label of one row"
         )
         classes = ("sklearn.MultiOutputClassifier", "sklearn.ClassifierChain")
         problems.append(if_of_classes(*classes, wrong=wrong)(variables))
@@ -278,8 +278,8 @@ def importance_refusal(variables):
     if has_names or not is_known_class or kind.__name__ in HAS_IMPORTANCES:
         return ""
     return (
-        f"selects by coef_ or feature_importances_, and {kind.__name__} has neither, which is "
-        "found after its fit was charged (give importance_getter, such as "
+        f"selects by coef_ or feature_importances_, but {kind.__name__} has neither, which is "
+        "detected only after its fit was charged (set importance_getter, such as "
         "'named_steps.dplogisticregression.coef_' for a pipeline, or select by another model)"
     )
 
@@ -299,8 +299,8 @@ def sampler_problem(variables):
     if not samplers:
         return ""
     if _fits_no_private(steps):
-        return f"has {', '.join(samplers)}, which keeps rows, or counts of labels, of a raw table"
-    return f"has {', '.join(samplers)}: which rows a fit gets, and how often, depends on other rows"
+        return f"has {', '.join(samplers)}, which stores rows or label counts of a raw table"
+    return f"has {', '.join(samplers)}: other rows decide which rows a fit receives, and how often"
 
 
 def sampler_refusal(variables):
@@ -344,7 +344,7 @@ def raw_parts_problem(variables):
     owner = variables.get("self")
     if owner is None:
         return ""
-    # mlxtend can leave out the fits of all models but the last one.
+    # mlxtend can skip the fits of all models but the last one.
     is_prefit = getattr(owner, "fit_base_estimators", True) is False
     raw = [
         name
@@ -411,7 +411,7 @@ def feature_engine_problem(variables):
 def paired_test_problem(variables):
     """Return the problem of a test that compares two models by their scores, or "".
 
-    mlxtend's tests split the rows by their numbers, without labels.
+    mlxtend's tests split the rows by row numbers, without looking at labels.
     """
     scoring = variables.get("scoring")
     if not has_private_scores(scoring):

@@ -1,4 +1,4 @@
-"""Classes of libraries, which are recognized only by their module and name.
+"""Classes of other libraries, which are recognized only by module and name.
 
 A user may write a class of any name, including one that is derived from a known class and overrides
 its methods.
@@ -7,13 +7,13 @@ its methods.
 from functools import cache
 from itertools import takewhile
 
-# Methods that a derived class may define without changing its behavior: those that begin and end
-# with two underscores, such as a constructor, but not these.
+# A derived class may define methods that begin and end with two underscores, such as a constructor,
+# without changing its behavior. These methods are exceptions.
 BEHAVIOR = frozenset({"__getattribute__", "__getattr__", "__call__", "__iter__"})
 
 
 def public_path(module):
-    """Return the public package of a module. Libraries define classes in private modules of it.
+    """Return the public package of a module. Libraries define classes in its private modules.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def public_path(module):
 
 
 def is_of_classes(value, *names):
-    """Return True if a value is an instance of a class of a library, or of one derived from it.
+    """Return True if a value is an instance of one of these library classes, or of a derived class.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def is_of_classes(value, *names):
 
 
 def behaves_as(value, names):
-    """Return True if a value is an instance of a known class, and does what that class does.
+    """Return True if a value is an instance of a known class and behaves like that class.
 
     A derived class counts if it defines no methods besides a constructor.
 
@@ -49,7 +49,8 @@ def behaves_as(value, names):
     names : frozenset of str
         The public packages and names of the classes, such as "sklearn.model_selection.KFold".
     """
-    # A method can also be replaced in an instance. A repeated splitter has the class of its folds.
+    # A method can also be replaced in an instance. A repeated splitter stores the class of its
+    # folds.
     return _class_behaves_as(type(value), names) and not any(
         callable(item) and not (isinstance(item, type) and _class_behaves_as(item, names))
         for item in getattr(value, "__dict__", {}).values()
@@ -60,7 +61,8 @@ def behaves_as(value, names):
 def _class_behaves_as(kind, names):
     for i, cls in enumerate(kind.__mro__):
         if f"{public_path(cls.__module__)}.{cls.__name__}" in names:
-            # A class that follows it in the method resolution order may override its base classes.
+            # A class that follows it in the method resolution order may override methods of its
+            # base classes.
             return kind.__mro__[i:] == cls.__mro__
         if any(_is_behavior(name, item) for name, item in vars(cls).items()):
             return False
@@ -71,7 +73,7 @@ def _is_behavior(name, item):
     """Return True for an attribute of a class that changes what its instances do."""
     if name.startswith("__") and name.endswith("__"):
         return name in BEHAVIOR
-    # scikit-learn defines the requests of metadata anew for each derived class.
+    # scikit-learn defines metadata requests anew for each derived class.
     is_request = name.startswith("set_") and name.endswith("_request")
     return not is_request and (callable(item) or hasattr(item, "__get__"))
 

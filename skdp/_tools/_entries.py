@@ -20,19 +20,19 @@ FITS = frozenset(
 # Description of each kind of step that `step_kind` returns.
 REASONS = {
     "private": "its fit is charged",
-    "local": "each row's transform is charged, in predictions too",
+    "local": "each row's transform is charged, even in predictions",
     "stateless": "learns nothing",
     "frozen": "was fitted before and is not fitted again",
-    "opaque": "was fitted before, and what it makes of a row may depend on other rows",
+    "opaque": "was fitted before, and its output for a row may depend on other rows",
     "declared": "learns nothing beyond what its parameters declare",
     "container": "fits the steps inside it, each once",
     "learns": "learns from the data without privacy",
     "not_row_wise": (
-        "may round a row by how many rows stand beside it, and their number is private here"
+        "may round a row differently if the number of rows changes, which is private here"
     ),
-    "resamples": "fits rows that repeat, are left out or were made of other rows",
+    "resamples": "fits rows that are repeated, left out or made from other rows",
     "calibrates": "fits its last stage to raw rows",
-    "cross_validates": "chooses by scores on private rows, which are raw",
+    "cross_validates": "chooses by raw scores on private rows",
     "wrapper": "fits the estimators inside it in a way that no plan covers",
     "unknown": "is not known, and may learn from the data without privacy",
 }
@@ -46,15 +46,15 @@ class Tool(FrozenValue):
     Parameters
     ----------
     classes : tuple of str, default=()
-        Public names of its classes with their modules. The name of a module means all of its
-        classes that have no entry.
+        Public names of its classes, with their modules. A module's name means all of its classes
+        that have no entry.
     step : KnownStep or None, default=None
         The classes as steps of a pipeline.
     modules : tuple of str, default=()
-        Modules in which its code runs, with all modules inside them that have no entry; or
-        "module:function" for one function.
+        Modules in which its code runs, including all submodules that have no entry, or
+        "module:function" for a single function.
     call : KnownCaller or None, default=None
-        The calls of these modules around private fits.
+        The calls from these modules around private fits.
     """
 
     classes: tuple[str, ...] = ()
@@ -77,34 +77,34 @@ def _same_width(step, d):
 
 @dataclass(frozen=True, kw_only=True)
 class KnownStep(FrozenValue):
-    """The information that the classes of a tool, as steps of a pipeline, learn from rows.
+    """Entry that describes how the classes of a tool, as steps of a pipeline, learn from rows.
 
     Parameters
     ----------
     kind : str
-        Kind of an instance whose parameters fulfill the condition; a key of `REASONS`.
+        Kind of an instance whose parameters meet the condition; a key of `REASONS`.
     condition : callable
         Maps an instance to False if its parameters contradict the kind.
     otherwise : str
-        Kind of an instance that does not fulfill the condition.
+        Kind of an instance that does not meet the condition.
     advice : str
-        Advice on a replacement, for kinds that are not accepted.
+        What to use instead, for kinds that are not accepted.
     private_parts : tuple of str
-        Parameters that fulfill the condition only if they hold an estimator that learns nothing
-        from rows without privacy.
+        Parameters that meet the condition only if they hold an estimator that learns nothing from
+        rows without privacy.
     inner : tuple of str
-        The parameters that hold the estimators that it fits.
+        The parameters that hold the estimators that a step fits.
     defaults : dict of str to callable
-        Functions that return the estimator that it fits in place of None, by parameter.
+        By parameter, functions that return the estimator that a step fits if the parameter is None.
     fails_on : callable
-        Maps an instance to a description of the values on which its fit raises an error, with the
+        Maps an instance to a description of the values for which it raises an error, with the
         remedy; "" if there are none.
     width : callable
         Maps (instance, d) to the number of output columns for `d` input columns; None if unknown.
     cells : str
         Kind of the output columns, as in `TableShape`; "" if unknown.
     sparse : {"refused", "kept", "dense", "made"}
-        Treatment of a sparse table. "made": dense tables also become sparse.
+        Treatment of a sparse table. With "made", dense tables also become sparse.
     is_row_wise : callable
         Maps an instance to True if each output row depends only on its input row, to the last bit,
         because only operations listed in `skdp._data._row_wise` are used. A matrix product is not
@@ -162,7 +162,7 @@ class KnownStep(FrozenValue):
 
 
 def _of_one(function):
-    """Return the value of an elementwise function (None: identity) at a table of one 1."""
+    """Return the value of an elementwise function (None is the identity) for a table with one 1."""
     with np.errstate(all="ignore"):
         if function is None:
             return np.ones((1, 1))
@@ -176,23 +176,23 @@ class KnownCaller:
     Parameters
     ----------
     wrong : str
-        Problem of the tool, as the end of a sentence that begins with its name.
+        The tool's problem, as the end of a sentence that begins with its name.
     instead : str
-        Advice on a replacement.
+        What to use instead.
     refused : bool, default=False
         True to refuse the fit, False to warn.
     problem : callable or None, default=None
         Function of the local variables of a call that returns the problem of this call, or "" if
-        there is none. None means that each call has the problem `wrong`.
+        there is none. None means that every call has the problem `wrong`.
     refusal : callable or None, default=None
         Function of the local variables of a call that returns the reason to refuse it, or "".
     functions : frozenset of str or None, default=FITS
-        Functions of the modules that learn from rows; None for all functions. If `modules` of
-        the tool names a function, the entry is about that function.
+        Functions of the modules that learn from rows; None means all functions. If the tool's
+        `modules` name a function, the entry is about that function.
     name : str, default=""
         Name of the tool for users; "" means the name of the class or function.
     wrong_scores : str, default=""
-        Problem of private scores that the tool computes, with advice; "" if there is none.
+        Problem with private scores that the tool computes, with advice; "" if there is none.
     """
 
     wrong: str
@@ -205,7 +205,7 @@ class KnownCaller:
     wrong_scores: str = ""
 
     def problem_of(self, variables):
-        """Return the problem of a call, "" if there is none, and True if the call is refused."""
+        """Return a call's problem ("" if there is none), and True if the call is refused."""
         refusal = ""
         if self.refusal is not None:
             refusal = self.refusal(variables)
@@ -223,7 +223,7 @@ class KnownCaller:
         ----------
         part : estimator
         y : array-like, default=None
-            Its targets, of which only the shape is used.
+            Its targets. Only their shape is used.
         """
         variables = {"self": part, "y": y}
         problem, is_refused = self.problem_of(variables)

@@ -1,4 +1,4 @@
-"""Entries that several tools share, and functions that return entries of one kind."""
+"""Entries shared by several tools, and functions that return entries of one kind."""
 
 from skdp._tools._advice import (
     CHAIN,
@@ -22,7 +22,7 @@ from skdp._tools._step_conditions import scores_privately, stacks_with_index_fol
 
 
 def learns(private=None):
-    """Return an entry for a class that learns, with the private class to use instead."""
+    """Return an entry for a class that learns from rows, with the private class to use instead."""
     return KnownStep(kind="learns", advice=f"use {private or 'a private one'}")
 
 
@@ -97,7 +97,7 @@ STUDY = KnownCaller(
     problem=no_problem,
     functions=None,
 )
-# The tests call inner functions, which do not have to be judged separately.
+# The tests call inner functions, which need not be judged separately.
 PAIRED_TEST = KnownCaller(
     wrong=RAW_SCORES,
     instead="give it scoring=make_dp_scorer(...)",

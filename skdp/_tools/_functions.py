@@ -5,14 +5,14 @@ from functools import partial
 import numpy as np
 import scipy.special
 
-# Functions that are not accepted, because one cell can determine the dtype of a column and so the
-# values of other rows. The first three return different values for 0. np.square of a sparse matrix
-# (not array) is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the same
-# problem; np.digitize of objects starts its search at the bin of the previous row.
+# Functions that are not accepted, because one cell can determine the dtype of a column and thereby
+# the values in other rows. The first three return different values for 0. For a sparse matrix (not
+# array), np.square is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the
+# same problem; np.digitize of objects starts its search at the bin of the previous row.
 TYPE_DECIDES = (np.floor_divide, np.remainder, np.fmod, np.square)
 # Functions that are exact, or whose rounding IEEE 754 determines. For others, such as np.exp and
-# np.log1p, NumPy has several algorithms, and the layout of the table determines which one rounds a
-# number. Functions of scipy.special process one number at a time, so they are safe.
+# np.log1p, NumPy has several algorithms, and the layout of the table determines which one is used.
+# Functions of scipy.special process one number at a time, so they are safe.
 ROUNDED_ONCE = {
     getattr(np, name)
     for name in (
@@ -32,7 +32,7 @@ def is_elementwise(function, arguments=None):
     function : callable or None
         None returns the table itself. A `functools.partial` may bind leading constants.
     arguments : dict, default=None
-        Further arguments of the call; with any, the function is not accepted.
+        Further arguments of the call. If there are any, the function is not accepted.
 
     Returns
     -------
@@ -95,10 +95,11 @@ def rounds_elements_alone(function):
 
 
 def has_non_finite_values(function, largest=1e4):
-    """Return True if a function turns some finite numbers to NaN or infinity.
+    """Return True if a function turns some finite numbers into NaN or infinity.
 
     A step with such a function raises an error for some tables: `np.log` for numbers that are not
-    positive, `np.exp` for large ones. Only ufuncs of NumPy are tried; False for other functions.
+    positive, `np.exp` for large ones. Only NumPy ufuncs are tried; the result is False for other
+    functions.
 
     Parameters
     ----------

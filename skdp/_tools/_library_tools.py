@@ -54,7 +54,7 @@ TOOLS: tuple[Tool, ...] = (
         step=KnownStep(kind="container", inner=("steps",)),
         modules=("imblearn.pipeline",),
         call=KnownCaller(
-            wrong="has samplers: which rows a fit gets, and how often, depends on other rows",
+            wrong="has samplers: other rows decide which rows a fit receives, and how often",
             instead="leave the sampler out and weight the labels: class_weight={label: weight}",
             problem=sampler_problem,
             refusal=sampler_refusal,
@@ -127,7 +127,7 @@ TOOLS: tuple[Tool, ...] = (
         modules=("boruta",),
         call=KnownCaller(
             wrong=(
-                "gives cells of each person to the rows of others, so that one person changes two "
+                "puts cells of each person into the rows of others, so that one person changes two "
                 "rows of a fit, and sets the noise's seed"
             ),
             instead="use SelectFromModel, which chooses by released coefficients",
@@ -145,7 +145,7 @@ TOOLS: tuple[Tool, ...] = (
         call=KnownCaller(
             wrong=MAKES_ROWS_DEPEND,
             instead=(
-                "fit the private classifier as it is, or clean labels by a rule that you choose "
+                "fit the private classifier itself, or clean labels by a rule that you choose "
                 "without these rows"
             ),
             functions=None,
@@ -344,7 +344,7 @@ TOOLS: tuple[Tool, ...] = (
         modules=("venn_abers",),
         call=KnownCaller(
             wrong="fits its calibrators to raw rows",
-            instead=f"use predict_proba of the private classifier as it is; {IF_PUBLIC}",
+            instead=f"use predict_proba of the private classifier itself; {IF_PUBLIC}",
             functions=None,
         ),
     ),
@@ -366,7 +366,7 @@ TOOLS: tuple[Tool, ...] = (
             wrong="may compute other operations from raw rows",
             instead=(
                 "write the private steps as a pipeline of scikit-learn; if all other operations "
-                "treat each row by itself, ignore this warning"
+                "treat each row independently, ignore this warning"
             ),
             functions=None,
             name="a data op of skrub",
@@ -387,7 +387,7 @@ TOOLS: tuple[Tool, ...] = (
             wrong="logs exact scores of the training rows",
             instead=(
                 "use mlflow.sklearn.autolog(log_post_training_metrics=False, log_datasets=False), "
-                "or log the released model by mlflow.sklearn.log_model"
+                "or log the released model with mlflow.sklearn.log_model"
             ),
             problem=autolog_problem,
             functions=None,

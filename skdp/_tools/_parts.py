@@ -1,4 +1,4 @@
-"""The estimators inside an object: steps, models and the private ones among them."""
+"""The estimators inside an object: its steps and models, and the private ones among them."""
 
 from functools import cache
 from inspect import Parameter, signature
@@ -12,7 +12,7 @@ VAR_POSITIONAL = Parameter.VAR_POSITIONAL
 VAR_KEYWORD = Parameter.VAR_KEYWORD
 # The class of estimators that are never fitted again.
 FROZEN = frozenset({"sklearn.frozen.FrozenEstimator"})
-# Maximum number of values of a list among which steps are looked for. Lists of rows are longer.
+# Maximum length of a list that is searched for steps. Lists of rows are longer.
 MAX_PARTS = 1000
 # Methods of objects that can be steps of a pipeline. Some classes have no `get_params`.
 STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
@@ -29,8 +29,8 @@ def is_private(value):
 def holds_private(value):
     """Return True for a private estimator, or a step or model that has one inside it.
 
-    A class that was given an accountant also counts: its fit makes releases with functions, or with
-    private estimators that it creates.
+    An object that was given an accountant also counts: its fit makes releases with functions, or
+    with private estimators that it creates.
     """
     if not is_step(value):
         return False
@@ -41,7 +41,7 @@ def _charges(part):
     """Return True for a step or model that has an accountant in a parameter."""
     if is_private(part):
         return True
-    # The class is asked, because a handle may have to read its ledger.
+    # The attribute is read from the class, because a handle may have to read its ledger.
     return any(hasattr(type(value), "charge") for value in _constructor_params(part).values())
 
 
@@ -59,18 +59,18 @@ def is_step(value):
     """Return True for an object that a pipeline or an ensemble can fit or apply to rows."""
     if value is None or isinstance(value, type | str | float | int | np.ndarray):
         return False
-    # Some objects have every attribute, such as the data ops of skrub, so the class is asked. Data
+    # Some objects, such as skrub's data ops, have every attribute, so the class is inspected. Data
     # frames also have `transform`.
     kind = type(value)
     return any(hasattr(kind, method) for method in STEP_METHODS) and not hasattr(kind, "iloc")
 
 
 def parts_of(value):
-    """Yield the names and the values of the steps and models that an object was given.
+    """Yield the names and values of the steps and models that an object was given.
 
     They are found by their methods, in any parameter of the constructor, and in lists, tuples and
-    dictionaries of these. An object that does not store its parameters under their names is
-    searched in all of its attributes, without fitted ones.
+    dictionaries of these. If an object does not store its parameters under their names, all of its
+    attributes except fitted ones are searched.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def parts_of(value):
 
 
 def parts_in(name, value):
-    """Yield the names and the values of the steps and models in one parameter; see `parts_of`."""
+    """Yield the names and values of the steps and models in one parameter; see `parts_of`."""
     if is_step(value):
         yield name, value
     elif type(value) is dict:
@@ -116,7 +116,7 @@ def _constructor_params(value):
         except (TypeError, AttributeError, RuntimeError):
             names = None
         else:
-            # It leaves out what a constructor takes as **kwargs.
+            # `get_params` leaves out arguments that a constructor accepts as **kwargs.
             if names is not None:
                 return params
     if names is not None and all(name in attributes for name in names):
@@ -159,7 +159,7 @@ def _add_nested_parts(value, prefix, nested, visited):
 
 
 def copy_parts(value):
-    """Return copies of an estimator and of those inside it, so that `set_params` changes no others.
+    """Return a copy of an estimator and those inside it, so that `set_params` changes no others.
 
     Everything else is shared. `clone` would cause the private estimators to be judged again.
     """

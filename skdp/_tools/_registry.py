@@ -1,4 +1,4 @@
-"""Look-up in the registry: the entry of a class, and of a function of a module."""
+"""Lookup in the registry: the entry for a class, and for a function of a module."""
 
 import sys
 from functools import cache
@@ -13,7 +13,7 @@ TOOLS: tuple[Tool, ...] = (*_sklearn_steps.TOOLS, *_sklearn_tools.TOOLS, *_libra
 # The classes as steps. Keys are the public module and name of a class, or a module for all its
 # other classes. Classes of modules without an entry are "unknown".
 KNOWN_STEPS = {name: tool.step for tool in TOOLS for name in tool.classes}
-# The calls. Keys are "module:function", or beginnings of module names, of which the longest
+# The calls. Keys are "module:function" or prefixes of module names; the longest matching prefix
 # applies.
 KNOWN_CALLERS = {module: tool.call for tool in TOOLS for module in tool.modules}
 UNKNOWN = KnownStep(kind="unknown", advice=DECLARE)
@@ -21,7 +21,7 @@ UNKNOWN = KnownStep(kind="unknown", advice=DECLARE)
 
 @cache
 def find_class(module, name):
-    """Return the entry of a class as a step.
+    """Return the entry for a class as a step.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def find_class(module, name):
 
 
 def find_entry(estimator):
-    """Return the entry of the table for the class of an estimator, `UNKNOWN` for others."""
+    """Return the registry's entry for the class of an estimator, or `UNKNOWN`."""
     return find_class(type(estimator).__module__, type(estimator).__name__)
 
 
@@ -50,8 +50,9 @@ RUNNERS = frozenset(
     "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
     "decorator coverage threadpoolctl line_profiler memory_profiler typeguard beartype skdp".split()
 )
-# Modules that pass rows on unchanged, or columns to each estimator or function. pandas does so in
-# `apply`, `agg` and `pipe` of a table. Groups of rows depend on values, so their calls are unknown.
+# Modules that pass rows on unchanged, or pass columns to each estimator or function. pandas does so
+# in a table's `apply`, `agg` and `pipe`. Groups of rows depend on values, so calls on groups are
+# unknown.
 PASSES_ON = (
     "numpy.lib",
     "pandas.core.apply",
@@ -79,7 +80,7 @@ PASSES_ON = (
 
 @cache
 def is_known(module):
-    """Return True if the table has an entry about a module or its functions."""
+    """Return True if the registry has an entry about a module or its functions."""
     packages = module.split(".")
     beginnings = {".".join(packages[: i + 1]) for i in range(len(packages))}
     return any(key.partition(":")[0] in beginnings for key in KNOWN_CALLERS)
@@ -87,7 +88,7 @@ def is_known(module):
 
 @cache
 def known_caller(module, function):
-    """Return the entry of the table for a function of a module, or None.
+    """Return the registry's entry for a function of a module, or None.
 
     Parameters
     ----------
@@ -117,9 +118,9 @@ def is_study(frame):
 
 @cache
 def passes_on(module):
-    """Return True if functions of a module only call others, with unchanged rows."""
+    """Return True if functions of a module only call other functions with unchanged rows."""
     package = module.partition(".")[0]
-    # Python's own threads, pools and context managers run functions of others.
+    # Python's own threads, pools and context managers run other modules' functions.
     if package in RUNNERS or package in sys.stdlib_module_names or is_known(module):
         return True
     return any(module == name or module.startswith(name + ".") for name in PASSES_ON)

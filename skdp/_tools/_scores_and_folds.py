@@ -1,4 +1,4 @@
-"""Scores and folds of a tool: private scores, and folds that depend on the rows of others.
+"""A tool's scores and folds: private scores, and folds that depend on other persons' rows.
 
 Everything is read from parameters. The rows of folds count as public only where a list declares
 them.
@@ -22,7 +22,7 @@ UNKNOWN_SCORES = (
     "publishes or chooses by scores of a function that skdp does not know, which reads the raw rows"
 )
 UNKNOWN_FOLDS = (
-    "splits the rows by folds from an iterator, of which nothing is known (give it a list of "
+    "splits the rows by folds from an iterator about which nothing is known (give it a list of "
     "folds, or a splitter)"
 )
 # Splitters whose folds depend only on row numbers, or on a keyed hash of a person's id.
@@ -37,7 +37,7 @@ INDEX_SPLITTERS = PERSON_FOLDS | {
 LISTED_FOLDS = frozenset({"sklearn.model_selection._CVIterableWrapper"})
 # Splitters that draw the rows of a fold with replacement.
 BOOTSTRAP_SPLITTERS = ("mlxtend.BootstrapOutOfBag",)
-# Iterators of Python that reveal the object over which they iterate, without reading it.
+# Python iterators that reveal, without being read, the object over which they iterate.
 LAZY_ITERATORS = (map, filter, zip, enumerate)
 
 
@@ -48,10 +48,10 @@ def has_private_scores(scoring):
 
 
 def releases_privately(scorer):
-    """Return True for a private scorer, even one that scikit-learn makes from a private metric.
+    """Return True for a private scorer, even if scikit-learn made it from a private metric.
 
-    `make_scorer` of a function of `skdp.metrics` returns its release, which charges the accountant
-    that it was given.
+    A scorer that `make_scorer` creates from a function in `skdp.metrics` returns that function's
+    release, which charges the accountant that it was given.
     """
     if getattr(scorer, "releases_privately", False) is True:
         return True
@@ -102,7 +102,7 @@ def is_by_person(*charging):
 def _accountants_in(value):
     """Yield the accountants in a scorer or an estimator, and in the estimators inside it.
 
-    Parameters are read as attributes, since `get_params` takes as long as a small fit.
+    Parameters are read as attributes, because `get_params` takes as long as a small fit.
     """
     if isinstance(value, list | tuple):
         for part in value:
@@ -148,7 +148,7 @@ def _is_of_sklearn(value):
 def _is_unknown_iterator(cv):
     """Return True for an iterator of folds that does not read the generator of a splitter.
 
-    A generator that has ended was judged before it was read.
+    A generator that has ended was already judged before it was read.
     """
     if not isinstance(cv, Iterator) or hasattr(splitter_of(cv), "split"):
         return False
@@ -175,7 +175,7 @@ def tuned_estimator(owner):
     estimator = getattr(owner, "estimator", None)
     if estimator is None:
         estimator = getattr(owner, "base_estimator", None)
-    # The default of a parameter that is deprecated is a text.
+    # The default of a deprecated parameter is a string.
     return None if isinstance(estimator, str) else estimator
 
 
@@ -227,7 +227,7 @@ def score_problem(variables):
 
 
 def subset_problem(variables):
-    """Return the problem of a tool that fits to subsets of its rows and scores them, or "".
+    """Return the problem of a tool that fits subsets of its rows and scores the fits, or "".
 
     These are halving searches and learning curves.
     """
@@ -239,11 +239,11 @@ def subset_problem(variables):
         return problems[0]
     if is_by_person(estimator, *scorers_of(source.get("scoring"))):
         problems.append(
-            "takes a number of rows, so that how many rows others have decides whose rows a fit "
-            "gets (use dp_learning_curve or DPGridSearchCV)"
+            "fits a limited number of rows, so how many rows others have decides whose rows a fit "
+            "receives (use dp_learning_curve or DPGridSearchCV)"
         )
     # The smallest number of rows is computed from the labels that occur. A classifier without
-    # `classes` publishes these.
+    # `classes` publishes these labels.
     is_counted = source.get("min_resources") in ("smallest", "exhaust")
     if is_counted and is_classifier(estimator) and declares_some_labels(estimator):
         problems.append(
@@ -256,8 +256,8 @@ def subset_problem(variables):
 def scores_refusal(variables):
     """Return the reason to refuse a search or a cross-validation, or "".
 
-    Rows may be repeated, or the scores may receive no person ids, which they refuse after the
-    first fit was charged.
+    Rows may be repeated, or scores may receive no person ids, which they would refuse only after
+    the first fit was charged.
     """
     owner = variables.get("self")
     scoring = variables.get("scoring") if owner is None else getattr(owner, "scoring", None)
@@ -265,7 +265,7 @@ def scores_refusal(variables):
     if not get_config()["enable_metadata_routing"] and is_by_person(*private):
         return (
             "does not pass groups to private scores (call "
-            "sklearn.set_config(enable_metadata_routing=True) before)"
+            "sklearn.set_config(enable_metadata_routing=True) first)"
         )
     return repeated_rows_problem(variables)
 
@@ -273,8 +273,8 @@ def scores_refusal(variables):
 def repeated_rows_problem(variables):
     """Return the problem of listed folds in which a row occurs twice, or "".
 
-    The lists are public, but a repeated row changes a fit or a score several times as much as the
-    charge covers.
+    The lists are public, but a repeated row changes a fit or a score by several times as much as
+    the charge covers.
     """
     owner = variables.get("self")
     # The folds as scikit-learn checked them: an attribute of a search, and a variable of its `fit`
@@ -285,13 +285,13 @@ def repeated_rows_problem(variables):
     folds = getattr(cv, "cv", cv)
     if is_of_classes(splitter_of(cv), *BOOTSTRAP_SPLITTERS):
         return (
-            f"gets the folds of {type(splitter_of(cv)).__name__}, which repeat rows, so that a "
+            f"receives the folds of {type(splitter_of(cv)).__name__}, which repeat rows, so a "
             "person's row counts repeatedly"
         )
     is_listed = isinstance(folds, list | tuple | np.ndarray) and all(map(_is_fold, folds))
     n_rows = _number_of_rows(variables)
     if is_listed and any(_repeats(rows, n_rows) for fold in folds for rows in fold):
-        return "gets folds that list rows more than once, so that a person's row counts repeatedly"
+        return "receives folds that list rows more than once, so a person's row counts repeatedly"
     return ""
 
 
@@ -302,7 +302,7 @@ def unread_folds_problem(variables):
     iterator is the generator of a splitter.
     """
     cv = getattr(variables.get("self"), "cv", None)
-    # A generator without a frame was read already, after its splitter was checked.
+    # A generator without a frame has already been read, after its splitter was checked.
     is_read = any(generator.gi_frame is None for generator in generators_in(cv))
     is_known = not hasattr(cv, "__iter__") or isinstance(cv, list | tuple | np.ndarray)
     # The string "prefit" has a `split` method too.
@@ -316,7 +316,7 @@ def unread_folds_problem(variables):
 
 
 def repeats_rows(variables):
-    """Return True if a function of scikit-learn passed repeated rows to the fit of one fold."""
+    """Return True if a scikit-learn function passed repeated rows to the fit of one fold."""
     train = variables.get("train")
     is_listed = isinstance(train, list | tuple | np.ndarray)
     return is_listed and _repeats(train, _number_of_rows(variables))
@@ -327,7 +327,7 @@ def _is_fold(value):
 
 
 def _number_of_rows(variables):
-    """Return the number of rows of a call's table or target; None if it has neither."""
+    """Return the number of rows in a call's table or target; None if it has neither."""
     for name in ("X", "y"):
         shape = getattr(variables.get(name), "shape", None)
         if shape and isinstance(shape[0], Integral):

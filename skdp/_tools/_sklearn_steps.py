@@ -1,4 +1,4 @@
-"""The classes of scikit-learn that are known only as steps, and the containers of skdp."""
+"""The scikit-learn classes that are known only as steps, and skdp's containers."""
 
 from sklearn.linear_model import LinearRegression
 
@@ -66,7 +66,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     # The kind depends on the frozen estimator and is determined before this table is read.
     Tool(classes=("sklearn.frozen.FrozenEstimator",), step=KnownStep(kind="opaque", advice=FROZEN)),
-    # Steps that learn nothing, at least with some parameters.
+    # Steps that learn nothing, at least with some parameter values.
     Tool(
         classes=("sklearn.feature_extraction.FeatureHasher",),
         step=KnownStep(
@@ -201,7 +201,7 @@ TOOLS: tuple[Tool, ...] = (
             is_row_wise=never,
         ),
     ),
-    # Steps that learn from the rows, in modules in which other classes do not.
+    # Steps that learn from the rows, in modules whose other classes do not.
     Tool(classes=("sklearn.feature_extraction.DictVectorizer",), step=learns()),
     Tool(
         classes=("sklearn.feature_extraction.image.PatchExtractor",),

@@ -1,4 +1,4 @@
-"""The tools of scikit-learn that call the fits of private estimators."""
+"""The scikit-learn tools that call the fits of private estimators."""
 
 from dataclasses import replace
 
@@ -221,7 +221,7 @@ TOOLS: tuple[Tool, ...] = (
         modules=("sklearn.linear_model._ransac",),
         call=KnownCaller(
             wrong="chooses rows by their raw residuals",
-            instead="use DPRidge with target_bounds, which bound what an outlier can do",
+            instead="use DPRidge with target_bounds, which limit the effect of an outlier",
             problem=if_frozen("publishes which rows have small raw residuals"),
             refusal=refused_unless_frozen(
                 "chooses rows by their raw residuals", ", and sets the noise's seed"
@@ -281,7 +281,8 @@ TOOLS: tuple[Tool, ...] = (
             ),
         ),
     ),
-    # The rows of its model's fit are unknown, so its scores are checked, but no fit.
+    # The rows to which its model was fitted are unknown, so its scores are checked, but not the
+    # fit.
     Tool(
         modules=("sklearn.inspection._permutation_importance",),
         call=KnownCaller(

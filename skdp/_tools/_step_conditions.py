@@ -174,7 +174,8 @@ def spline_width(splines, d):
 
 
 def fills_a_word(imputer):
-    # One missing value can change the dtype of numbers. A string is always stored as an object.
+    # A single missing value can change the dtype of numbers, whereas a string is always stored as
+    # an object.
     if not imputer.keep_empty_features or imputer.add_indicator:
         return False
     return imputer.strategy == "constant" and isinstance(imputer.fill_value, str)
@@ -200,11 +201,11 @@ def reads_words_itself(vectorizer):
     has_functions = vectorizer.preprocessor is not None or vectorizer.tokenizer is not None
     if has_functions or callable(vectorizer.strip_accents):
         return False
-    # With other inputs, two rows may refer to one file object, which can be read only once.
+    # With other inputs, two rows may refer to the same file object, which can be read only once.
     return isinstance(vectorizer.analyzer, str) and vectorizer.input == "content"
 
 
-# Selectors of skrub that use only names and dtypes.
+# skrub selectors that use only names and dtypes.
 SELECTORS = {"All", "Cols", "NameFilter"}
 DTYPE_FILTERS = {"numeric", "integer", "float", "has_dtype", "any_date", "categorical", "boolean"}
 
@@ -237,7 +238,8 @@ def unknown_width(step, d):
 
 
 def scales_by_largest(normalizer):
-    # The other norms are sums, whose order of addition depends on the layout or the number of rows.
+    # The other norms are sums, and their order of addition depends on the layout or the number of
+    # rows.
     return normalizer.norm == "max"
 
 

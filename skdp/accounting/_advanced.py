@@ -11,7 +11,7 @@ from skdp.accounting._gaussian import smallest_epsilon
 from skdp.utils._rounding import up_from_underflow
 from skdp.utils._validation import check_within
 
-# Maximum number of terms of a sum over numbers of failures. Beyond it, `optimal_delta` is 1.
+# Maximum number of terms in a sum over numbers of failures. Beyond it, `optimal_delta` is 1.
 _MAX_TERMS = 40_000
 # Factor that rounds a product up.
 _UP = 1.0 + 2.0**-52
@@ -19,7 +19,7 @@ _UP = 1.0 + 2.0**-52
 
 @lru_cache(maxsize=64)
 def _binomial_losses(epsilon0: float, count: int):
-    """Return (losses, probabilities, omitted mass) of `count` randomized responses.
+    """Return (losses, probabilities, omitted mass) for `count` randomized responses.
 
     The terms cover 20 standard deviations. The result is None if there are too many terms.
     """
@@ -70,7 +70,7 @@ def optimal_delta(epsilon0: float, count: int, epsilon: float) -> float:
 
 
 def optimal_epsilon(epsilon0: float, count: int, delta: float, delta0: float = 0.0) -> float:
-    """Return the smallest epsilon at delta of `count` (epsilon0, delta0)-DP releases, exactly.
+    """Return the exact smallest epsilon at delta for `count` (epsilon0, delta0)-DP releases.
 
     It is the epsilon of `count` epsilon0-DP releases at the delta' of `remaining_delta`.
     """
@@ -107,7 +107,8 @@ def remaining_delta(deltas, counts, delta):
         return delta
     if counted == [(delta, 1)]:
         return 0.0
-    # The difference can be as small as the square of a delta. Compute 30 more digits than that.
+    # The difference can be as small as the square of a delta. Therefore, 30 more digits are
+    # computed.
     exponent = Decimal(min(delta or 1.0, *(d for d, _ in counted))).adjusted()
     digits = 60 + len(str(max(c for _, c in counted))) - 2 * exponent
     with localcontext(Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])):
@@ -117,9 +118,9 @@ def remaining_delta(deltas, counts, delta):
 
 
 def advanced_epsilon(pairs: Iterable[tuple[float, ...]], delta: float) -> float:
-    """Return epsilon at delta of releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
+    """Return epsilon at delta for releases that are (epsilon_i, delta_i)-DP (theorem 3.5).
 
-    It holds for releases whose parameters were fixed beforehand; it is not a privacy filter.
+    The bound holds for releases whose parameters were fixed beforehand; it is not a privacy filter.
 
     Parameters
     ----------

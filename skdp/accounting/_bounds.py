@@ -1,4 +1,4 @@
-"""Upper bounds on epsilon and delta of an event, by all composition methods."""
+"""Upper bounds on epsilon and delta for an event, by all composition methods."""
 
 import math
 from fractions import Fraction
@@ -23,14 +23,14 @@ from skdp.utils._rounding import sum_up
 from skdp.utils._types import Method, Relation
 from skdp.utils._validation import check_choice, check_positive, check_within
 
-# The tolerance of bounds for one record in the general bound for a group.
+# Tolerance of the one-record bounds from which the general bound for a group is computed.
 _GROUP_TOLERANCE = 1e-3
 
-# Number of distinct events in the general bound for a group. If there are more, they are rounded to
-# common events.
+# Maximum number of distinct events in the general bound for a group. If there are more, they are
+# rounded to common events.
 MAX_DISTINCT_IN_SEARCH = 48
 
-# The smallest delta of the inversion of an epsilon; smaller ones are rounded up to it.
+# Smallest delta to which an epsilon is inverted; smaller ones are rounded up to it.
 _MIN_INVERTED_DELTA = 1e-300
 METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 
@@ -40,8 +40,8 @@ METHODS = ("auto", "basic", "advanced", "zcdp", "rdp", "pld")
 _MANY_RELEASES = 10**6
 _ROUGH_TOLERANCE = 1e-2
 _ROUGH_ITERATIONS = 8
-# For more records than this and many releases, the delta of a group is that of its mixtures; the
-# general bound would have to be computed about fifty times.
+# For groups with more records than this and for many releases, the group's delta is computed only
+# from its mixtures; the general bound would have to be computed about fifty times.
 _LARGE_GROUP = 16
 
 # Products of smaller deltas underflow.
@@ -75,7 +75,7 @@ def _split_delta(leaves, delta, relation):
     Returns
     -------
     deltas : dict
-        From events to their deltas.
+        Maps events to their deltas.
     is_enough : bool
         False if the deltas of the events alone exceed delta.
     """
@@ -155,10 +155,10 @@ def _require_loss_distribution(leaves, relation):
 def _pld_bound(leaves, delta, relation, tolerance):
     """Return epsilon computed from privacy loss distributions, or from RDP if that is smaller.
 
-    A loss distribution can be looser than the Renyi divergences: the pair of the exponential
-    mechanism has the largest profile of its two-point pairs, and the pair of a random number of
-    pure runs is the pair of an arbitrary pure release. In addition, the method returns no finite
-    epsilon for more than 1e9 releases, or if the losses are too large for a grid.
+    A loss distribution can be looser than the Renyi divergences: the exponential mechanism has a
+    pair with the largest profile of its two-point pairs, and a random number of pure runs has the
+    pair of an arbitrary pure release. In addition, the method returns no finite epsilon for more
+    than 1e9 releases, or if the losses are too large for a grid.
     """
     exact = _exact_epsilon(leaves, delta, relation)
     if exact is not None:
@@ -333,8 +333,8 @@ def _is_general_bound_above(bound, counts, delta, relation, method, tolerance, k
     """Return True if the general bound on a group is proved to be at least another bound.
 
     The general bound is k times the epsilon of one record at some delta of at most delta / k. The
-    epsilon at delta / k is a lower bound on this epsilon. It implies a delta of the group, which
-    gives a smaller delta of one record and a better lower bound, and so on.
+    epsilon at delta / k is a lower bound on this epsilon. It implies a delta for the group, which
+    gives a smaller delta for one record and a better lower bound, and so on.
     """
     if bound == math.inf:
         return False
@@ -353,7 +353,7 @@ def _is_general_bound_above(bound, counts, delta, relation, method, tolerance, k
 
 
 def _general_group_epsilon(counts, delta, relation, method, tolerance, k):
-    """Return k epsilon of one record, at the largest delta whose group delta is at most delta."""
+    """Return k epsilon for one record, at the largest delta whose group delta is at most delta."""
     searches = [(method, 24)]
     if method in ("auto", "pld"):
         # These are slow, so a quick search narrows the interval first.
@@ -405,8 +405,7 @@ def get_delta(
     Returns
     -------
     float
-        The delta in [0, 1], rounded up. It is 0 only if the mechanism has no larger loss than
-        epsilon.
+        The delta in [0, 1], rounded up. It is 0 only if the mechanism's loss never exceeds epsilon.
 
     Examples
     --------
@@ -505,7 +504,7 @@ def _inverted_delta(epsilon_at, target, bound=1.0):
 
     def gap(log_delta):
         excess = epsilon_at(math.exp(log_delta)) - target
-        # An excess of 0 counts as negative, so the search continues with smaller deltas.
+        # An excess of 0 counts as negative, so that the search continues with smaller deltas.
         if excess > 0.0:
             return min(excess, 1e9)
         return min(excess, -1e-300)

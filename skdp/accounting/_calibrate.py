@@ -31,8 +31,8 @@ def calibrate(
     Parameters
     ----------
     make_event : callable
-        A function from a positive float to an event. The cost of the event must be monotone in
-        the float, increasing or decreasing.
+        Function that maps a positive float to an event. The cost of the event must be a monotone
+        function of the float, either increasing or decreasing.
     epsilon, delta : float
         The budget.
     relation, method, tolerance, group_size : options

@@ -1,4 +1,4 @@
-"""Composition rules: the total cost of charges, and the test of the next charge against a limit.
+"""Composition rules: the total cost of charges, and whether the next charge is within a limit.
 
 An analyst may choose a release after seeing the results of earlier ones. A privacy *filter* is
 valid for such adaptive choices. Its cost is a sum, so one addition updates a total. A *schedule*
@@ -24,11 +24,11 @@ from skdp.accounting._laws import NoCostError, gdp, group_event, rdp, zcdp
 from skdp.utils._rounding import sum_up
 from skdp.utils._validation import check_delta, check_epsilon, check_real
 
-# Renyi orders of a bound that is quick to add up. Every order is valid for a schedule.
+# Renyi orders at which a quick bound is added up. Every order is valid for a schedule.
 QUICK_ORDERS = 1.0 + np.geomspace(0.05, 2000.0, 24)
 
-# If a claim is missed by less than this relative error with the default tolerance, finer tolerances
-# are tried.
+# If the bound at the default tolerance misses a claim by less than this relative error, finer
+# tolerances are tried.
 NEAR_MISS = 1e-3
 FINE_TOLERANCES = (1e-6, 1e-9)
 
@@ -156,7 +156,7 @@ class _SumRule(_Rule):
 
     def add(self, *totals):
         """Return the sum of totals."""
-        # Start from the first total: the addition of fractions dominates the time of a charge.
+        # Start from the first total, because adding fractions takes most of the time of a charge.
         first, *others = totals
         cost = first.cost
         delta = first.delta
@@ -274,12 +274,13 @@ def _additive_cost(event, composition, rdp_order, relation, group_size):
 class AdditiveFilter(_SumRule, _PricedAtLimit):
     r"""Sums of :math:`\rho_i`, of :math:`r_i(\alpha)` at one order, or of :math:`\mu_i^2`.
 
-    These are valid privacy filters: zero-concentrated differential privacy, also approximate
-    (Whitehouse, Ramdas, Rogers and Wu 2023); Renyi differential privacy at one order fixed
-    beforehand (Feldman and Zrnic 2021); Gaussian differential privacy (Smith and Thakurta 2022;
-    Koskela, Tobaben and Honkela 2023). For a single release, the cost from its privacy profile is
-    used if it is smaller. The rule remains a valid filter: the bound that accepts the first release
-    is known before noise is drawn, and a second release is compared only with the sum.
+    They are the costs in zero-concentrated differential privacy, also in its approximate form
+    (Whitehouse, Ramdas, Rogers and Wu 2023), in Renyi differential privacy at one order fixed
+    beforehand (Feldman and Zrnic 2021) and in Gaussian differential privacy (Smith and Thakurta
+    2022; Koskela, Tobaben and Honkela 2023). All three are valid privacy filters. For a single
+    release, the cost from its privacy profile is used if it is smaller. The rule remains a valid
+    filter: the bound that accepts the first release is known before noise is drawn, and a second
+    release is compared only with the sum.
     """
 
     def cost(self, charge):
@@ -397,7 +398,7 @@ class FixedSchedule(_PricedAtLimit):
         return _distinct(_merge_schedules(choice) for choice in itertools.product(*totals))
 
     def worst(self, totals, affected):
-        """Return all distinct sums of `affected` of the totals."""
+        """Return the distinct sums of every choice of `affected` of the totals."""
         # Maps a number k to the sums of k of the visited totals. Equal sums are stored once, so
         # parts with equal charges do not multiply them.
         sums_by_size = {0: self.zero}
@@ -489,7 +490,7 @@ def _merge_schedules(schedules):
 
 
 def _distinct(schedules):
-    """Return a tuple of the schedules without repetitions."""
+    """Return the distinct schedules as a tuple."""
     return tuple({schedule.key: schedule for schedule in schedules}.values())
 
 

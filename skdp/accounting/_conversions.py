@@ -22,13 +22,13 @@ _RANGES: dict = {"delta": (0.0, 1.0), "rho_delta": (0.0, 1.0), "order": (1.0, ma
 
 
 def check_costs(**costs: float) -> None:
-    """Raise `ValueError` for costs, orders or failure probabilities that are out of range."""
+    """Raise `ValueError` if a cost, an order or a failure probability is out of range."""
     for name, cost in costs.items():
         check_within(cost, name, *_RANGES.get(name, (0.0,)))
 
 
 def rdp_to_epsilon(rdp: float, order: float, delta: float) -> float:
-    """Return epsilon at delta of a release with Renyi divergence `rdp` at one `order`.
+    """Return epsilon at delta for a release with Renyi divergence `rdp` at one `order`.
 
     epsilon = rdp + ln(1 - 1/order) - (ln delta + ln order) / (order - 1) (Canonne, Kamath and
     Steinke 2020, proposition 12; Asoodeh et al. 2020), at least 0.
@@ -71,7 +71,7 @@ def converted_epsilon(rdp, order, delta):
 
 
 def rdp_to_delta(rdp: float, order: float, epsilon: float) -> float:
-    """Return delta at epsilon of a release with Renyi divergence `rdp` at one `order`.
+    """Return delta at epsilon for a release with Renyi divergence `rdp` at one `order`.
 
     This is the inverse of `rdp_to_epsilon` at the same order, at most 1.
 
@@ -139,7 +139,7 @@ def minimum_over_orders(function, low: float = 1e-4, high: float = 1e8) -> float
 
 
 def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
-    """Return epsilon at delta of rho_delta-approximate rho-zCDP.
+    """Return epsilon at delta for rho_delta-approximate rho-zCDP.
 
     This is the RDP conversion with divergence rho * order, minimized over real orders (Canonne,
     Kamath and Steinke 2020).
@@ -181,7 +181,7 @@ def zcdp_to_epsilon(rho: float, delta: float, rho_delta: float = 0.0) -> float:
 
 
 def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
-    """Return delta at epsilon of rho_delta-approximate rho-zCDP.
+    """Return delta at epsilon for rho_delta-approximate rho-zCDP.
 
     Parameters
     ----------
@@ -209,9 +209,9 @@ def zcdp_to_delta(rho: float, epsilon: float, rho_delta: float = 0.0) -> float:
     if not rho < math.inf:
         return 1.0
 
-    # Approximately the best order minus 1, s: without the logarithms of the order it is
-    # (epsilon / rho - 1) / 2, and these, with the derivative -1 / s, are the larger term below
-    # sqrt(1 / (2 rho)).
+    # This is approximately s, the best order minus 1. Without the logarithms of the order, s is
+    # (epsilon / rho - 1) / 2. Below sqrt(1 / (2 rho)), the logarithms, with the derivative -1 / s,
+    # are the larger term.
     excess = min(max(1e-6, math.sqrt(0.5 / rho), 0.5 * (epsilon / rho - 1.0)), _MAX_EXCESS)
 
     def delta_at(order):
@@ -227,7 +227,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     """Convert (epsilon, delta) from one relation to the other.
 
     From add/remove to replace-one, the result is (2 epsilon, (1 + e^epsilon) delta), because a
-    replacement is a removal and an addition. From replace-one to add/remove it is unchanged,
+    replacement is a removal and an addition. From replace-one to add/remove, the pair is unchanged,
     because a removal is a replacement with the null record.
 
     Parameters
@@ -237,7 +237,7 @@ def convert_relation(epsilon: float, delta: float, source: str, target: str) -> 
     delta : float
         The delta, in [0, 1].
     source : {"add_remove", "replace_one"}
-        The relation of `epsilon` and `delta`.
+        The relation under which `epsilon` and `delta` hold.
     target : {"add_remove", "replace_one"}
         The relation of the result.
 

@@ -10,11 +10,11 @@ from skdp.utils import _rounding as rounding
 
 # Factor that rounds the logarithm of a moment up.
 UP = 1.0 + 1e-13
-# Absolute error of the logarithm of a moment near 1; a low order divides it by order - 1.
+# Absolute error of the logarithm of a moment near 1. For a low order, it is divided by order - 1.
 ROUND_OFF = 1e-14
-# The smallest positive rho, so a positive cost does not underflow to 0.
+# The smallest positive rho, so that a positive cost does not underflow to 0.
 _MIN_POSITIVE = 1e-300
-# Cells of the grid on which moments of a continuous loss are computed.
+# Number of cells in the grid on which moments of a continuous loss are computed.
 _CELLS = 8192
 
 
@@ -28,8 +28,8 @@ def squared(x: float) -> float:
 def pure_rho(epsilon: float) -> float:
     """Return rho of an epsilon-DP release: epsilon tanh(epsilon / 2), at most epsilon^2 / 2.
 
-    It is the Renyi divergence of randomized response at order 1, where the ratio of divergence
-    and order is largest (Harrison and Manurangsi 2025).
+    It is the Renyi divergence of randomized response at order 1, where the ratio of divergence to
+    order is largest (Harrison and Manurangsi 2025).
     """
     if epsilon == 0.0 or epsilon == math.inf:
         return epsilon
@@ -104,9 +104,9 @@ def pair_renyi(pairs: tuple[LossPair, ...], cap):
     Parameters
     ----------
     pairs : tuple of LossPair
-        One pair per direction; the largest divergence is used.
+        One pair per order of the tables; the largest divergence is used.
     cap : callable
-        A function of orders to known upper bounds.
+        Function that maps orders to known upper bounds.
     """
     tables = []
     for pair in pairs:

@@ -11,7 +11,7 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer, check_within
 from skdp.utils._values import FrozenValue, checked
 
-# Limits on parameters, so neither the square of a cost nor its multiples overflow a float.
+# Limits on parameters, so that neither the square of a cost nor its multiples overflow a float.
 _MAX_VALUE = 1e100
 _MIN_NOISE = 1e-50
 _MAX_COUNT = 10**100
@@ -26,7 +26,7 @@ def _number(value, name, low, high=_MAX_VALUE, ends="[]"):
 
 
 def _integer(value, name, low, high=_MAX_COUNT):
-    """Return an integer in range; a float of integer value is accepted."""
+    """Return an integer in range; a float with an integer value is accepted."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return check_integer(value, name, low, high)
@@ -131,7 +131,7 @@ class Event:
 
 @dataclass(frozen=True)
 class _Listed(FrozenValue, Event):
-    """Base class of the events of this module, which a ledger can read back.
+    """Base class of the events in this module, which a ledger can read back.
 
     User-defined events cannot be read back from a ledger.
     """
@@ -148,8 +148,8 @@ class Gaussian(_Listed):
     Parameters
     ----------
     noise_multiplier : float
-        The standard deviation of the noise over the L2 sensitivity (inside a sampling event: over
-        the L2 norm bound of one record), positive.
+        The standard deviation of the noise divided by the L2 sensitivity, or inside a sampling
+        event by the bound on the L2 norm of one record. It must be positive.
 
     Examples
     --------
@@ -163,13 +163,13 @@ class Gaussian(_Listed):
 
 @dataclass(frozen=True)
 class Laplace(_Listed):
-    """Laplace noise of scale sensitivity / epsilon.
+    """Laplace noise with scale sensitivity / epsilon.
 
     Parameters
     ----------
     epsilon : float
-        The L1 sensitivity (inside a sampling event: the L1 norm bound of one record) over the
-        scale of the noise, positive.
+        The L1 sensitivity, or inside a sampling event the bound on the L1 norm of one record,
+        divided by the scale of the noise. It must be positive.
 
     Examples
     --------
@@ -346,7 +346,7 @@ class ZCDP(_Listed):
 
 @dataclass(frozen=True)
 class NonPrivate(_Listed):
-    """A release without any privacy, of infinite cost.
+    """A release without any privacy, which has an infinite cost.
 
     Examples
     --------
@@ -364,13 +364,13 @@ class PoissonSampled(_Listed):
     exponential-mechanism event, or a composition of only Gaussians or of only pure events. The
     noise of additive mechanisms is relative to the contribution of one record: under replace-one,
     the release on the sample changes by up to two contributions. Other inner events must hold for
-    a change of one record of the sample according to the relation in use, and for a replacement by
-    a null record.
+    the change of one record in the sample under the relation in use, and for its replacement by a
+    null record.
 
     Parameters
     ----------
     sampling_rate : float
-        The probability, in [0, 1], with which each record is independently in the sample.
+        The probability, in [0, 1], that a record is in the sample, independently of the others.
     event : Event
         The event of the mechanism on the sample.
 
@@ -390,9 +390,9 @@ class SampledWithoutReplacement(_Listed):
     """A mechanism that runs on a sample drawn uniformly without replacement.
 
     Inner events are as in `PoissonSampled`. The release on the sample is always assumed to change
-    by the contributions of two records (one leaves the sample, another one enters). This also
-    holds under add/remove, which here means a replacement by a null record: the population size is
-    public and fixed. A guarantee for one null record, such as `PureDP`, is applied twice.
+    by the contributions of two records (one leaves the sample, another enters). This also holds
+    under add/remove, which here means a replacement by a null record: the population size is public
+    and fixed. A guarantee for one null record, such as `PureDP`, is applied twice.
 
     Parameters
     ----------
@@ -428,9 +428,9 @@ class SampledWithoutReplacement(_Listed):
 class RandomStopping(_Listed):
     """The best result of a random number of runs.
 
-    Only the best result is released, and the number stays secret (Papernot and Steinke 2022). The
-    number of runs follows the truncated negative binomial distribution (1 is geometric, 0
-    logarithmic) or, for ``shape=inf``, the Poisson distribution.
+    Only the best result is released, and the number of runs stays secret (Papernot and Steinke
+    2022). The number of runs follows the truncated negative binomial distribution (1 is geometric,
+    0 logarithmic) or, for ``shape=inf``, the Poisson distribution.
 
     Parameters
     ----------
@@ -522,14 +522,14 @@ _CLASSES = {cls.__name__: cls for cls in _Listed.__subclasses__()}
 class SampledGroup(FrozenValue, Event):
     """A Poisson-sampled event for a group of records that change together.
 
-    It only serves to compute costs. A ledger stores the event of one record.
+    It is used only to compute costs. A ledger stores the event for one record.
 
     Parameters
     ----------
     event : PoissonSampled
         Sampled Gaussian or Laplace noise, relative to the contribution of one record.
     size : int
-        The largest number of records of the group.
+        The largest number of records in the group.
     """
 
     event: PoissonSampled
@@ -546,7 +546,7 @@ def is_sampled(event: Event) -> bool:
 
 
 def _summands(event):
-    """Return the events of a composition; of another event, a tuple of this event."""
+    """Return the events of a composition, or a tuple with the event itself."""
     if isinstance(event, Composed):
         return event.events
     return (event,)
@@ -562,7 +562,7 @@ def _parts(event):
 
 
 def leaves(event: Event) -> dict[Event, int]:
-    """Return the distinct uncomposed events and their numbers, in a canonical order.
+    """Return the distinct uncomposed events with their counts, in a canonical order.
 
     An object that occurs in several places is counted once and then multiplied.
     """
@@ -603,7 +603,7 @@ def _sort_key(event):
 
 
 def gaussian_mu(counts: dict[Event, int]) -> float | None:
-    """Return mu of a composition of Gaussians, rounded up; None if there are other events.
+    """Return mu for a composition of Gaussians, rounded up; None if there are other events.
 
     See Dong, Roth and Su 2022, corollary 3.3. A single mu is not rounded.
     """
@@ -619,7 +619,7 @@ def gaussian_mu(counts: dict[Event, int]) -> float | None:
 def merged(event: Event) -> Event:
     """Return a composition of only Gaussians or only pure events as one event.
 
-    ValueError for other compositions.
+    Other compositions raise ValueError.
     """
     counts = leaves(event)
     if len(counts) == 1 and next(iter(counts.values())) == 1:

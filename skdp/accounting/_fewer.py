@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from skdp.accounting import _events as ev
 
-# Compositions of more distinct events are reduced.
+# Compositions with more distinct events are reduced.
 MAX_DISTINCT = 200
-# The same for events of groups under sampling, whose mixtures take about 0.3 s each.
+# The same limit for events of groups under sampling, whose mixtures take about 0.3 s each.
 MAX_DISTINCT_GROUPS = 10
 # Logarithms of the ratio of neighboring common values, finest first.
 _LOG_RATIOS = [2.0**n for n in range(-20, 3)]
@@ -26,7 +26,7 @@ def with_fewer_events(
 ) -> dict[ev.Event, int]:
     """Return a composition of at most `max_distinct` events, if rounding can reach it.
 
-    There are at most `MAX_DISTINCT_GROUPS` events of groups under sampling.
+    At most `MAX_DISTINCT_GROUPS` of them are events of groups under sampling.
 
     The result costs no less. An event with less noise or a larger epsilon costs no less, because
     the other event is a post-processing of it. For the sampling rate, (1 - r) Q + r P is a mixture
@@ -35,9 +35,9 @@ def with_fewer_events(
     Parameters
     ----------
     counts : dict
-        From events to their numbers, as `leaves` returns it.
+        Maps events to their counts, as `leaves` returns it.
     max_distinct : int, default=None
-        Largest number of distinct events; None means `MAX_DISTINCT`.
+        Maximum number of distinct events; None means `MAX_DISTINCT`.
     """
     if max_distinct is None:
         max_distinct = MAX_DISTINCT
@@ -61,7 +61,7 @@ def contains_group(event):
 
 
 def _rounded(event, log_ratio):
-    """Return an event that costs no less, with parameters from the common values."""
+    """Return an event that costs no less and has parameters among the common values."""
     if isinstance(event, ev.SampledGroup):
         # The records of a group that a smaller sample draws are a random part of those that a
         # larger one draws, so the argument for the sampling rate holds for each part.

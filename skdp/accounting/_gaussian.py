@@ -15,14 +15,14 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _MAX_EXPONENT = 700.0
 # The Gaussian tail beyond this number of standard deviations underflows to 0.
 _UNDERFLOW = 40.0
-# Half a unit in the last place, relative.
+# Half a unit in the last place, as a relative error.
 _UNIT = 2.0**-53
 # Points of the tangents in `mean_delta`, relative to the farthest one.
 _TANGENTS = np.geomspace(2.0**-12, 1.0, 64)
 
 
 def gdp_to_delta(mu: float, epsilon: float) -> float:
-    """Return delta of mu-Gaussian DP at epsilon (Balle and Wang 2018, theorem 8).
+    """Return delta at epsilon for mu-Gaussian DP (Balle and Wang 2018, theorem 8).
 
     delta = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu). `epsilon` may be
     negative; `mu` may be 0 or infinite.
@@ -167,12 +167,12 @@ def round_to_safe(is_safe, value, step=2.0**-52):
 
 
 def gaussian_delta(noise_multiplier: float, epsilon: float) -> float:
-    """Return delta of one Gaussian release at epsilon, exactly (Balle and Wang 2018).
+    """Return the exact delta at epsilon for one Gaussian release (Balle and Wang 2018).
 
     Parameters
     ----------
     noise_multiplier : float > 0
-        Standard deviation of the noise over the L2 sensitivity.
+        Standard deviation of the noise divided by the L2 sensitivity.
     epsilon : float >= 0
         The epsilon.
 
@@ -255,12 +255,12 @@ def summed_noise_multiplier(curves, delta, summed=sum_of_deltas):
     ----------
     curves : sequence of tuple of (float, float, float)
         The terms (weight, distance, epsilon). Each is weight times `gdp_to_delta` at epsilon, with
-        mu = distance over the noise multiplier.
+        mu = distance / noise multiplier.
     delta : float in (0, 1)
         The largest sum.
     summed : callable, default=sum_of_deltas
-        Function of the curves and a noise multiplier that is bounded by delta: `sum_of_deltas` or
-        `mean_delta`.
+        Function of the curves and a noise multiplier whose value must be at most delta:
+        `sum_of_deltas` or `mean_delta`.
 
     Returns
     -------

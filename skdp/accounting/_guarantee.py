@@ -44,7 +44,7 @@ class Neighbors(FrozenValue):
     Parameters
     ----------
     relation : {"add_remove", "replace_one"}, default="add_remove"
-        The change of a row: it is removed (contributes nothing), or replaced by other values.
+        The change of a row: it is removed (and contributes nothing), or its values are replaced.
     unit : {"row", "person", "group"}, default="row"
         The rows that change: one row; all rows of a person, whose weights add up to the weight of
         one row; or at most `max_rows` rows of weight 1.
@@ -74,9 +74,9 @@ class Neighbors(FrozenValue):
 
     @property
     def sensitivity_factor(self) -> int:
-        """The factor of sensitivity: 1 under "add_remove", 2 under "replace_one".
+        """The factor on the sensitivity: 1 under "add_remove", 2 under "replace_one".
 
-        A sum changes by at most this number of rows' contributions if one row, or person, changes.
+        If one row or person changes, a sum changes by at most this number of rows' contributions.
         """
         if self.relation == "add_remove":
             return 1
@@ -148,7 +148,7 @@ class Guarantee(FrozenValue):
         k = self.neighbors.max_rows
         if k > 1:
             if delta:
-                # With a larger epsilon of the group, the delta of a row would underflow.
+                # With a larger epsilon for the group, the delta for a row would underflow.
                 epsilon = min(epsilon, 200.0)
             epsilon = math.nextafter(epsilon / k, 0.0)
             row_growth = math.expm1(min(epsilon, 200.0))

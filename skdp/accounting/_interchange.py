@@ -15,7 +15,7 @@ def to_dp_accounting(event: ev.Event) -> "DpEvent":
 
     Inside sampling without replacement, dp-accounting states the noise of additive mechanisms
     relative to the sensitivity under replacement, and skdp relative to the contribution of one
-    record. The noise is converted.
+    record. The conversion accounts for this.
 
     Events do not contain the relation. In skdp, the noise of an unsampled event is relative to the
     sensitivity under the relation in use, so it costs the same under both relations. The

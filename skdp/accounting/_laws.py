@@ -23,12 +23,12 @@ from skdp.utils._types import Relation
 from skdp.utils._validation import check_integer, check_relation, check_within
 from skdp.utils._values import FrozenValue
 
-# Factor above the relative error of a sum over a discrete distribution.
+# Factor that exceeds the relative error of a sum over a discrete distribution.
 ROUND_OFF = 1.0 + 5e-13
-# Discrete Gaussians with larger parameters have too many atoms; they are priced as zCDP.
+# Discrete Gaussians with larger parameters have too many atoms, so their cost is that of zCDP.
 _MAX_SIGMA = 5e4
 _MAX_SENSITIVITY = 10**6
-# Discrete Laplace noise with a larger sensitivity uses the Renyi divergence of its epsilon.
+# For discrete Laplace noise with a larger sensitivity, the Renyi divergence of its epsilon is used.
 _MAX_LAPLACE_SENSITIVITY = 100_000
 _MAX_GROUP_SIZE = 10**9
 
@@ -78,17 +78,20 @@ class EventPrivacy(FrozenValue):
     rho : float
         The release is delta-approximate rho-zCDP.
     grouped : callable
-        A function of k that returns an event for a group of k records that costs no less, or None
-        if none is known. For additive noise it is the event with k times the sensitivity.
+        Function that maps k to an event that costs at least as much as this event does for a group
+        of k records, or to None if none is known. For additive noise, it is the event with k times
+        the sensitivity.
     pairs : callable or None
-        Returns a tuple of `LossPair`, one for each order of the tables or a single symmetric one.
-        None if no privacy loss distribution is known.
+        Function that returns a tuple of `LossPair`, one for each order of the tables or a single
+        symmetric one. None if no privacy loss distribution is known.
     renyi : callable
-        Returns the function of orders to Renyi divergences, which hold up to probability `delta`.
+        Function that returns a mapping from orders to Renyi divergences. These hold up to
+        probability `delta`.
     privacy_profile : callable
-        Returns the function of epsilons to the smallest known delta, exact if `pairs` is known.
+        Function that returns a mapping from epsilons to the smallest known delta, which is exact if
+        `pairs` is known.
     inverse : callable or None
-        The function of deltas to the smallest epsilon, if it has a closed form.
+        Function that maps deltas to the smallest epsilon, if it has a closed form.
     start : float
         The first epsilon of the search that inverts `privacy_profile`.
     """
@@ -105,7 +108,7 @@ class EventPrivacy(FrozenValue):
 
     @property
     def pure(self):
-        """The smallest known epsilon with delta = 0, infinite if there is none."""
+        """The smallest known epsilon with delta = 0; infinite if there is none."""
         if self.delta == 0.0:
             return self.epsilon
         return math.inf
@@ -402,8 +405,8 @@ def composed_rdp(leaves: dict[ev.Event, int], relation: Relation, order: float) 
 def may_fail_with_others(leaves):
     """Return True if a composition has an `ApproximateDP` with epsilon = 0 and other events.
 
-    Such an event is the failure probability of a threshold on noisy counts, which hides a value
-    that only one record has. For a group, this probability also depends on the noise of the
+    Such an event represents the failure probability of a threshold on noisy counts, which hides
+    values that only one record has. For a group, this probability also depends on the noise of the
     other events.
     """
     failure = any(isinstance(p, ev.ApproximateDP) and p.epsilon == 0.0 for p in leaves)
@@ -440,7 +443,7 @@ def group_event(event, k):
 
 
 def group_delta(epsilon: float, delta: float, k: int) -> float:
-    """Return delta of a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
+    """Return the delta for a group of k at k epsilon: the sum of delta e^(i epsilon) over i < k.
 
     The delta must be positive and epsilon finite. The result is rounded up.
     """
@@ -551,7 +554,7 @@ def _group_rdp(leaf, order, relation, k):
 
 
 def general_group_renyi(divergence, order, k):
-    """Return the Renyi divergence of a group of k records (Mironov 2017, proposition 2).
+    """Return the Renyi divergence for a group of k records (Mironov 2017, proposition 2).
 
     A group of 2^c at an order a >= 2 costs 3^c r(2^c a).
     """
@@ -585,7 +588,7 @@ def gdp(event: ev.Event, *, relation: Relation = "add_remove", group_size: int =
     Raises
     ------
     ValueError
-        For other events; no central-limit approximation is used.
+        If the composition contains other events; no central-limit approximation is used.
 
     Examples
     --------

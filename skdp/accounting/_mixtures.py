@@ -22,13 +22,13 @@ _NOISE_RANGE = 1e-2, 1e5
 _MIN_RATE = 1e-12
 # Number of tabulated losses, from which the search for the position of a loss starts.
 _TABLE = 4097
-# Largest number of positions times shifts in one block.
+# Maximum number of positions times shifts in one block.
 _BLOCK = 1 << 20
 # Larger groups end the search for a position at its round-off.
 _LARGE_GROUP = 16
 # Factor that rounds a loss down by more than its relative error. The logarithm of a weight (at
 # least that of the smallest rate to the power of the largest group), and the ratio that cancels it,
-# each have an error of some hundred times 2^-52.
+# each have an error of a few hundred times 2^-52.
 _LOSS_DOWN = 1.0 - 2.0**-43
 # Factor that rounds a sum of deltas with the same logarithms up by more than its relative error.
 _SUM_UP = 1.0 + 2.0**-40
@@ -40,12 +40,12 @@ _LOG_QUADRATURE_ERROR = -36.0
 
 @dataclass(frozen=True)
 class GaussianShifts(FrozenValue):
-    """Gaussian noise of standard deviation `sigma`, shifted by integers."""
+    """Gaussian noise with standard deviation `sigma`, shifted by integers."""
 
     sigma: float
 
     def log_ratio(self, shifts, x):
-        """Return ln of the ratio of the shifted density and the unshifted one."""
+        """Return ln of the ratio of the shifted density to the unshifted one."""
         return shifts * (x - 0.5 * shifts) / self.sigma**2
 
     def log_ratio_derivative(self, shifts, x):
@@ -78,12 +78,12 @@ class GaussianShifts(FrozenValue):
 
 @dataclass(frozen=True)
 class LaplaceShifts(FrozenValue):
-    """Laplace noise of scale 1 / `epsilon`, shifted by integers."""
+    """Laplace noise with scale 1 / `epsilon`, shifted by integers."""
 
     epsilon: float
 
     def log_ratio(self, shifts, x):
-        """Return ln of the ratio of the shifted density and the unshifted one."""
+        """Return ln of the ratio of the shifted density to the unshifted one."""
         return self.epsilon * (2.0 * np.clip(x, 0.0, shifts) - shifts)
 
     def log_ratio_derivative(self, shifts, x):
@@ -118,7 +118,7 @@ class LaplaceShifts(FrozenValue):
 
 
 def has_mixture(event, size):
-    """Return True if the mixtures of a group of records in a Poisson-sampled event are known."""
+    """Return True if the mixtures for a group of records in a Poisson-sampled event are known."""
     if not isinstance(event.event, ev.Gaussian | ev.Laplace):
         return False
     noise = next(iter(vars(event.event).values()))
@@ -129,8 +129,8 @@ def has_mixture(event, size):
 def mixtures(event, size, relation):
     """Return a `Mixture` for each way in which a group of records can change.
 
-    Under replace-one, all records of the group have other values. Under add/remove, each table has
-    some records that the other table lacks; the two numbers add up to the size. The same change
+    Under replace-one, all records of the group have different values. Under add/remove, each table
+    has some records that the other table lacks; the two numbers add up to the size. The same change
     applies to all events of a composition. The list contains both orders of each change.
     """
     inner = event.event
@@ -167,7 +167,7 @@ class Mixture(FrozenValue):
     rate : float in (0, 1)
         The sampling rate.
     gained, lost : int
-        Numbers of records that only the first table and only the second table have.
+        Numbers of records that are only in the first table and only in the second table.
     """
 
     noise: object
@@ -182,7 +182,7 @@ class Mixture(FrozenValue):
         return up - down, up_derivative + down_derivative
 
     def _log_mixture(self, x, size):
-        """Return ln of the ratio of the mixture and the unshifted density, and its derivative."""
+        """Return ln of the ratio of the mixture to the unshifted density, and its derivative."""
         value = np.zeros(x.shape)
         derivative = np.zeros(x.shape)
         if size == 0:
@@ -217,8 +217,8 @@ class Mixture(FrozenValue):
         """Return the position of each loss, by Newton's method within a bracket.
 
         A loss outside the range is set to the nearest end, which may be infinite. The loss at the
-        result is the argument up to round-off. The position is ill-conditioned if the loss is
-        almost constant around it.
+        result is the argument up to round-off. Finding the position is ill-conditioned if the loss
+        is almost constant around it.
         """
         losses = np.asarray(losses, dtype=float)
         finite = np.abs(losses[np.isfinite(losses)])
@@ -300,9 +300,9 @@ class Mixture(FrozenValue):
     def delta(self, epsilon):
         """Return delta of one release at epsilon >= 0, without cancellation.
 
-        At the position where the loss is epsilon, all terms of P - e^epsilon Q change their sign.
-        So the hockey-stick divergence is the weighted sum of the divergences of the terms, each
-        relative to the unshifted density and at the log ratio of the term at this position.
+        At the position where the loss is epsilon, all terms of P - e^epsilon Q change sign. So the
+        hockey-stick divergence is the weighted sum of the divergences of the terms, each relative
+        to the unshifted density and at the log ratio of the term at this position.
         """
         if epsilon == math.inf:
             return 0.0

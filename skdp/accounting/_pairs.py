@@ -14,9 +14,9 @@ from scipy.special import ndtr
 
 from skdp.utils._values import FrozenValue
 
-# Discrete Laplace noise with more atoms is replaced by randomized response of the same epsilon.
+# Discrete Laplace noise with more atoms is replaced by randomized response with the same epsilon.
 _MAX_ATOMS = 4_000_000
-# Absolute values at which a tail is compared, to enclose a quantile.
+# Absolute values at which a tail is evaluated to enclose a quantile.
 _LADDER = 2.0 ** np.arange(-44.0, 60.0)
 
 
@@ -37,13 +37,14 @@ class LossPair(FrozenValue):
     low, high : float
         The support of the continuous part.
     losses, p, q : ndarray
-        The losses of the atoms, increasing, and their probabilities under P and Q.
+        The losses of the atoms, in increasing order, and their probabilities under P and Q.
     p_inf, q_inf : float
         P(L = inf) and Q(L = -inf).
     spacing : float or None
-        The spacing of a lattice of the losses, if they have one.
+        The spacing of the lattice on which the losses lie, if any.
     num_terms : int
-        Number of densities that the tails of one loss are computed from, in all pairs of the event.
+        Number of densities from which the tails at one loss are computed, over all pairs of the
+        event.
     """
 
     tails: Callable | None = None
@@ -138,8 +139,8 @@ def _atoms(losses, p, q, p_inf=0.0, q_inf=0.0, spacing=None):
 def response(epsilon, num_categories=2, delta=0.0):
     """Return the pair of randomized response.
 
-    With delta it is the four-point pair of any (epsilon, delta)-DP release (Kairouz, Oh and
-    Viswanath 2015).
+    With a positive delta, it is the four-point pair of any (epsilon, delta)-DP release (Kairouz, Oh
+    and Viswanath 2015).
     """
     if epsilon == 0.0:
         return _atoms([0.0], [1.0 - delta], [1.0 - delta], delta, delta)
@@ -297,7 +298,7 @@ def _cells(cdf, sf):
 
 
 def _upper_share(p, q, g, step):
-    """Return the mass of each cell [g, g + step] that belongs at its upper end."""
+    """Return the part of each cell's mass that belongs at the upper end of [g, g + step]."""
     with np.errstate(over="ignore", invalid="ignore"):
         excess = (p - np.exp(g) * q) / -math.expm1(-step)
     excess[~np.isfinite(excess)] = math.inf

@@ -16,44 +16,45 @@ from skdp.utils._rounding import sum_up
 from skdp.utils._types import Relation
 from skdp.utils._values import FrozenValue
 
-# Largest number of grid cells of one event.
+# Maximum number of grid cells for one event.
 _MAX_CELLS = 1 << 21
-# Largest number of cells of all distinct events together.
+# Maximum number of cells for all distinct events together.
 _MAX_TOTAL_CELLS = 1 << 24
-# Largest number of cells times densities per cell, for all distinct events and all pairs of an
+# Maximum number of cells times densities per cell, for all distinct events and all pairs of an
 # event together. For the mixtures of a group, finding the position of a loss takes several
 # evaluations of every density. A grid with fewer cells is coarser, but its bound is still an upper
 # bound. With this number, the price of a group of 32 records in 1e9 samples takes about ten
 # seconds; with half of it, it takes 2.5 seconds, and its epsilon is 12.5 instead of 9.7.
 _MAX_TERMS = 31 << 20
-# Cells of a composition without a transform, whose time is quadratic in their number.
+# Number of cells for a composition without a transform, whose time is quadratic in this number.
 _DIRECT_CELLS = 1 << 13
 # Bounds with a tolerance of at least _ROUGH use at most _MAX_ROUGH_CELLS cells.
 _ROUGH = 1e-3
 _MAX_ROUGH_CELLS = 1 << 18
 # A lattice of atoms is used unless its spacing is smaller than the step by this factor.
 _LATTICE_CELLS = 16.0
-# Largest number of products of masses of a composition without a transform.
+# Maximum number of products of masses in a composition without a transform.
 _MAX_PRODUCTS = 1 << 31
-# Deltas of compositions are rounded up to this, because masses of smaller sums lose their digits.
+# Deltas of compositions are rounded up to this value, because the masses in smaller sums lose
+# digits.
 _MIN_DELTA = 1e-300
 # The fraction of delta that one release, or one convolution, may move to infinity.
 _TRIMMED = 1e-6
-# Half a unit in the last place, relative.
+# Half a unit in the last place, as a relative error.
 _UNIT = 2.0**-53
-# Cells of the coarse grids on which tilts are chosen.
+# Number of cells in the coarse grids on which tilts are chosen.
 _COARSE_CELLS = 3000
 # Tilts to try; a tilt is a Renyi order minus 1.
 _TILTS = np.concatenate(([0.0], np.geomspace(1e-3, 1e5, 49)))
 # Width of the losses that are kept after a transform; e^-600 is near the smallest float.
 _MAX_WIDTH = 600.0
-# A composition of T releases multiplies round-off by T, which is too large beyond this number.
+# Maximum number of releases: a composition of T releases multiplies round-off by T.
 _MAX_RELEASES = 10**9
 
 
 @dataclass(frozen=True)
 class _Part(FrozenValue):
-    """One distinct event of a composition: its pair, number, loss range and coarse grid."""
+    """One distinct event of a composition: its pair, count, loss range and coarse grid."""
 
     pair: object
     count: int
@@ -435,7 +436,7 @@ def pld_epsilon(
     Parameters
     ----------
     parts : dict
-        From events to their numbers, as `leaves` returns it.
+        Maps events to their counts, as `leaves` returns it.
     delta : float
         The delta.
     relation : {"add_remove", "replace_one"}
@@ -469,7 +470,8 @@ def pld_epsilon(
 def _composed_epsilon(coarse, tilt, epsilon, delta, tolerance):
     """Return epsilon of one direction.
 
-    The tilt is reduced while the window is above the result, and the step while it is too coarse.
+    The tilt is reduced while the window is above the result, and the step while the grid is too
+    coarse.
     """
     best = math.inf
     order = 1.0 + tilt

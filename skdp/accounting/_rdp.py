@@ -60,7 +60,7 @@ def rdp_delta(counts, epsilon, relation):
 
 
 def stopping_gamma(mean: float, shape: float) -> float:
-    """Return gamma of the truncated negative binomial of a mean (Papernot and Steinke 2022)."""
+    """Return gamma for the truncated negative binomial with this mean (Papernot, Steinke 2022)."""
     if mean == 1.0:
         return 1.0
 
@@ -85,7 +85,7 @@ def stopping_gamma(mean: float, shape: float) -> float:
 def _stopping_renyi(event, relation, pure):
     """Return a function that maps orders to Renyi divergences of a random number of runs.
 
-    `pure` is an epsilon with delta = 0 of the event, infinite if there is none.
+    `pure` is an epsilon that the event satisfies with delta = 0; it is infinite if there is none.
     """
     counts = ev.leaves(event.event)
     mean = event.mean
@@ -95,8 +95,8 @@ def _stopping_renyi(event, relation, pure):
         run_delta = _run_privacy_profile(counts, relation)
 
         def poisson(order):
-            # Theorem 6 bounds the moment of the outcomes of at least one run. The outcome of no
-            # run has the same probability e^-mean under both tables, which is added.
+            # Theorem 6 bounds the moment of the outcomes of at least one run. The event that there
+            # is no run has the same probability e^-mean under both tables, which is added.
             s = order - 1.0
             run_term = run_divergence(order) + mean * run_delta(math.log1p(1.0 / s))
             log_moment = s * run_term + math.log(mean)

@@ -1,8 +1,8 @@
 """The privacy of sampled events: amplification by sampling.
 
 Sampling at rate q changes a privacy profile delta(e) to q delta(e') at e = ln(1 + q (exp(e') - 1))
-(Balle, Barthe and Gaboardi 2018), with equality for the pairs used here. So a single release needs
-no grid, and delta may be arbitrarily small.
+(Balle, Barthe and Gaboardi 2018), with equality for the pairs used here. A single release therefore
+needs no grid, and delta may be arbitrarily small.
 """
 
 import math
@@ -62,7 +62,7 @@ def inner_event(event, relation):
 
 
 def whole_sample(event, relation):
-    """Return the inner event of a sampling event of rate 1; other events unchanged."""
+    """Return the inner event of a sampling event with rate 1; return other events unchanged."""
     if ev.is_sampled(event) and event.sampling_rate == 1.0:
         return inner_event(event, relation)
     return event
@@ -103,8 +103,8 @@ def sampled_gaussian_renyi(sigma, rate, kind):
     kind : {"poisson", "replaced", "without"}
         "poisson" is E_{N(0)}[R^order] with R = 1 - q + q e^((2x-1)/(2 sigma^2)), which is the
         larger divergence of the two orders of the tables (Mironov, Talwar and Zhang 2019).
-        "replaced" is the pair with shifts 1 and -1. "without" is the pair of Zhu, Dong and Wang
-        (2022), whose part below loss 0 is mirrored.
+        "replaced" is the pair with shifts 1 and -1. "without" (sampling without replacement) is the
+        pair of Zhu, Dong and Wang (2022), whose part below loss 0 is mirrored.
     """
     width = 2.0 * min(sigma, sigma * sigma)
     start = -10.0 * sigma
@@ -195,8 +195,8 @@ def _replace_curve(pair: LossPair, rate: float) -> LossPair:
     """Return the pair of sampling under replace-one (Zhu, Dong and Wang 2022).
 
     Its distribution is the one for the mixture and Q for losses above 0 and, mirrored, below 0. The
-    remaining mass has loss 0. `pair` must dominate any two of these three samples: with a value of
-    the record, with another value, and without the record.
+    remaining mass has loss 0. `pair` must dominate any two of these three samples: with one value
+    of the record, with another value, and without the record.
     """
     mix = _mixed(pair, rate)
 
@@ -265,7 +265,7 @@ def _poisson_gaussian_replaced(sigma: float, rate: float) -> LossPair:
 
 
 def _replaced_gaussian_delta(sigma, rate, epsilon):
-    """Return delta of (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1), without cancellation.
+    """Return delta for (1-q) N(0) + q N(1) and (1-q) N(0) + q N(-1), without cancellation.
 
     At the point t sigma^2 whose loss is epsilon, (1-q)(e^epsilon - 1) equals
     q (e^(t - c) - e^(epsilon - t - c)) with c = 1 / (2 sigma^2). Inserted into the hockey-stick
@@ -296,7 +296,7 @@ class _SampledRelease:
     rate : float
         The sampling rate q.
     inner : Event
-        The event on the sample, for the change of the sample that can happen (`inner_event`).
+        The event on the sample, for the largest change of the sample (`inner_event`).
     unsampled : EventPrivacy
         The privacy of `inner`.
     """
@@ -401,7 +401,7 @@ class _SampledRelease:
         return div.pair_renyi(self.pairs(), claimed(self.epsilon).renyi())
 
     def _discrete_gaussian_renyi(self, unsampled):
-        """Return the Renyi divergences of the atoms; beyond the atoms, those without sampling."""
+        """Return the Renyi divergences from the atoms; beyond the atoms, those without sampling."""
         ratio = self.inner.sensitivity / self.inner.sigma
         if self.inner.sigma >= 1e4 or ratio >= 25.0:
             return unsampled

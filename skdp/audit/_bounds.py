@@ -1,7 +1,7 @@
 r"""Lower bounds on epsilon from the success of an attacker, with a stated confidence.
 
-Two tables: a test whether the record was in the table has a false-positive rate :math:`\alpha` and
-a false-negative rate :math:`\beta`, and (epsilon, delta)-DP implies :math:`1 - \beta \le
+Two tables: a test of whether the record was in the table has a false-positive rate :math:`\alpha`
+and a false-negative rate :math:`\beta`, and (epsilon, delta)-DP implies :math:`1 - \beta \le
 e^\varepsilon \alpha + \delta` and the same with the tables exchanged (Kairouz, Oh and Viswanath
 2015). Exact binomial limits bound the rates with the given confidence (Clopper and Pearson 1934;
 Jagielski, Ullman and Oprea 2020).
@@ -9,8 +9,8 @@ Jagielski, Ullman and Oprea 2020).
 One run: each of m canaries is in the table by an independent fair coin, and an attacker guesses
 some of the coins from one fitted model. Steinke, Nasr and Jagielski 2023 (theorem 5.2) bound how
 many guesses can be right under (epsilon, delta)-DP; Mahloujifar, Melis and Chaudhuri 2024 do so for
-any trade-off function, which is tighter if the function is known to be that of a Gaussian
-mechanism.
+any trade-off function, which gives a tighter bound if the function is known to be that of a
+Gaussian mechanism.
 """
 
 import math
@@ -39,9 +39,9 @@ def epsilon_from_rates(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> float:
-    """Return the lower bound on epsilon that is certified by the two frequencies of one test.
+    """Return the lower bound on epsilon that the two frequencies of one test certify.
 
-    The test and its threshold must have been chosen without these counts, on other runs.
+    The test and its threshold must have been chosen on other runs, without these counts.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def epsilon_from_rates(
     delta : float, default=0.0
         The delta of the claim.
     confidence : float, default=0.95
-        Probability with which the true epsilon at `delta` is at least the returned value.
+        Probability that the true epsilon at `delta` is at least the returned value.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def one_run_epsilon(
     confidence: float = 0.95,
     method: Literal["f-dp", "binomial"] = "f-dp",
 ) -> float:
-    """Return the lower bound on epsilon that guesses about the canaries of one run certify.
+    """Return the lower bound on epsilon that guesses about the canaries in one run certify.
 
     Each canary must be in the table by an independent fair coin. The choice of the guessed
     canaries may depend on the model, but their number must not.
@@ -224,25 +224,25 @@ def one_run_gaussian_epsilon(
 def success_bound(
     without: float | np.ndarray, epsilon: float, delta: float = 0.0
 ) -> float | np.ndarray:
-    """Return the largest probability of success of an attack, from its success without the row.
+    """Return the largest possible success rate of an attack, given its success without the row.
 
     Differential privacy bounds the advantage that the presence of a row gives to any attack. For
     membership inference, the bound relates the true-positive to the false-positive rate; for
-    attribute inference, the fraction of correct values with the row to that without it.
+    attribute inference, it relates the fraction of correct values with the row to that without it.
 
     Parameters
     ----------
     without : float or ndarray
         Probability of success, from 0 to 1, if the row is not in the table.
     epsilon, delta : float
-        The claim for the change between the two tables: a row that is removed under
-        "add_remove", or replaced under "replace_one". An epsilon above 100, which may be
-        infinite, counts as no claim: the bound is 1.
+        The claim for the change between the two tables: a row is removed under "add_remove", or
+        replaced under "replace_one". An epsilon above 100, including infinity, counts as no claim:
+        the bound is 1.
 
     Returns
     -------
     float or ndarray
-        Largest probability of success with the row. As the bound is concave, it also holds for
+        Largest probability of success with the row. Because the bound is concave, it also holds for
         means over rows.
 
     References
@@ -261,7 +261,7 @@ def success_bound(
     delta = check_within(delta, "delta", 0.0, 1.0)
     p = np.asarray(without)
     if not ((p >= 0.0) & (p <= 1.0)).all():
-        raise ValueError(f"without must be probabilities, from 0 to 1, got {without!r}")
+        raise ValueError(f"without must contain probabilities from 0 to 1, got {without!r}")
     if epsilon > MAX_EPSILON:
         return np.ones(p.shape)[()]
     below = np.minimum(np.exp(epsilon) * p + delta, 1.0)
@@ -293,7 +293,8 @@ def clopper_pearson(hits, n, confidence):
 def epsilons_of_tests(true_positives, n_in, false_positives, n_out, *, delta, error):
     """Return the epsilon that the frequencies of each test certify; it may be negative.
 
-    The larger of two bounds is used: for the event "in", and for "out" with exchanged tables.
+    It is the larger of two bounds: one for the event "in", and one for "out" with the tables
+    exchanged.
 
     Parameters
     ----------
@@ -320,7 +321,7 @@ def halved_epsilon(counts, *, delta, confidence, gaussian=False):
         True positives and runs, false positives and runs.
     delta, confidence : float
     gaussian : bool, default=False
-        Bound through the trade-off curve of a Gaussian mechanism.
+        Use the trade-off curve of a Gaussian mechanism for the bound.
     """
     error = _error_probability(confidence)
     if gaussian:
@@ -348,9 +349,9 @@ def mus_of_tests(true_positives, n_in, false_positives, n_out, *, error):
 
 
 def _limits(true_positives, n_in, false_positives, n_out, error):
-    """Return a lower limit of the true-positive rate and an upper limit of the false-positive rate.
+    """Return a lower limit on the true-positive rate and an upper limit on the false-positive rate.
 
-    Both hold together, except with the probability `error`.
+    Both hold together, except with probability `error`.
     """
     low, _ = clopper_pearson(true_positives, n_in, 1.0 - error / 2.0)
     return low, clopper_pearson(false_positives, n_out, 1.0 - error / 2.0)[1]
@@ -391,7 +392,7 @@ def _recursion_rejects(correct, guesses, canaries, min_wrong, p):
     correct, guesses, canaries : int
         c, c' and m.
     min_wrong : callable
-        g, the minimal probability of a wrong guess given that of a correct guess.
+        g, which maps the probability of a correct guess to the minimum probability of a wrong one.
     p : float
     """
     right = p * correct / canaries

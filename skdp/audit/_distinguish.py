@@ -1,4 +1,4 @@
-"""Tests that distinguish fits to two tables by their published numbers.
+"""Tests that use published numbers to distinguish between fits to two tables.
 
 The best of several simple tests is chosen on some of the runs and evaluated on the others. Runs
 with the canary are *inside*, runs without it *outside*.
@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from skdp.audit import _bounds
 from skdp.utils._values import FrozenValue
 
-# Maximum number of single numbers that are candidates; those with the largest effect come first.
+# Maximum number of single numbers that are candidates: those with the largest effects.
 MAX_FEATURES = 500
 # Number of thresholds per candidate.
 N_THRESHOLDS = 200
@@ -32,10 +32,10 @@ SHRINKAGE = 1e-9
 SPREAD_FEATURES = 3
 # Fraction of the values in the shortest interval, whose center is the mode (half-sample mode).
 MODE_FRACTION = 0.1
-# With more single numbers than this, only the best one is a candidate besides a discriminant.
+# With more single numbers than this, only the best one is a candidate, alongside a discriminant.
 MANY_SCORERS = 18
 # Number of errors of each kind that `attainable_bound` adds. With 0, audits of correct estimators
-# run more fits than needed; with 2, audits stop before finding violations that 1000 fits would
+# run more fits than necessary; with 2, audits stop before finding violations that 1000 fits would
 # prove.
 MORE_ERRORS = 1
 NO_TEST = "nothing: no published number depends on the rows"
@@ -43,7 +43,7 @@ NO_TEST = "nothing: no published number depends on the rows"
 
 @dataclass(frozen=True, eq=False)
 class ChosenTest(FrozenValue):
-    """A test whether the canary was in the table, chosen without the runs that evaluate it.
+    """A test of whether the canary was in the table, chosen without the runs that evaluate it.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def distinguish(inside, outside, *, names, delta, confidence, gaussian=False):
 
 
 def _bound_of_tests(gaussian, delta):
-    """Return the function of counts of tests to bounds on mu, or on epsilon at this delta."""
+    """Return the function from counts of tests to bounds on mu, or on epsilon at this delta."""
     if gaussian:
         return _bounds.mus_of_tests
     return partial(_bounds.epsilons_of_tests, delta=delta)
@@ -182,7 +182,7 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
     """Return the test that is expected to certify the largest epsilon on further runs.
 
     Constant and duplicated numbers are left out. Candidates are single numbers, the distance from
-    some of them to the mode of either table, a linear discriminant and likelihood ratios for
+    some of them to the mode for either table, a linear discriminant and likelihood ratios for
     Laplace noise, with thresholds at quantiles.
 
     Parameters
@@ -206,7 +206,7 @@ def choose_test(inside, outside, *, names, delta, confidence, gaussian=False):
         return None
     scorers = _scorers(inside, outside, names, columns)
     bound_all = _bound_of_tests(gaussian, delta)
-    # Bonferroni correction; otherwise, a threshold would be chosen because of luck.
+    # Bonferroni correction; otherwise, a threshold could be chosen because of luck.
     error = (1.0 - confidence) / (len(scorers) * N_THRESHOLDS)
     # The result if no test certifies anything.
     best = ChosenTest(*scorers[0], -math.inf, -math.inf)
@@ -312,7 +312,7 @@ def _likelihood_ratio(inside, outside, columns):
 
 
 def _counts(scores_in, scores_out, thresholds):
-    """Return the count of scores that reach the thresholds, and of all scores, for each table."""
+    """Return, for each table, the number of scores that reach the thresholds and of all scores."""
     below_in = np.searchsorted(np.sort(scores_in), thresholds)
     below_out = np.searchsorted(np.sort(scores_out), thresholds)
     return (len(scores_in) - below_in, len(scores_in), len(scores_out) - below_out, len(scores_out))

@@ -36,13 +36,13 @@ from skdp.utils._types import Relation, TableLike
 from skdp.utils._validation import RELATIONS, check_choice, check_integer
 from skdp.utils._values import FrozenValue
 
-# Rounds of an audit with n_fits=None: fits per table that choose a test, fits per table that
-# evaluate it (both include earlier rounds), and the fraction of the error 1 - confidence. In
-# simulations with too little Laplace noise they prove a violation as often as one round of 500 and
-# 500 fits. Most audits of correct estimators end after the first round.
+# Rounds of an audit with n_fits=None: fits per table to choose a test, fits per table to evaluate
+# it (both include earlier rounds), and the fraction of the error 1 - confidence. In simulations
+# with too little Laplace noise, these rounds prove a violation as often as one round of 500 and 500
+# fits. Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
-# Fractions of the canaries that "one_run" guesses. The error probability is split equally between
-# these fractions.
+# Fractions of the canaries about which "one_run" guesses. The error probability is split equally
+# between these fractions.
 GUESSED_FRACTIONS = (0.05, 0.1, 0.2, 0.4, 1.0)
 # Description of each method for readers without knowledge of statistics.
 ATTEMPTS = {
@@ -57,7 +57,7 @@ ATTEMPTS = {
     ),
     "one_run": (
         "The audit trained the model once on a table to which records had been added by coin "
-        "flips, and tried to tell from the result which of them were there."
+        "flips, and tried to tell from the result which of them were in the table."
     ),
 }
 # Number of rows of a canary that is a person.
@@ -112,7 +112,7 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         Returns
         -------
         dict
-            The attributes, `violation`, and the verdict as a sentence, "words".
+            The attributes, `violation`, and the verdict in plain words, "words".
         """
         return asdict(self) | {"violation": self.violation, "words": self._verdict()}
 
@@ -126,12 +126,12 @@ class EpsilonAudit(PrintedDocument, FrozenValue):
         if self.violation:
             return (
                 f"VIOLATION: the claim of epsilon = {self.epsilon:g} does not hold. {tried} It "
-                f"told them apart too often: this attack proves that {proved}. Do not publish "
-                "models of this estimator as private before the cause is found."
+                f"succeeded too often: this attack proves that {proved}. Do not publish "
+                "models of this estimator as private until the cause is found."
             )
         return (
-            f"No violation was found. {tried} It told them apart no more often than the claim of "
-            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. That is no "
+            f"No violation was found. {tried} It succeeded no more often than the claim of "
+            f"epsilon = {self.epsilon:g} allows: this attack proves that {proved}. This is not a "
             "proof of the claim: no attack can show that a claim holds, because a better one may "
             "find more."
         )
@@ -178,7 +178,7 @@ def audit_epsilon(
         Any estimator that is fitted to X and y. The audit fits clones, which charge no accountant
         of skdp and draw fresh noise even if `random_state` is set.
     X : array-like of shape (n_samples, n_features), default=None
-        Table of "two_worlds" and "one_run"; "worst_case" creates its table.
+        Table for "two_worlds" and "one_run"; "worst_case" creates its own tables.
     y : array-like of shape (n_samples,), default=None
         Targets or labels of X.
     groups : array-like of shape (n_samples,), default=None
@@ -190,46 +190,47 @@ def audit_epsilon(
         on a linear model. "two_worlds": many fits on X with a canary and without it (Jagielski et
         al. 2020). Both use every number within the fitted estimator, including nested objects,
         and the model's output for the canary. "one_run": one fit on X with canaries in separate
-        columns, each present by a coin flip (Steinke et al. 2023); uses the model's outputs for
+        columns, each present by a coin flip (Steinke et al. 2023); it uses the model's outputs for
         them.
     epsilon, delta : float, default=None
         The claim, for the unit of the estimator's accountant; None uses the parameters of the
         estimator, with a delta of 0 if it has none.
     canary : tuple of (row, label), default=None
-        Canary of "two_worlds". None tries two rows in the direction in which X varies least: one
-        with the largest norm in X, and one with ten times that norm or `data_norm`, which a
-        private estimator must clip.
+        Canary for "two_worlds". None tries two rows in the direction in which X varies least: one
+        with the largest norm in X, and one with ten times that norm or `data_norm`, which a private
+        estimator must clip.
     replacement : tuple of (row, label), default=None
-        Row of the other table of "two_worlds". None removes the canary, or under "replace_one"
-        gives it another label. Under "add_remove" a replacement is a removal and an addition, and
-        the returned bound is for one of the two steps.
+        Row in the other table of "two_worlds". None removes the canary, or gives it another label
+        under "replace_one". Under "add_remove", a replacement is a removal and an addition, and the
+        returned bound is for one of the two steps.
     relation : {"add_remove", "replace_one"}, default=None
-        Relation of the claim. None uses the relation of the estimator's accountant, "add_remove"
-        without one. Fitted clones keep the relation of the estimator's accountant.
+        Relation of the claim. None uses the relation of the estimator's accountant, or "add_remove"
+        without an accountant. Fitted clones keep the accountant's relation.
     n_fits : int, default=None
         Number of fits to each of the two tables; half of them are used to choose the test. None
         runs 200 fits, and continues to 450 and to 1000 as long as 1000 fits could prove a violation
         at about the observed error rates.
     n_samples : int, default=500
-        Rows of the tables of "worst_case"; a canary of several rows counts as one.
+        Number of rows in the tables of "worst_case"; a canary with several rows counts as one.
     n_canaries : int, default=1000
-        Number of canaries of "one_run".
+        Number of canaries for "one_run".
     canary_norm : float, default=None
-        Norm of the canaries of "one_run"; None uses the estimator's `data_norm`, or the largest
+        Norm of the canaries for "one_run"; None uses the estimator's `data_norm`, or the largest
         norm of a row of X.
     gaussian : bool, default=False
-        Bound epsilon with the trade-off curve of a Gaussian mechanism (Nasr et al. 2023). Valid
-        only if the mechanism is known to have it, for example full-batch Gaussian steps. Needs
-        delta > 0.
+        Use the trade-off curve of a Gaussian mechanism for the bound (Nasr et al. 2023). This is
+        valid only if the mechanism is known to have this curve, as full-batch Gaussian steps do. It
+        needs delta > 0.
     confidence : float, default=0.95
         Confidence of the bound.
     n_jobs : int, default=None
-        As in joblib.
+        Number of parallel jobs, as in joblib.
     random_state : int or None, default=None
         Seed of the coins and labels of the canaries, never of the estimator's noise.
     verbose : int, default=None
         None shows the number of planned and of finished fits on a terminal or in a notebook, in
-        one line of the standard error. 0 shows nothing; larger values as in joblib.
+        one line of the standard error. 0 shows nothing; larger values have the same meaning as in
+        joblib.
 
     Returns
     -------
@@ -238,8 +239,8 @@ def audit_epsilon(
     Raises
     ------
     ValueError
-        If there is no claim, an option is not as described, or a classifier's canary has a label
-        that is neither in y nor declared.
+        If there is no claim, an option is invalid, or a classifier's canary has a label that is
+        neither in y nor declared.
 
     Warns
     -----
@@ -251,12 +252,12 @@ def audit_epsilon(
     Half of the fits are used to choose a canary, a number and a threshold; the other half are used
     to evaluate them. A canary for which the estimator raises a `ValueError` is left out.
 
-    Under "add_remove" the table without the row is shorter by one, but skdp assumes that the number
-    of rows is public. Published numbers that depend only on it are left out. A mean, however,
-    changes as much with its divisor as with the row. So if fits have a `privacy_` statement and the
-    bound is above the claim, the audit is repeated with tables of equal size, which contain the
-    most central row instead of the canary. These tables differ by a removal and an addition, and
-    the bound for one of the two is returned.
+    Under "add_remove", the table without the row is one row shorter, but skdp assumes that the
+    number of rows is public. Published numbers that depend only on this number are left out. A
+    mean, however, changes as much with its divisor as with the row. Therefore, if fits have a
+    `privacy_` statement and the bound is above the claim, the audit is repeated with tables of
+    equal size, which contain the most central row instead of the canary. These tables differ by a
+    removal and an addition, and the bound for one of the two is returned.
 
     References
     ----------
@@ -276,9 +277,9 @@ def audit_epsilon(
         relation = relation_in(estimator)
     claim = _claim(estimator, epsilon, delta, Neighbors(relation=relation))
     if gaussian and claim.delta == 0.0:
-        raise ValueError("gaussian=True needs a claim with delta > 0, got delta=0: give delta")
+        raise ValueError("gaussian=True needs a claim with delta > 0, got delta=0: pass delta")
     if method != "worst_case" and (X is None or y is None):
-        raise ValueError(f"method={method!r} needs X and y: give both, or use 'worst_case'")
+        raise ValueError(f"method={method!r} needs X and y: pass both, or use 'worst_case'")
     # Clones charge no accountant, and each draws fresh noise.
     estimator = shadow(estimator)
     persons = None
@@ -329,7 +330,7 @@ def audit_epsilon(
 
 
 def _canary_norm(estimator, X, canary_norm):
-    """Return the norm of the canaries: the given one, the declared one, or the largest in X."""
+    """Return the norm of the canaries: the parameter, the declared norm, or the largest in X."""
     if canary_norm is None:
         canary_norm = _tables.declared_norm(estimator)
     if canary_norm is None:
@@ -338,7 +339,7 @@ def _canary_norm(estimator, X, canary_norm):
 
 
 def _one_row_persons(estimator, n_rows):
-    """Return codes of one-row persons, or None unless an accountant's unit is the person."""
+    """Return codes of one-row persons if an accountant's unit is the person, else None."""
     if any(terms_of(accountant).unit == "person" for accountant in accountants(estimator)):
         return np.arange(n_rows)
     return None
@@ -359,8 +360,8 @@ def _canary_pairs(estimator, X, y, canary, relation, replacement):
 def _attack_pairs(pairs, is_two_steps, rounds, new_attack, run):
     """Return the result of attacks on pairs of neighboring tables, and the number of fits.
 
-    A violation by a removed row is tried again with tables of equal size, because a mean also
-    changes with its divisor, and skdp treats the number of rows as public.
+    A violation found with a removed row is tested again with tables of equal size, because a mean
+    also changes with its divisor, and skdp treats the number of rows as public.
     """
     attacks = [new_attack(pair, is_two_steps=is_two_steps) for pair in pairs]
     result, attack, n_runs = _run_attacks(attacks, rounds, run)
@@ -411,7 +412,7 @@ def _rounds(n_fits, confidence):
 
 
 def _n_rows(y):
-    """Return the number of rows to which targets belong."""
+    """Return the number of rows that have these targets."""
     return len(y)
 
 
@@ -437,7 +438,7 @@ def _check_labels(tables, y, declared):
 
 
 class _CountedRuns:
-    """Run fits and show how many are planned and finished.
+    """Run fits, and show the numbers of planned and finished ones.
 
     Parameters
     ----------
@@ -473,7 +474,7 @@ class _Fitter(FrozenValue):
     n_others : int
         Number of rows before the canaries.
     canary_rows : int
-        Number of rows of each canary, all equal: the rows of its privacy unit.
+        Number of equal rows of each canary: the rows of its privacy unit.
     persons : ndarray of shape (n_others,), default=None
         Person ids of the other rows, if the privacy unit is a person.
     """
@@ -485,7 +486,7 @@ class _Fitter(FrozenValue):
 
     @muted_findings()
     def fit(self, X, y, *, canary_rows=None, other_rows=1):
-        """Return a fitted clone; canaries are repeated `canary_rows` times, others `other_rows`."""
+        """Return a fitted clone; canaries have `canary_rows` equal rows, others `other_rows`."""
         model = clone(self.estimator)
         if canary_rows is None:
             canary_rows = self.canary_rows
@@ -507,7 +508,7 @@ class _Fitter(FrozenValue):
 
 
 class _Attack:
-    """An attack that tries to distinguish the fits to two neighboring tables.
+    """An attack that tries to distinguish between fits to two neighboring tables.
 
     The test is chosen on some fits and evaluated on others.
 
@@ -516,13 +517,13 @@ class _Attack:
     tables : NeighboringTables
     fitter : _Fitter
     run : callable
-        Runs delayed calls; see `run_jobs`.
+        Function that runs delayed calls; see `run_jobs`.
     claim : Guarantee
         The claim for one row.
     confidence : float
         Confidence of the bound.
     gaussian : bool
-        Bound epsilon with the trade-off curve of a Gaussian mechanism.
+        Use the trade-off curve of a Gaussian mechanism for the bound.
     is_two_steps : bool
         True if the tables differ by both a removal and an addition.
     """
@@ -542,7 +543,7 @@ class _Attack:
 
     @property
     def n_choosing(self):
-        """Number of fits to each table on which the test is chosen."""
+        """Number of fits to each table that are used to choose the test."""
         return len(self._choosing[0])
 
     def fit(self, n_choosing, n_judging):
@@ -647,7 +648,7 @@ class _Attack:
         return False
 
     def _private_numbers(self):
-        """Return the private numbers of the fits for choice and evaluation, and descriptions.
+        """Return the private numbers in the fits for choice and evaluation, and their descriptions.
 
         Numbers that depend only on the number of rows are public, and are left out.
         """
@@ -676,7 +677,7 @@ class _Attack:
         if self._others is None:
             self._others = []
             probe = take_rows(self.tables.X_in, np.array([len(self.tables.y_in) - 1, 0]))
-            # A number that is public must not depend on the number of rows of the persons.
+            # A public number must not depend on how many rows a person has.
             other_rows = 1
             if self._fitter.persons is not None:
                 other_rows = 2
@@ -697,8 +698,8 @@ def _same_in_all(values):
 def _table_order(n_fits):
     """Return the order of fits to the tables: 0 with the canary, 1 without it.
 
-    The tables alternate, and so does the order within a pair. Otherwise, a time recorded by a fit
-    would distinguish the tables.
+    The tables alternate, and so does the order within a pair. Otherwise, a time recorded during a
+    fit would distinguish between the tables.
     """
     order = []
     for pair in range(n_fits):
@@ -710,7 +711,7 @@ def _table_order(n_fits):
 
 
 def _most_promising(attacks, n_choosing):
-    """Return the attack with the best test, after a part of the fits for each attack.
+    """Return the attack with the best test, judged by some of the fits for each attack.
 
     Tables for which the estimator raises an error are left out, unless it does so for all tables.
     """
@@ -768,7 +769,7 @@ def _run_attacks(attacks, rounds, run):
 
 
 def _one_run(fitter, canaries, *, delta, confidence, gaussian):
-    """Return the `TestResult` of guesses about the canaries of one fit."""
+    """Return the `TestResult` of guesses about the canaries in one fit."""
     fitted = fitter.fit(canaries.X, canaries.y)
     m = len(canaries.coins)
     order = np.argsort(_canary_scores(fitted, canaries), kind="stable")
@@ -784,12 +785,12 @@ def _one_run(fitter, canaries, *, delta, confidence, gaussian):
             certify(int(correct), 2 * half, m, delta=delta, confidence=fraction_confidence)
         )
     return TestResult(
-        max(bounds), f"{m} canaries in separate columns, by the model's outputs for them"
+        max(bounds), f"{m} canaries in separate columns, from the model's outputs for them"
     )
 
 
 def _canary_scores(fitted, canaries):
-    """Return the effect of each canary on the model's output for it, towards its label."""
+    """Return each canary's effect, toward its label, on the model's output for it."""
     names = ("decision_function", "predict_proba")
     if is_regressor(fitted):
         names = ("predict",)
@@ -819,7 +820,7 @@ def _claim(estimator, epsilon, delta, neighbors):
         epsilon = parameters.get("epsilon")
     if epsilon is None:
         raise ValueError(
-            "epsilon=None needs an estimator with a parameter epsilon: give the epsilon to audit"
+            "epsilon=None needs an estimator with a parameter epsilon: pass the epsilon to audit"
         )
     if delta is None:
         delta = parameters.get("delta", 0.0)

@@ -1,4 +1,4 @@
-"""Membership inference: attacks that find the rows that an estimator was fitted to."""
+"""Membership inference: attacks that identify the rows to which an estimator was fitted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,8 +77,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
     confidence: float
 
     note = (
-        "These figures show the success of this attack, not how private the estimator is. They "
-        "were computed from the data without privacy: show them only to those who hold the data."
+        "These figures show how well this attack works, not how private the estimator is. They "
+        "were computed from the data without privacy: show them only to those who may see it."
     )
 
     @property
@@ -88,12 +88,12 @@ class MembershipInference(PrintedDocument, FrozenValue):
         if auc.low > 0.5:
             result = "The attack learned something about who was used"
         else:
-            result = "That cannot be distinguished from guessing"
+            result = "This cannot be distinguished from guessing"
         return (
-            "The attack tried to tell who was used to train the model. Shown one who was and one "
-            f"who was not, it picks the right one in {auc.value:.0%} of cases ({auc.low:.0%} to "
-            f"{auc.high:.0%}), and guessing does in 50%. {result}. Another attack may find more: "
-            "only a guarantee bounds all of them."
+            "The attack tried to tell who was used to train the model. Shown a person who was used "
+            f"and one who was not, it picks the right one in {auc.value:.0%} of cases "
+            f"({auc.low:.0%} to {auc.high:.0%}); guessing does so in 50%. {result}. Another attack "
+            "may find more: only a guarantee bounds all attacks."
         )
 
     @property
@@ -102,12 +102,12 @@ class MembershipInference(PrintedDocument, FrozenValue):
         return self.train_score - self.test_score
 
     def rows_at_risk(self, n=10):
-        """Return the members with the largest scores, in descending order.
+        """Return the members with the highest scores, in descending order of score.
 
         Parameters
         ----------
         n : int, default=10
-            Maximal number of members.
+            Maximum number of members.
 
         Returns
         -------
@@ -118,7 +118,7 @@ class MembershipInference(PrintedDocument, FrozenValue):
         return order[self.members[order]][: check_integer(n, "n", 1)]
 
     def by_group(self, sensitive_features):
-        """Return the figures of each class or group separately (disparate vulnerability).
+        """Return the figures for each class or group separately (disparate vulnerability).
 
         Parameters
         ----------
@@ -139,8 +139,8 @@ class MembershipInference(PrintedDocument, FrozenValue):
 
         Notes
         -----
-        A claim bounds the attack on every row, and so on the mean of every group. The figures of a
-        group show only the success of this attack; they are not a guarantee.
+        A claim bounds an attack's success on every row, and therefore its mean in every group. The
+        figures for a group show only how well this attack works; they are not a guarantee.
 
         References
         ----------
@@ -239,33 +239,33 @@ def membership_inference(
     Parameters
     ----------
     estimator : estimator
-        Private or not. With `members`, the fitted estimator itself is attacked; without `members`,
-        a clone is fitted to a random half of the rows. Clones charge no accountant. If
-        `random_state` is set, shadow models get different seeds, because the attacker does not know
-        the target's seed.
+        Any estimator, private or not. With `members`, the fitted estimator itself is attacked;
+        without `members`, a clone is fitted to a random half of the rows. Clones charge no
+        accountant. If `random_state` is set, shadow models get different seeds, because the
+        attacker does not know the target's seed.
     X : array-like of shape (n_samples, n_features)
         Candidates of the attacker: rows of the training table and other rows.
     y : array-like of shape (n_samples,)
         Labels or targets of the candidates.
     groups : array-like of shape (n_samples,), default=None
-        Person id of each row. The attack then infers the membership of persons, using means over
-        their rows. Each half contains all rows of a person or none.
+        Person id of each row. The attack then infers the membership of persons from means over
+        their rows. Each half contains either all rows of a person or none.
     releases : callable, default=None
         Function for attacks on a sequence of published models, all of which the attacker sees.
         ``releases(estimator, X, y, members)`` receives an unfitted clone and the mask of the rows
         in the table, and yields a fixed number of fitted models. It may yield the same object
-        again, as each model is evaluated before the next one is requested. Only with "lira", and
+        again, because each model is evaluated before the next one is requested. It requires "lira",
         without `offline` and `members`.
     attack : {"loss", "shadow", "lira", "rmia"}, default="lira"
-        "loss": a threshold on the row's loss (Yeom et al. 2018), without shadow models.
-        "shadow": a classifier that is fitted to shadow models (Shokri et al. 2017). "lira": the
+        "loss": a threshold on the row's loss (Yeom et al. 2018), without shadow models. "shadow": a
+        classifier fitted to the outputs of shadow models (Shokri et al. 2017). "lira": the
         likelihood ratio (Carlini et al. 2022). "rmia": pairwise likelihood ratios (Zarifzadeh et
         al. 2024).
     access : {"probabilities", "labels", "parameters"}, default="probabilities"
         Access of the attacker: predicted probabilities (or margins), only labels, or the
         coefficients of a linear model, from which gradients are computed (Nasr et al. 2019).
     members : array-like of bool, shape (n_samples,), default=None
-        True for the rows that a fitted estimator was fitted to.
+        True for the rows to which a fitted estimator was fitted.
     n_shadow : int, default=64
         Number of shadow models, each fitted to a random half of the rows.
     offline : bool, default=False
@@ -277,12 +277,12 @@ def membership_inference(
     confidence : float, default=0.95
         Confidence of each interval.
     n_jobs : int, default=None
-        Number of shadow models that are fitted at a time, as in joblib.
+        Number of shadow models that are fitted at the same time, as in joblib.
     random_state : int or None, default=None
         Seed of the random halves.
     verbose : int, default=None
         None shows the number of fitted shadow models on a terminal or in a notebook, in one line
-        of the standard error. 0 shows nothing; larger values as in joblib.
+        of the standard error. 0 shows nothing; larger values have the same meaning as in joblib.
 
     Returns
     -------
@@ -291,9 +291,9 @@ def membership_inference(
     Raises
     ------
     ValueError
-        If an option is not as described, or `members` is all True or all False.
+        If an option is invalid, or `members` is all True or all False.
     NotFittedError
-        If `members` is given for an estimator that is not fitted.
+        If `members` is passed with an estimator that is not fitted.
 
     Notes
     -----
@@ -375,7 +375,7 @@ class _Candidates:
     Attributes
     ----------
     codes : ndarray of shape (n_samples,)
-        The unit of each row: its person, or without groups the row itself.
+        The unit of each row: its person, or the row itself without groups.
     n_units : int
         The number of units.
     """
@@ -391,11 +391,11 @@ class _Candidates:
         self._releases = releases
 
     def rows(self, mask):
-        """Return X and y of some rows."""
+        """Return the rows of X and y that a mask selects."""
         return take_rows(self.X, mask), take_rows(self.y, mask)
 
     def units_in(self, members):
-        """Return the mask of the units whose rows are members; a unit may not be split."""
+        """Return the mask of the units whose rows are members; a unit must not be split."""
         is_member_row = _check_members(members, len(self.y))
         is_member = np.bincount(self.codes, is_member_row) > 0
         if not np.array_equal(is_member[self.codes], is_member_row):
@@ -406,7 +406,7 @@ class _Candidates:
         return is_member
 
     def labels_of_units(self, is_classification):
-        """Return the labels by which attacks fit separate models, zeros if units have none.
+        """Return the labels for which attacks fit separate models, or zeros if units have none.
 
         A person's rows can have several labels.
         """
@@ -415,7 +415,7 @@ class _Candidates:
         return np.zeros(self.n_units)
 
     def statistic(self, model):
-        """Return the attacker's observation of a model: for each unit, the mean over its rows."""
+        """Return an attacker's observation of a model: the mean statistic over each unit's rows."""
         values = per_row_statistic(model, self.X, self.y, self._access)
         return np.bincount(self.codes, values) / np.bincount(self.codes)
 
@@ -459,7 +459,7 @@ def _evaluate(members, scores, confidence, *, attack, access, train_score, test_
 
 
 def _score(attack, target, shadows, fitted, labels, offline, variance):
-    """Return one score per row of an attack with shadow models."""
+    """Return the scores of an attack with shadow models, one per row."""
     if attack == "shadow":
         return _scores.shadow_classifier(target, shadows, fitted, labels)
     if attack == "rmia":

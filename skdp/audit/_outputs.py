@@ -1,4 +1,4 @@
-"""Clones that an audit fits, and the statistics of rows that an attacker computes from a model."""
+"""Clones that an audit fits, and the row statistics that an attacker computes from a model."""
 
 from dataclasses import dataclass, replace
 
@@ -33,7 +33,7 @@ def accountants(estimator):
 
 
 def _replace_accountants(value, replacement):
-    """Return a parameter value in which `replacement(accountant)` replaces each accountant."""
+    """Return a parameter value with each accountant replaced by `replacement(accountant)`."""
     if type(value) is dict:
         return {name: _replace_accountants(part, replacement) for name, part in value.items()}
     if type(value) in (list, tuple):
@@ -58,7 +58,7 @@ def parameter(estimator, name):
 
 @dataclass(frozen=True)
 class NullAccountant(NotCopied, FrozenValue):
-    """An accountant without a ledger, with the relation and the unit of another one."""
+    """An accountant without a ledger that has the relation and the unit of another one."""
 
     config: LedgerConfig
 
@@ -85,10 +85,10 @@ def without_accountant(estimator):
 
 
 def shadow(estimator, seed=None):
-    """Return a clone that charges no ledger and has another seed, if the estimator has a seed.
+    """Return a clone that charges no ledger and, if the estimator has a seed, has another one.
 
-    With the seed of the target, the noise of all shadow models would be equal to the noise of the
-    target, and would protect nothing. With `seed=None`, each fit draws fresh noise.
+    With the seed of the target, all shadow models would have the same noise as the target, and the
+    noise would protect nothing. With `seed=None`, each fit draws fresh noise.
     """
     estimator = without_accountant(estimator)
     seeds = {}
@@ -147,8 +147,8 @@ def per_row_statistic(estimator, X, y, access):
         error of a regressor; the log-likelihood of a synthesizer. "labels": 1 if the predicted
         label is correct, else -1. "parameters":
         minus the norm of the gradient of the row's logistic loss with respect to a linear
-        model's coefficients (Nasr, Shokri and Houmansadr 2019); for a regressor, that of the
-        squared error up to a factor.
+        model's coefficients (Nasr, Shokri and Houmansadr 2019); for a regressor, the gradient of
+        the squared error is used, up to a factor.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def _residual_norm(estimator, X, y):
 
 
 def _gradient_scale(estimator, X):
-    """Return the norm of each row as the final linear model sees it, with its intercept."""
+    """Return the norm of each row as the final linear model sees it, including the intercept."""
     final = estimator
     while not hasattr(final, "coef_"):
         inner = getattr(final, "best_estimator_", getattr(final, "estimator", None))

@@ -14,9 +14,9 @@ import numpy as np
 
 # Numbers are clipped to this absolute value, so their squares can be summed.
 MAX_NUMBER = 1e140
-# Methods that are called with the canary; only the first one that an estimator has.
+# Methods that are called with the canary; only the first one that an estimator has is called.
 OUTPUT_METHODS = ("decision_function", "predict_proba", "predict", "transform")
-# Types whose values contain only one number or text.
+# Types whose values contain only a single number or text.
 SCALARS = frozenset((bool, int, float, str, bytes))
 # Code is public, so it is not searched.
 CODE = type | types.ModuleType | types.BuiltinFunctionType
@@ -39,8 +39,8 @@ def walk(value):
         numbers = _numbers(part)
         if numbers is not None:
             yield name + _describe_type(part), numbers
-            # Scalars and arrays contain nothing else. A sparse matrix does: its indices show
-            # which zeros are stored, and their order.
+            # Scalars and arrays contain nothing else. Sparse matrices do: their indices show which
+            # zeros are stored, and their order.
             if type(part) in SCALARS or _is_array(part) or not _converts(part):
                 continue
         if id(part) not in seen:
@@ -106,10 +106,10 @@ def as_matrix(observations):
             names += [f"{name}[{i}]" for i in range(width)]
         else:
             names += [name] * width
-        sizes[f"how many numbers there are in {name}"] = size
+        sizes[f"the number of values in {name}"] = size
     values = np.column_stack([*blocks, *sizes.values()])
     names = [*names, *sizes]
-    # NaN is mapped to a number that no other value has.
+    # NaN is mapped to a number that does not occur otherwise.
     return np.clip(np.nan_to_num(values, nan=MAX_NUMBER / 2.0), -MAX_NUMBER, MAX_NUMBER), names
 
 
@@ -156,8 +156,8 @@ def _numbers(value):
         if exact.dtype.kind == "f":
             max_distinct = MAX_NUMBER
         hidden = np.abs(array) > max_distinct
-    # Doubles do not distinguish large integers, and comparisons do not distinguish 0.0 and -0.0;
-    # the check sum of their bits does.
+    # Doubles do not distinguish between large integers, and comparisons do not distinguish 0.0 from
+    # -0.0; the checksum of their bits does.
     hidden |= (array == 0.0) & np.signbit(array)
     numbers = array.ravel().tolist() + differences
     if exact.dtype.kind not in "iu":
@@ -214,7 +214,7 @@ def _describe_type(value):
 def _children(value):
     """Return (location, content) for each object that a value directly contains."""
     if isinstance(value, types.FunctionType):
-        # Functions of modules are public. Nested ones may contain variables of the outer function.
+        # Functions in modules are public. Nested ones may contain variables of the outer function.
         if "<" not in value.__qualname__:
             return []
         variables = [value.__defaults__, value.__kwdefaults__, vars(value)]
@@ -263,7 +263,7 @@ def _state(value):
     if parts and cls.__reduce__ is object.__reduce__ and not _has_slots(cls):
         return parts
     try:
-        # For example arguments of partial functions, positions of iterators, items of queues.
+        # Examples are arguments of partial functions, positions of iterators and items of queues.
         contents = copyreg.dispatch_table.get(cls, lambda v: v.__reduce_ex__(4))(value)[1:5]
     except Exception:
         # An object that cannot be pickled, such as a lock, has no further state.

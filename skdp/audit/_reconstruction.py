@@ -18,7 +18,7 @@ from skdp.utils._values import FrozenValue
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction(PrintedDocument, FrozenValue):
-    """Estimates of individual secrets from answers about many persons.
+    """Estimates of individual secrets, computed from answers about many persons.
 
     The result is printed as text and shown as HTML in a notebook; `to_dict` returns JSON values.
 
@@ -51,7 +51,7 @@ class Reconstruction(PrintedDocument, FrozenValue):
         truth : array-like of shape (n_persons,)
             The true secrets.
         tolerance : float, default=0.5
-            Largest accepted absolute error; the default suits bits.
+            Largest accepted absolute error; the default is suitable for bits.
 
         Returns
         -------
@@ -112,12 +112,12 @@ def linear_reconstruction(
     Raises
     ------
     ValueError
-        If shapes do not match, a number is not finite, or no optimum is found.
+        If shapes do not match, if a number is not finite, or if no optimum is found.
 
     Notes
     -----
     If all answers together are (epsilon, delta)-differentially private for a changed bit, and bits
-    are independent fair coins, the expected fraction of bits that an attack estimates correctly is
+    are independent fair coins, the expected fraction of bits that any attack estimates correctly is
     at most (e^epsilon + delta) / (1 + e^epsilon) (``docs/theory/auditing.md``).
 
     References
@@ -140,7 +140,7 @@ def linear_reconstruction(
     n_answers, n_persons = weights.shape
     if len(sums) != n_answers:
         raise ValueError(f"answers must have {n_answers} entries, one per query, got {len(sums)}")
-    # Variables: the secrets, and for each answer a bound on its absolute error.
+    # The variables are the secrets and, for each answer, a bound on its absolute error.
     error = eye_array(n_answers)
     optimum = linprog(
         np.repeat([0.0, 1.0], [n_persons, n_answers]),
@@ -156,7 +156,7 @@ def linear_reconstruction(
 def differencing(
     answer: Callable[..., float], table: TableLike, persons: ArrayLike | None = None
 ) -> Reconstruction:
-    """Return the differences between an answer about all rows and answers about all but one.
+    """Return the differences between an answer about all rows and answers about all rows but one.
 
     Parameters
     ----------
@@ -165,18 +165,19 @@ def differencing(
     table : array-like or frame of shape (n_samples, ...)
         The table, with one row per person.
     persons : array-like of int, default=None
-        Positions of the attacked rows, all by default.
+        Positions of the attacked rows; None attacks all rows.
 
     Returns
     -------
     Reconstruction
-        Estimates are differences of two answers: for sums, the contribution of the row.
+        The estimates are differences between two answers; for sums, these are the rows'
+        contributions.
 
     Notes
     -----
-    The cost of a difference is the cost of both answers. Under (epsilon, delta)-differential
-    privacy for a replaced row, the success of distinguishing two rows by the difference is at most
-    ``success_bound`` for that cost.
+    A difference costs as much as its two answers together. If that cost is (epsilon, delta) for a
+    replaced row, the success rate of distinguishing between two rows by the difference is at most
+    ``success_bound`` for it.
 
     Examples
     --------

@@ -24,18 +24,17 @@ MIN_STD = 1e-3
 
 
 def lira(target, shadows, fitted, *, offline=False, variance="row"):
-    """Return the likelihood ratio of two Gaussians, or (offline) the tail of that of non-members.
+    """Return the likelihood ratio of two Gaussians or, offline, the tail of that for non-members.
 
     Parameters
     ----------
     target : ndarray of shape (n_rows,) or (n_releases, n_rows)
-        With several releases it is the ratio of Gaussians in n_releases dimensions, whose
-        covariances all rows share. Effects of noise and of other rows that all releases have in
-        common then cancel.
+        With several releases, the Gaussians have n_releases dimensions, and all rows share their
+        covariances. Effects of noise and of other rows that are common to all releases then cancel.
     shadows : ndarray of shape (n_shadow, n_rows) or (n_shadow, n_releases, n_rows)
     fitted : ndarray of bool, shape (n_shadow, n_rows)
     offline : bool, default=False
-        Use only the shadow models that were not fitted to the row; for one release.
+        Use only the shadow models that were not fitted to the row. It requires a single release.
     variance : {"row", "global"}, default="row"
         One variance per row, or one for all rows; the latter is better with few shadow models.
 
@@ -58,10 +57,10 @@ def lira(target, shadows, fitted, *, offline=False, variance="row"):
 
 
 def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3):
-    r"""Return the fraction of rows whose likelihood ratio is smaller by a factor.
+    r"""Return the fraction of rows whose likelihood ratio is smaller by at least a factor.
 
     The ratio of a row is its probability under the target divided by its mean probability under
-    the shadow models. Offline the mean is :math:`\frac{1}{2}((1 + a) p_{out} + 1 - a)` (section
+    the shadow models. Offline, the mean is :math:`\frac{1}{2}((1 + a) p_{out} + 1 - a)` (section
     3.1).
 
     Parameters
@@ -95,7 +94,7 @@ def rmia(target, shadows, fitted, *, offline=False, gamma=2.0, offline_scale=0.3
 
 
 def shadow_classifier(target, shadows, fitted, labels):
-    """Return the scores of a classifier of membership that is fitted to shadow models.
+    """Return the scores of a membership classifier that is fitted to shadow models.
 
     There is one logistic regression per label, on the statistic and its square.
 
@@ -158,7 +157,7 @@ def _joint_ratio(target, shadows, fitted):
 
 
 def _gaussian(shadows, mask, variance):
-    """Return mean and standard deviation of each row's statistic over the models in a mask."""
+    """Return the mean and standard deviation of each row's statistic over the models in a mask."""
     mean = mean_of(shadows, mask)
     squares = np.where(mask, (shadows - mean) ** 2, 0.0)
     if variance == "global":
@@ -180,11 +179,12 @@ class Interval(FrozenValue):
 
 
 def area_under_curve(members, scores, confidence):
-    """Return the area under the ROC curve with DeLong's interval on the scale of log-odds.
+    """Return the area under the ROC curve, with DeLong's interval on the log-odds scale.
 
-    On the scale of the area itself, the interval is too short near 0 and 1. Its length is 0 if all
-    members have larger scores than all others. Then the limit is exact for independent scores: k
-    pairs without a common row are all ordered correctly with a probability of at most area^k.
+    On the scale of the area itself, the interval is too short near 0 and 1. Its length would be 0
+    if all members had larger scores than all others. In that case, an exact limit for independent
+    scores is used: k pairs without a common row are all ordered correctly with a probability of at
+    most area^k.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def rate_at(members, scores, false_positive_rate, confidence):
     highest of 20 non-members is 1 / 21. So the limits are computed at two other thresholds, whose
     true rates are below and above the requested one (binomial). This uses half of the error; exact
     limits at these thresholds use the other half (Clopper and Pearson 1934). The lower limit is 0
-    with too few non-members for such a threshold: at 95 % and a rate of 1 %, with fewer than 437.
+    if there are too few non-members for such a threshold: fewer than 437 at 95 % and a rate of 1 %.
     """
     outside = np.concatenate([[np.inf], np.sort(scores[~members])[::-1], [-np.inf]])
     inside = scores[members]
@@ -252,8 +252,8 @@ def attack_accuracy(members, scores, confidence):
 
     Each half of the rows is evaluated with the threshold that is best on the other half; a
     threshold chosen on the same rows would be better than guessing even for pure noise. The limits
-    combine exact limits of two independent rates (Clopper and Pearson 1934), whose distances add
-    as squares (Newcombe 1998).
+    combine exact limits on two independent rates (Clopper and Pearson 1934), adding the squares of
+    their distances (Newcombe 1998).
     """
     half = np.zeros(len(members), dtype=bool)
     half[np.flatnonzero(members)[::2]] = half[np.flatnonzero(~members)[::2]] = True

@@ -36,7 +36,7 @@ def as_table(X):
 
 
 def append_row(table, row):
-    """Return a table with a further last row, in the same container.
+    """Return a table with a row appended, in the same container.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def append_row(table, row):
     if issparse(table):
         return vstack([table, csr_array(np.asarray(row, dtype=float)[None, :])], format="csr")
     if not hasattr(table, "columns"):
-        # A type other than float or object may be too narrow for the row.
+        # Types other than float and object may be too narrow for the row.
         dtype = None
         if table.dtype.kind in "fO":
             dtype = table.dtype
@@ -78,7 +78,7 @@ def append_row(table, row):
 
 
 def append_columns(table, numbers):
-    """Return a table with further columns of numbers, in the same container.
+    """Return a table with numeric columns appended, in the same container.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def append_columns(table, numbers):
 
 
 def coordinates(table):
-    """Return a table as numbers; a text becomes the fraction of rows with a different text.
+    """Return a table as numbers; text becomes the fraction of rows that have a different text.
 
     A missing value becomes the column's mean.
 
@@ -136,7 +136,7 @@ def numeric_columns(table):
 def null_row(table, rows):
     """Return a row with zeros in numeric columns.
 
-    Another column j has its value in row `rows[j]`.
+    Any other column j has its value in row `rows[j]`.
     """
     row = []
     for j, is_number in enumerate(numeric_columns(table)):
@@ -171,8 +171,8 @@ def column_of(table, index):
 def _can_hold(kind, value):
     """Return True if a column of a dtype can hold a value.
 
-    If not, the column is converted to another dtype in both tables: a fraction turns integers into
-    floats.
+    If it cannot, the column is converted to another dtype in both tables: a fraction turns integers
+    into floats.
     """
     if isinstance(kind, np.dtype) and kind.kind in "iu":
         return isinstance(value, Real) and float(value).is_integer()
@@ -212,7 +212,7 @@ def canary_tables(X, y, canary, relation, replacement=None):
     y : array-like of shape (n_samples,)
     canary : tuple of (row, label)
     relation : {"add_remove", "replace_one"}
-        Under "replace_one" the other table holds the canary with another label instead.
+        Under "replace_one", the other table contains the canary with another label.
     replacement : tuple of (row, label), or None
         Row that replaces the canary in the other table.
 
@@ -267,7 +267,7 @@ def default_canaries(estimator, X, y):
 def max_norm_row(X, norm=None, factor=1.0):
     """Return a row with the largest norm in the direction in which a table varies least.
 
-    A column without numbers has its rarest value.
+    A column without numbers gets its rarest value.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def max_norm_row(X, norm=None, factor=1.0):
     norm : float, default=None
         Used if it is larger than the largest norm of a row.
     factor : float, default=1.0
-        Multiplies the norm.
+        Factor by which the norm is multiplied.
 
     Returns
     -------
@@ -314,9 +314,9 @@ def _declared_pair(estimator, name):
 
 
 def _declared_max_value(estimator):
-    """Return the largest value of the first column that is not clipped, or 1 if undeclared.
+    """Return the largest unclipped value in the first column, or 1 if nothing is declared.
 
-    It is negative if the bound with the largest absolute value is negative.
+    Its sign is that of the bound with the larger absolute value.
     """
     norm = declared_norm(estimator)
     bounds = _declared_pair(estimator, "bounds")
@@ -332,10 +332,10 @@ def worst_case_tables(estimator, n_samples, relation):
 
     Many short rows determine the sign of the first weight and hardly affect the curvature of the
     objective. In one pair, the canary has the other label and the largest allowed norm. In the
-    other pairs it has ten times that norm, or a target far outside the declared range, so
-    the effect on an estimator without clipping is ten times as large. The second feature has no
-    effect on the canary. Under "replace_one" the other table contains the canary with the usual
-    label, or its negative if the estimator has no target.
+    other pairs, it has ten times that norm, or a target far outside the declared range, so that the
+    effect on an estimator without clipping is ten times as large. The second feature has no effect
+    on the canary. Under "replace_one", the other table contains the canary with the usual label, or
+    the negated canary if the estimator has no target.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def worst_case_tables(estimator, n_samples, relation):
     has_target = is_classifier(estimator) or is_regressor(estimator)
 
     def pair(value, label):
-        # Both tables have a short row with the canary's label, so both have both labels.
+        # Each table has a short row with the canary's label, so both labels occur in each table.
         X = np.zeros((n_samples, 2))
         X[:-1, 0] = SHORT_NORM_FRACTION * max_value
         X[0] = 0.0, SHORT_NORM_FRACTION * max_value
@@ -402,7 +402,7 @@ def with_as_many_rows(tables):
     Parameters
     ----------
     tables : NeighboringTables
-        A table with a canary as its last row and the same without it.
+        A table with a canary as its last row, and the same table without it.
 
     Returns
     -------
@@ -426,10 +426,10 @@ def central_row(X):
 
 
 def other_tables(tables):
-    """Return other tables of the larger table's size: two with a repeated row, and a neighbor.
+    """Return other tables with the size of the larger one: two with a repeated row, and a neighbor.
 
-    A number that is equal in all fits to these and to the larger table depends only on the number
-    of rows.
+    A number that is equal in all fits to these tables and to the larger table depends only on the
+    number of rows.
 
     Parameters
     ----------
@@ -465,7 +465,7 @@ class Canaries(FrozenValue):
     X, y : table and ndarray
         The table and the targets to which the estimator is fitted.
     rows : table of n_canaries + 1 rows
-        The canaries, and last a row with zeros in their columns.
+        The canaries, followed by a row with zeros in their columns.
     labels : ndarray of shape (n_canaries,)
         Label of each canary if its coin is True.
     coins : ndarray of bool, shape (n_canaries,)
@@ -479,7 +479,7 @@ class Canaries(FrozenValue):
 
 
 def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
-    """Return a table with orthogonal canaries: each has a separate column, its only nonzero one.
+    """Return a table with orthogonal canaries, each of which is nonzero only in its own column.
 
     Parameters
     ----------
@@ -489,7 +489,8 @@ def orthogonal_canaries(X, y, n_canaries, norm, relation, random):
     norm : float
         Norm of a canary.
     relation : {"add_remove", "replace_one"}
-        With "add_remove" a coin decides the presence of a canary, else one of two labels.
+        Under "add_remove", a coin decides whether a canary is present; otherwise, which of two
+        labels it has.
     random : RandomState
         Source of coins and labels.
 

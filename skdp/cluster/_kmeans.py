@@ -44,15 +44,15 @@ COUNTS_FRACTION = 0.4
 MAX_BITS = 10
 # Smallest mean count of a cell, in standard deviations of the noise of a count.
 MIN_MEAN_COUNT = 2.0
-# Number of points of the synthetic sample that is clustered: minimum, and number per cluster.
+# Number of points in the clustered synthetic sample: the minimum, and the number per cluster.
 MIN_POINTS = 4 << MAX_BITS
 POINTS_PER_CLUSTER = 16
-# Radius to which a row's offset from its center is clipped: relative to the root mean square
-# distance in the sample, and its minimum relative to the standard deviation of all rows.
+# Radius to which a row's offset from its center is clipped, relative to the root mean square
+# distance in the sample; and the minimum radius, relative to the standard deviation of all rows.
 RADIUS = 1.2
 MIN_RADIUS = 0.1
-# Maximum number of steps. Another step is added if the expected error that noise causes in a
-# center of average count is then at most MAX_NOISE_ERROR, relative to the radius.
+# Maximum number of steps. Fewer steps are taken if noise would otherwise be expected to move a
+# center of average count by more than MAX_NOISE_ERROR times the radius.
 MAX_STEPS = 4
 MAX_NOISE_ERROR = 0.4
 # Lower bound on the noisy count of a cluster, in standard deviations of its noise.
@@ -78,8 +78,8 @@ def plan_clusters(shape, guarantee, *, n_clusters):
     Returns
     -------
     Plan
-        Its `run` also receives the bounds, arrays `low` and `high` of shape (n_columns,). It
-        returns the centers of the clusters, and the number of steps.
+        Its `run` also receives the bounds as arrays `low` and `high` of shape (n_columns,). It
+        returns the cluster centers and the number of steps.
     """
     ones = np.ones(shape.n_columns)
     descent = NoisyLloyd(
@@ -107,7 +107,7 @@ class NoisyLloyd(FrozenValue):
     n_rows : int
         Public number of rows.
     low, high : ndarray of shape (n_columns,)
-        Bounds of the columns, on which the mechanisms do not depend.
+        Bounds of the columns. The mechanisms do not depend on them.
     guarantee : Guarantee
     n_clusters : int
     """
@@ -137,7 +137,7 @@ class NoisyLloyd(FrozenValue):
         return (*stages_of(moments), *stages_of(counting, "counts of cells"), steps_stage)
 
     def _step_mechanisms(self, guarantee):
-        """Return the mechanisms of the steps, as many steps as the noise allows."""
+        """Return one mechanism per step, for the largest number of steps that the noise allows."""
         total = vector_noise(guarantee, self.step_sensitivity)
         error_per_noise = math.sqrt(len(self.low)) * self.n_clusters / self.n_rows
 
@@ -237,7 +237,7 @@ class NoisyLloyd(FrozenValue):
         return self._sum(X, _add_blocks, blocks, persons, centers, radius, self.weight)
 
     def _sum(self, X, add, total, persons, *args):
-        """Return the sum of `add` over the blocks of rows, which are scaled to [-1, 1]."""
+        """Return the sum of `add` over blocks of rows, whose values are scaled to [-1, 1]."""
         add = partial(add, self.half_ranges, *args)
         return _moments.unit_sums(X, add, total, self.low, self.high, row_weights_of(persons))
 
@@ -256,9 +256,9 @@ class NoisyLloyd(FrozenValue):
         return model.cluster_centers_, math.sqrt(model.inertia_)
 
     def _mean_offsets(self, noisy, noise_std):
-        """Return the mean offsets of noisy blocks, shrunk by the expected square of the noise.
+        """Return the mean offsets in noisy blocks, shrunk by the expected square of the noise.
 
-        The shrinkage factor is that of James and Stein.
+        The shrinkage factor is the James-Stein factor.
         """
         counts = np.maximum(noisy[:, 0], MIN_COUNT_STDS * noise_std) / self.weight
         squares = np.maximum(np.sum(noisy[:, 1:] ** 2, axis=1), 1e-300)
@@ -292,7 +292,7 @@ class Cells(FrozenValue):
         return np.minimum(ranks.astype(np.int64), self.intervals - 1) @ self._strides
 
     def sample(self, n_points):
-        """Return points of that distribution, equally many per cell, and the cells' indices."""
+        """Return points of the distribution, stratified by cell, and their cell indices."""
         indices = np.arange(n_points) % self.intervals.prod()
         inner = check_random_state(0).random((n_points, len(self.mean)))
         ranks = (indices[:, np.newaxis] // self._strides % self.intervals + inner) / self.intervals
@@ -302,7 +302,7 @@ class Cells(FrozenValue):
 def _intervals(variances, n_bits):
     """Return the number of intervals of each column.
 
-    `n_bits` times, the column with the largest variance within its intervals is halved.
+    Each of `n_bits` steps halves the intervals of the column whose variance within them is largest.
     """
     intervals = np.ones(len(variances), dtype=np.int64)
     remaining_variances = variances.copy()
@@ -325,16 +325,17 @@ def _add_blocks(scale, centers, radius, weight, blocks, u, row_weights):
     blocks += np.equal.outer(np.arange(len(centers)), nearest).astype(np.float64).dot(values)
 
 
-# Maximum number of clusters: the distances of a block of rows to all centers are in memory.
+# Maximum number of clusters: the distances from a block of rows to all centers must fit into
+# memory.
 MAX_CLUSTERS = 4096
 
 
 class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
-    """K-means with noisy counts of a grid and a few noisy steps of Lloyd's algorithm.
+    """K-means from the noisy cell counts of a grid and a few noisy steps of Lloyd's algorithm.
 
-    Values are clipped to `bounds`, in `fit` only. The initial centers are computed from a synthetic
-    sample that is drawn from the noisy counts of a grid. Each step moves a center to the noisy mean
-    of its rows; the distance from each row to its center is clipped.
+    Only `fit` clips values to `bounds`. The initial centers are computed from a synthetic sample
+    that is drawn from the noisy counts of a grid. Each step moves a center to the noisy mean of its
+    rows; the distance from each row to its center is clipped.
 
     Parameters
     ----------
@@ -384,10 +385,10 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The number of rows is public. `labels_` and `inertia_` do not exist, because
     they would be computed from the raw rows; for the same reason, the class does not inherit from
-    scikit-learn's ``ClusterMixin``: checks of such classes require labels. `fit_predict` returns
-    one label per raw row; show the labels only to people who may see the rows. Euclidean distances
-    depend on the features' units: scale the features first. The proof is in
-    ``docs/theory/clustering.md``.
+    scikit-learn's ``ClusterMixin``, because scikit-learn's checks of clusterers require labels.
+    `fit_predict` returns one label per raw row; show the labels only to people who may see the
+    rows. Euclidean distances depend on the features' units: scale the features first. The proof is
+    in ``docs/theory/clustering.md``.
 
     References
     ----------
@@ -510,7 +511,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
 
     @row_wise_answer
     def predict(self, X):
-        """Return the index of the nearest center of each sample.
+        """Return the index of the center nearest to each sample.
 
         Parameters
         ----------
@@ -524,7 +525,7 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         return self._distances(X).argmin(axis=1)
 
     def fit_predict(self, X, y=None, *, groups=None):
-        """Fit the model and return the index of the nearest center of each row.
+        """Fit the model and return the index of the center nearest to each row.
 
         Parameters
         ----------

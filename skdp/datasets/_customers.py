@@ -8,8 +8,8 @@ from sklearn.utils import Bunch, check_random_state
 from skdp._data._schema import Schema
 from skdp.utils._validation import check_integer
 
-# The possible answers, as the customers' form lists them. Income is in a currency per year, hours
-# are per week, and visits per year.
+# The possible answers, as the customers' form lists them. Income is in currency units per year,
+# hours are per week, and visits are per year.
 BOUNDS = {
     "age": (18, 100),
     "income": (0, 150_000),
@@ -27,19 +27,19 @@ CATEGORIES = {
 def make_customers(
     n_samples: int = 20_000, *, rows_per_person: int = 1, random_state: int | None = 0
 ) -> Bunch:
-    """Make a synthetic table of customers, some of whom renew their contract.
+    """Return a synthetic table of customers, some of whom renewed their contract.
 
-    It has numbers, categories, a date and missing values, as a typical office file does. The chance
-    of renewal has a peak in age, grows with the logarithm of income, and grows faster with visits
-    below 45 years, so no linear model fits it. The table is drawn from public formulas and
-    needs no protection.
+    The table has numbers, categories, a date and missing values, like a typical office file. The
+    chance of renewal has a peak in age, grows with the logarithm of income, and grows faster with
+    the number of visits for customers below 45, so no linear model fits it. The table is drawn from
+    public formulas and needs no protection.
 
     Parameters
     ----------
     n_samples : int, default=20_000
         Number of rows.
     rows_per_person : int, default=1
-        Maximum number of rows of a person. If it is greater than 1, a person has contracts of
+        Maximum number of rows of a person. If it is greater than 1, a person has contracts for
         several years: income, hours, visits and the date differ from row to row.
     random_state : int or None, default=0
         Seed or generator of the table. An int returns the same table each time.
@@ -52,7 +52,7 @@ def make_customers(
         data : DataFrame, or ndarray of object, of shape (n_samples, 8)
             A frame if pandas is installed. In the array, dates are days since 1970.
         target : ndarray of shape (n_samples,)
-            1 if the contract was renewed, which is the case for about a third, and 0 otherwise.
+            1 if the contract was renewed, as about a third were, and 0 otherwise.
         groups : ndarray of shape (n_samples,)
             Person id of each row.
         schema : skdp.Schema

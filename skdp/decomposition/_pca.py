@@ -56,9 +56,9 @@ class ReleasedComponents(FrozenValue):
 class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     """Principal component analysis of a noisy covariance matrix.
 
-    Rows are clipped to an L2 norm of `data_norm`, in `fit` only. The second moment of the rows and,
-    with ``center="mean"``, their mean are released jointly. The components are the eigenvectors of
-    the noisy symmetric matrix.
+    Only `fit` clips rows to an L2 norm of `data_norm`. The second moment of the rows and, with
+    ``center="mean"``, their mean are released jointly. The components are the eigenvectors of the
+    noisy symmetric matrix.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Delta of a fit, in [0, 1). A positive delta adds Gaussian noise. 0 uses the Gamma-norm
         mechanism, and the noise is then larger by a factor of about the number of features.
     n_components : int, default=None
-        Number of components. None is the smaller of the numbers of features and rows.
+        Number of components. None is the number of features or of rows, whichever is smaller.
     data_norm : float or "auto", default=1.0
-        Bound on a row's L2 norm after `center` was subtracted, between 1e-50 and 1e50. Longer rows
+        Bound on a row's L2 norm after `center` is subtracted, between 1e-50 and 1e50. Longer rows
         are scaled down to it. It must not be computed from the data. "auto" privately finds a norm
         that about 98 % of the rows do not exceed, for a fifth of epsilon.
     center : "mean", float, array-like of shape (n_features,) or None, default="mean"
@@ -87,8 +87,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_features)
-        Eigenvectors of the noisy covariance, sorted by decreasing variance. The entry of largest
-        magnitude of each is positive.
+        Eigenvectors of the noisy covariance, sorted by decreasing variance. In each eigenvector,
+        the entry with the largest magnitude is positive.
     explained_variance_ : ndarray of shape (n_components,)
         Eigenvalues of the noisy covariance; negative ones are replaced by 0.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -323,7 +323,7 @@ def _releases_mean(center):
 
 
 def _release_components(search, moment, n_components, X, source, persons=None):
-    """Return the `ReleasedComponents` of rows, whose norm is searched for unless it is declared."""
+    """Return the `ReleasedComponents`, after a search for the rows' norm unless it is declared."""
     if search is not None:
         data_norm = search.run(X, source, moment.center, persons)
         moment = replace(moment, data_norm=data_norm)
@@ -348,7 +348,7 @@ def _components_of(covariance, n_components, mean, data_norm):
 
 
 def _principal_axes(covariance):
-    """Return the eigenvalues in decreasing order, at least 0, and the eigenvectors as rows."""
+    """Return the eigenvalues, clipped at 0, in decreasing order, and the eigenvectors as rows."""
     values, vectors = eigh(covariance, check_finite=False)
     components = vectors.T[::-1].copy()
     largest = np.abs(components).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""Displays of privacy, which need matplotlib: ``pip install ".[plot]"`` in the repository."""
+"""Displays of privacy. They need matplotlib: ``pip install ".[plot]"`` in the repository."""
 
 from skdp.display._additive import AdditiveDisplay
 from skdp.display._budget import BudgetDisplay, CompositionDisplay

@@ -13,35 +13,34 @@ from skdp.utils._display import Display
 from skdp.utils._documents import escape_control
 from skdp.utils._validation import check_integer
 
-# Number of panels side by side, of classes that have distinct colors, of bars in a panel, and of
-# terms that the last panel lists.
+# Maximum numbers of panels side by side, of classes with distinct colors, of bars in a panel, and
+# of terms that the last panel lists.
 N_PANEL_COLUMNS = 4
 N_COLORS = 10
 MAX_BARS = 12
 MAX_LISTED = 10
 # A term has a panel if its importance is at least this fraction of the largest importance.
 MIN_PANEL_IMPORTANCE = 0.05
-# Number of tables with which a term of three columns is drawn.
+# Number of tables that represent a term of three columns.
 MAX_SLICES = 3
-# Size of a panel, of the space between panels and of the margins, in inches: margins are left,
-# right, top and bottom. They are fixed, because matplotlib's constrained layout draws all text
-# several times.
+# Sizes of a panel, of the space between panels and of the left, right, top and bottom margins, in
+# inches. They are fixed, because matplotlib's constrained layout draws all text several times.
 PANEL_SIZE = (2.3, 1.7)
 PANEL_SPACE = (0.5, 1.25)
 MARGINS = (0.75, 0.2, 0.75, 1.0)
 LEGEND_HEIGHT = 0.3
-# Fractions of a panel's height: the space below the curves for the noisy counts of rows, and the
-# height of the largest count.
+# Fractions of a panel's height: the space below the curves for the noisy row counts, and the height
+# of the largest count.
 COUNT_SPACE = 0.22
 COUNT_HEIGHT = 0.15
 # The bin of a single value with many rows is too narrow to be seen, so it is drawn as a dot: a
 # bin below this fraction of the panel's width and above this multiple of the median density.
 MAX_DOT_WIDTH = 0.01
 MIN_DOT_DENSITY = 5.0
-# Half the height of an error band in standard errors. Chosen so that bands cover the values that
-# the steps give without noise in 93 to 99 % of cells (docs/benchmarks/bands.py).
+# Half the height of an error band in standard errors. It was chosen so that, in 93 to 99 % of
+# cells, bands cover the values that the steps give without noise (docs/benchmarks/bands.py).
 BAND_WIDTH = 2.25
-# Gray, and its opacity.
+# Gray color, and its opacity.
 COUNT_COLOR = ("0.5", 0.4)
 # Degrees by which the labels of bars are rotated.
 LABEL_ROTATION = 50
@@ -52,27 +51,28 @@ class AdditiveDisplay(Display):
 
     Create it with `from_estimator`. It shows only released values, so it costs no budget. All
     panels have the same scale, in log-odds or in units of the target (with the Poisson loss, of
-    its logarithm). Bands and error bars show how much the noise of the fit may have changed the
-    values: 2.25 standard errors to either side. They do not include the sampling error. The gray
-    shapes at the bottom are the noisy counts of rows: where they are low, a curve is based on few
-    rows. Dots are single values with many rows. Bars are the categories with the most rows, in the
-    order in which they were declared or found. Missing values are drawn next to a curve if they
-    account for at least 2 % of the rows. Three columns are drawn as tables of two of them, for the
-    three cells of the third with the most rows. For several columns and several classes, the table
-    of the first class is drawn. Terms of little importance share the last panel.
+    its logarithm). Bands and error bars show how much the noise added by the fit may have changed
+    the values: 2.25 standard errors on either side. They do not include the sampling error. The
+    gray shapes at the bottom are the noisy counts of rows: where they are low, a curve is based on
+    few rows. Dots are single values with many rows. Bars are the categories with the most rows, in
+    the order in which they were declared or found. Missing values are drawn next to a curve if they
+    account for at least 2 % of the rows. A term of three columns is drawn as tables of two of them,
+    one for each of the three cells of the third that have the most rows. For terms of several
+    columns in a model with several classes, the table of the first class is drawn. Terms of little
+    importance share the last panel.
 
     Parameters
     ----------
     shapes : list of ShapeFunction
-        The terms in the order of the panels. The last axis of their values is the axis of outputs.
+        The terms in the order of the panels. The last axis of their values is that of the outputs.
     outputs : list of str
         Classes whose scores are the sums of the terms; "the target" for a regressor.
     names : dict of int to str
         Names of the columns, by column index.
     n_terms : int
-        Number of terms of the model.
+        Number of terms in the model.
     unit : str, default="score"
-        Unit of the values: the label of the vertical axes.
+        Unit of the values, used as the label of the vertical axes.
     rest : dict of str to float, default=None
         Importance of each term that has no panel, by its name.
 
@@ -126,17 +126,17 @@ class AdditiveDisplay(Display):
         Parameters
         ----------
         model : DPAdditiveClassifier or DPAdditiveRegressor
-            Fitted.
+            Fitted model.
         terms : list of str or int, default=None
-            Names of terms, or their indices in `shape_functions_`: all of them have a panel. With
-            None, terms with at least 5 % of the largest importance have a panel, and a last panel
+            Names of terms, or their indices in `shape_functions_`; each of them has a panel. If
+            None, terms with at least 5 % of the largest importance have panels, and a last panel
             lists the others.
         max_terms : int, default=11
             Maximum number of terms with a panel; the most important terms are chosen.
         classes : array-like, default=None
             The classes to draw; None draws the first ten.
         ax : matplotlib Axes, default=None
-            Axes that are divided into panels; None makes a new figure.
+            Axes that are divided into panels; None creates a new figure.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class AdditiveDisplay(Display):
         Raises
         ------
         ValueError
-            If a term or class does not exist, or the list of them is empty.
+            If a term or class does not exist, or if `terms` or `classes` is empty.
         """
         if hasattr(model, "steps"):
             model = model.steps[-1][1]
@@ -160,7 +160,7 @@ class AdditiveDisplay(Display):
             drawn = [str(label) for label in classes]
         if not (shown and drawn and set(drawn) <= set(outputs)):
             raise ValueError(
-                f"terms and classes must name at least one each; the classes are {outputs}"
+                f"terms and classes must each name at least one; the classes are {outputs}"
             )
         max_terms = check_integer(max_terms, "max_terms", 1)
         output_indices = [outputs.index(label) for label in drawn]
@@ -174,7 +174,7 @@ class AdditiveDisplay(Display):
             rest = {shape.name: _shapes.importance(shape) for shape in ranked[n_panels:]}
         panels = []
         for shape in ranked[:n_panels]:
-            # Values and standard errors receive a last axis of outputs, even for a single output.
+            # Values and standard errors get a last axis for the outputs, even for a single output.
             by_output = (*shape.counts.shape, -1)
             standard_errors = shape.standard_errors
             if standard_errors is not None:
@@ -253,7 +253,7 @@ class AdditiveDisplay(Display):
         self._draw_title(ax)
 
     def _draw_pair(self, panel, shape, largest):
-        """Draw a term of two columns; with several outputs, that of the first one."""
+        """Draw a term of two columns; with several outputs, draw that of the first one."""
         draw_table(panel, shape, largest)
         first, second = (short_text(self.names[j], 18) for j in shape.features)
         panel.set_xlabel(first, fontsize="x-small")
@@ -287,7 +287,7 @@ class AdditiveDisplay(Display):
                 axes.tick_params(labelleft=False)
 
     def _draw_column(self, panel, shape, low, high, is_leftmost):
-        """Draw a term of one column on the scale of all panels, which the leftmost one shows."""
+        """Draw a term of one column on the common scale, which the leftmost panel shows."""
         draw = draw_curve
         if shape.kinds == ("label",):
             draw = draw_bars
@@ -304,13 +304,13 @@ class AdditiveDisplay(Display):
             panel.tick_params(labelleft=False)
 
     def _draw_title(self, ax):
-        """Draw the title of all panels; with several outputs, also a legend."""
+        """Draw the title of all panels and, with several outputs, a legend."""
         title = f"{short_text(self._title, 90)}\ngray: rows"
         if any(shape.standard_errors is not None for shape in self.shapes):
             title += "; bands: noise of the fit"
         has_legend = len(self.outputs) > 1
-        # Points between the title and the panels; the legend and the titles of the panels are in
-        # this space.
+        # Space between the title and the panels, in points; the legend and the panels' titles are
+        # in it.
         ax.set_title(title, fontsize="medium", pad=44 if has_legend else 26)
         if has_legend:
             lines = [self.axes_[0].plot([], color=f"C{k}")[0] for k in range(len(self.outputs))]
@@ -339,14 +339,14 @@ def _unit(model):
 
 
 def tick_writer(largest):
-    """Return a function that formats the numbers of an axis up to `largest` for readers."""
+    """Return a function that formats the numbers on an axis up to `largest` for readers."""
 
     def write(value, position=None):
         if largest >= 1e6 and value:
             return f"{value / 1e6:.4g} M"
         if largest >= 1e4:
             return f"{value:,.0f}"
-        # Years, and other numbers of up to four digits, have no comma.
+        # Years and other numbers with up to four digits have no comma.
         return f"{value:.4g}"
 
     return write
@@ -371,7 +371,7 @@ def draw_rest(ax, importances):
 
 
 def draw_curve(ax, shape):
-    """Draw the steps of a number or a date, with missing values next to them; return no title."""
+    """Draw the steps of a number or date, with missing values beside them; return no title."""
     edges = _set_axis_of_edges(ax, shape)
     positions, dots = _draw_counts(ax, shape, edges)
     bands = band_of(shape)
@@ -448,11 +448,11 @@ def _draw_counts(ax, shape, edges):
 
 
 def draw_bars(ax, shape):
-    """Draw the categories with the most rows, as bars, or as points if there are several classes.
+    """Draw the categories with the most rows as bars, or as points if there are several classes.
 
     They are in the order in which they were declared or found.
 
-    Return the end of the title: the number of categories that are shown, if not all are.
+    Return the end of the title: the number of categories shown, if some are left out.
     """
     (names,) = _shapes.cell_names(shape)
     shown = _shapes.shown_cells(shape, MAX_BARS)
@@ -480,12 +480,12 @@ def draw_bars(ax, shape):
 
 
 def set_rotated_ticks(ax, positions, labels):
-    """Set ticks on the horizontal axis so that long labels end at their ticks."""
+    """Set rotated ticks on the horizontal axis so that long labels end at their ticks."""
     ax.set_xticks(positions, labels, rotation=LABEL_ROTATION, ha="right", rotation_mode="anchor")
 
 
 def band_of(shape):
-    """Return half the heights of the error bands of a term, or None if they are not known."""
+    """Return half the heights of a term's error bands, or None if they are unknown."""
     if shape.standard_errors is None or not np.isfinite(shape.standard_errors).all():
         return None
     return BAND_WIDTH * shape.standard_errors
@@ -497,7 +497,7 @@ def draw_error_bars(ax, positions, values, half_heights, color):
 
 
 def shortest_first(shape):
-    """Return a term of several columns with the column with the fewest cells first."""
+    """Return a term of several columns, with the one that has the fewest cells first."""
     order = np.argsort(shape.counts.shape, kind="stable")
     rest = [axis for axis in range(len(order)) if axis != order[0]]
     axes = [int(order[0]), *rest]
@@ -513,7 +513,7 @@ def shortest_first(shape):
 
 
 def slices_of(shape):
-    """Return names and tables for the cells of the first column that have the most rows."""
+    """Return the names and tables of those cells of the first column that have the most rows."""
     shown = np.unique(np.unravel_index(_shapes.shown_cells(shape), shape.counts.shape)[0])
     margins = shape.counts.sum(axis=(1, 2))
     most = sorted(shown, key=lambda cell: -margins[cell])[:MAX_SLICES]
@@ -558,7 +558,7 @@ def draw_table(ax, shape, largest, *, has_bar=True):
 
 
 def ticks(shape, axis, shown):
-    """Return the tick positions and labels of a table's axis: edges of bins, or cells."""
+    """Return the tick positions and labels for a table's axis: edges of bins, or cells."""
     kind = shape.kinds[axis]
     edges = shape.edges[axis]
     names = [short_text(name, 12) for name in _shapes.cell_names(shape)[axis]]
@@ -574,7 +574,7 @@ def ticks(shape, axis, shown):
 
 
 def short_text(text, width=36):
-    """Return the user's text in at most `width` characters, without matplotlib's math mode."""
+    """Return the user's text, cut to `width` characters and without matplotlib's math mode."""
     text = escape_control(text)
     half = width // 2
     if len(text) > width:

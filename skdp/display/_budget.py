@@ -7,11 +7,11 @@ import numpy as np
 from skdp.accounting import get_epsilon, rdp, rdp_to_epsilon
 from skdp.utils._display import Display
 
-# Label of the bar of all releases, and number of characters per line of a label.
+# Label of the bar for all releases, and maximum number of characters per line of a label.
 TOTAL = "all together"
 LABEL_WIDTH = 30
-# For Gaussian releases the lines of zCDP and of RDP at the best order coincide: zCDP is wide and
-# transparent so that both are seen.
+# For Gaussian releases, the lines of zCDP and of RDP at the best order coincide; that of zCDP is
+# wide and transparent so that both are visible.
 LINES = {
     "basic": {"label": "basic", "linestyle": ":"},
     "advanced": {"label": "advanced", "linestyle": "-."},
@@ -32,8 +32,8 @@ class BudgetDisplay(Display):
     epsilons : dict of str to float
         Sum of the epsilons of the releases with each label.
     spent : float
-        Epsilon of all releases by the accountant's composition. It is below the sum of `epsilons`
-        if the composition is tighter than addition, or if releases were of disjoint data.
+        Epsilon of all releases under the accountant's composition. It is below the sum of
+        `epsilons` if the composition is tighter than addition, or if releases used disjoint data.
     limit : tuple of (float, float)
         The budget, (epsilon, delta).
     dataset : str
@@ -105,7 +105,7 @@ class BudgetDisplay(Display):
         )
 
     def _draw(self, ax):
-        """Draw a bar for each label, and one for the total and the remaining epsilon."""
+        """Draw a bar for each label, and a bar for the total and the remaining epsilon."""
         epsilon, delta = self.limit
         remaining = max(epsilon - self.spent, 0.0)
         # Long names of nested steps are wrapped at their underscores.
@@ -179,7 +179,7 @@ class CompositionDisplay(Display):
     def from_event(
         cls, event, counts, *, delta, methods=None, rdp_order=16.0, relation="add_remove"
     ):
-        """Compose an event with itself.
+        """Draw the epsilon of an event that is composed with itself.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class CompositionDisplay(Display):
             The delta of all epsilons.
         methods : list of str, default=None
             Methods of `skdp.accounting.get_epsilon`, and "rdp_order" for RDP at one order fixed
-            beforehand, which is a valid filter. None uses all that apply.
+            beforehand, which is a valid filter. None uses all methods that apply.
         rdp_order : float, default=16.0
             The order of "rdp_order".
         relation : {"add_remove", "replace_one"}, default="add_remove"

@@ -18,8 +18,8 @@ class EvaluationDisplay(Display):
     Attributes
     ----------
     axes_ : list of matplotlib Axes
-        One for each picture: the ROC curve, the calibration curve and the confusion matrix, if the
-        report has them, or the metrics of a regressor.
+        One for each picture: the ROC curve, the calibration curve and the confusion matrix, if they
+        are in the report, or the metrics of a regressor.
     figure_ : matplotlib Figure
         Figure that holds them.
 
@@ -56,7 +56,7 @@ class EvaluationDisplay(Display):
         Parameters
         ----------
         axes : sequence of matplotlib Axes, default=None
-            One for each of the `pictures`; None makes a new figure.
+            One for each of the `pictures`; None creates a new figure.
 
         Returns
         -------
@@ -66,7 +66,7 @@ class EvaluationDisplay(Display):
         Raises
         ------
         ValueError
-            If there is not one of the axes for each picture.
+            If the number of axes differs from the number of pictures.
         """
         pictures = self.pictures
         if axes is None:
@@ -161,8 +161,8 @@ class EvaluationDisplay(Display):
 def _bands(ax, curve):
     """Draw the intervals of a ROC curve as bands over its false positive rate."""
     for (low, high), alpha in zip((curve.interval, curve.noise_interval), (0.15, 0.3), strict=True):
-        # The intervals of neighboring points differ by noise: at each point, the band is the widest
-        # interval so far.
+        # The intervals of neighboring points differ because of noise, so the band at each point is
+        # the widest interval so far.
         low = np.maximum.accumulate(np.clip(low, 0.0, 1.0))
         high = np.maximum.accumulate(np.clip(high, 0.0, 1.0))
         ax.fill_between(

@@ -20,10 +20,10 @@ from skdp.utils._types import Relation
 
 
 class MembershipInferenceDisplay(Display):
-    """Display of ROC curves of membership attacks on logarithmic axes, with a claim's region.
+    """Display of ROC curves of membership attacks, on logarithmic axes, and a claim's region.
 
-    Create it with `from_estimator` or `from_results`. It shows results of attacks on private data:
-    show it only to those who may see the data.
+    Create it with `from_estimator` or `from_results`. It contains results of attacks on private
+    data: show it only to people who may see the data.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class MembershipInferenceDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Fitted or not.
+            Estimator to attack, fitted or not.
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)
@@ -132,7 +132,7 @@ class MembershipInferenceDisplay(Display):
         self.lines_ = []
         for name, result in self.results.items():
             label = f"{name} (AUC {result.auc.value:.2f})"
-            # A logarithmic axis has no 0, so 0 is drawn at the lower end of the axis.
+            # A logarithmic axis has no 0, so 0 is drawn at its lower end.
             curve = np.maximum(result.fpr, min_rate), np.maximum(result.tpr, min_rate)
             self.lines_ += ax.step(*curve, where="post", label=label)
         ax.loglog(rates, rates, ":", color=text_color(ax), label="guessing")
@@ -183,9 +183,9 @@ class EpsilonAuditDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            With a parameter `epsilon`.
+            Estimator with a parameter `epsilon`.
         X, y : array-like, default=None
-            Data of `skdp.audit.audit_epsilon`.
+            Data for `skdp.audit.audit_epsilon`.
         epsilons : array-like of float
             The claims.
         **options

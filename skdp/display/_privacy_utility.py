@@ -11,8 +11,8 @@ class PrivacyUtilityDisplay(Display):
     """Display of an estimator's score against epsilon.
 
     Create it with `from_estimator`. Each point is the mean of several fits to the same rows. On
-    private data, the curve costs the sum of the epsilons of all fits, which is shown in the title,
-    and the scores are not private. Use public data, or data whose budget may be spent on this
+    private data, the curve costs the sum of the epsilons of all fits, and the scores are not
+    private. The title shows the cost. Use public data, or data whose budget may be spent on this
     curve.
 
     Parameters
@@ -84,7 +84,7 @@ class PrivacyUtilityDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            With a parameter `epsilon`. If it has an accountant, each fit is charged to it.
+            Estimator with a parameter `epsilon`. If it has an accountant, each fit is charged.
         X : array-like of shape (n_samples, n_features)
             Rows.
         y : array-like of shape (n_samples,)

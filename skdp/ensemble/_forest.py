@@ -18,8 +18,8 @@ from skdp.utils._types import Bounds, Categories, Classes
 from skdp.utils._validation import check_integer, is_auto
 
 # The tuned constants were chosen on training rows, see docs/theory/forests.md. Fraction of the
-# squared norm of a row that belongs to single columns, not to trees: with delta > 0 and with delta
-# = 0.
+# squared norm of a row that belongs to single columns, not to trees, first with delta > 0 and then
+# with delta = 0.
 MAIN_FRACTION = 0.2
 PURE_MAIN_FRACTION = 0.5
 # Default number of trees. With delta = 0, the noise grows with the number of trees, and there is
@@ -29,8 +29,8 @@ PURE_ROWS_PER_TREE = 500
 MIN_TREES = 5
 # Largest n_estimators.
 MAX_TREES = 4000
-# Range of the fraction of rows below the cut of a numeric column with delta = 0, by noisy counts.
-# With few trees, it is important that no leaf has too few rows.
+# With delta = 0, range of the fraction of rows below the cut of a numeric column, according to
+# noisy counts. With few trees, it is important that no leaf has too few rows.
 PURE_CUTS = (0.25, 0.75)
 
 
@@ -119,9 +119,9 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
 
     A numeric column is divided into bins by private counts; a categorical column has categories.
     The tests of a tree are random columns and random cuts from a public seed, so its structure is
-    data-independent. A row is in one leaf of each tree, and its score is the sum of their values,
-    which are fitted together by noisy gradients. Effects that trees share are learned once, and
-    products of columns are found even if no single column has an effect. Tables need no
+    data-independent. A row is in one leaf of each tree, and its score is the sum of these leaves'
+    values. All values are fitted together by noisy gradients. Effects that trees share are learned
+    once, and products of columns are found even if no single column has an effect. Tables need no
     preprocessing: numbers, strings, dates and missing values are accepted.
 
     Parameters
@@ -212,7 +212,7 @@ class DPRandomForestClassifier(RawTableClassifier, PrivateForest):
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     `feature_importances_` and out-of-bag estimates do not exist; the latter would be computed from
     raw rows. With delta = 0, use a forest only for products of columns: if single columns have an
-    effect, `DPAdditiveClassifier` is as good or better. The proof is in ``docs/theory/forests.md``.
+    effect, `DPAdditiveClassifier` is at least as good. The proof is in ``docs/theory/forests.md``.
 
     References
     ----------
@@ -312,9 +312,9 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
 
     A numeric column is divided into bins by private counts; a categorical column has categories.
     The tests of a tree are random columns and random cuts from a public seed, so its structure is
-    data-independent. A row is in one leaf of each tree, and its prediction is the sum of their
-    values, which are fitted together by noisy gradients. Tables need no preprocessing: numbers,
-    strings, dates and missing values are accepted.
+    data-independent. A row is in one leaf of each tree, and its prediction is the sum of these
+    leaves' values. All values are fitted together by noisy gradients. Tables need no preprocessing:
+    numbers, strings, dates and missing values are accepted.
 
     Parameters
     ----------
@@ -395,8 +395,8 @@ class DPRandomForestRegressor(RawTableRegressor, PrivateForest):
     A fit is (`epsilon`, `delta`)-differentially private under the accountant's relation with the
     row as the unit. The numbers of rows and columns and the columns' names and dtypes are public.
     Residuals are clipped to an eighth of the width of `target_bounds`. If errors are larger,
-    predictions are between the mean and the median. With delta = 0, use a forest only for products
-    of columns: otherwise, `DPAdditiveRegressor` is as good or better. The proof is in
+    predictions lie between the mean and the median. With delta = 0, use a forest only for products
+    of columns: otherwise, `DPAdditiveRegressor` is at least as good. The proof is in
     ``docs/theory/forests.md``.
 
     References

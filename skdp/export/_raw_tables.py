@@ -2,9 +2,9 @@
 
 Missing values are represented by a large single-precision number, and strings by codes. The first
 layer returns, for each value and each threshold of its column, 1 if the value has reached the
-threshold, else 0. The indicators of a column's cells are sums of these. The second layer returns an
-indicator for each leaf of a tree, or cell of a pair of columns: 1 if the column cells pass all of
-its tests.
+threshold, else 0. The indicators of a column's cells are weighted sums of these. The second layer
+returns an indicator for each leaf of a tree, or cell of a pair of columns: 1 if the column cells
+pass all of its tests.
 """
 
 from collections.abc import Sequence
@@ -22,16 +22,16 @@ from skdp._data._frames import objects
 from skdp.stats._column_cells import Column
 from skdp.utils._values import FrozenValue
 
-# Number that represents a missing value: the largest of single precision.
+# Number that represents a missing value: the largest in single precision.
 MISSING = float(np.finfo("f4").max)
 # Minimum width of a threshold: its indicator rises linearly from 0 to 1 over this distance.
 MIN_WIDTH = float(np.finfo("f4").tiny)
-# Largest magnitude of categories that are numbers: above it, single precision does not separate a
-# whole number from the thresholds next to it.
+# Largest magnitude of numeric categories: above it, single precision cannot separate a whole number
+# from the thresholds next to it.
 MAX_CATEGORY = 2.0**22
-# Distance between a category that is a number and the threshold above it, relative to the number.
+# Distance between a numeric category and the threshold above it, relative to the number.
 CATEGORY_WIDTH = 2.0**-23
-# Largest number of cells whose indicators are computed one by one before they are added up.
+# Maximum number of cells whose indicators are computed separately before they are added up.
 MAX_INDICATORS = 1500
 
 
@@ -41,7 +41,7 @@ def export_error(model, reason):
 
 
 def with_attributes(estimator, **attributes):
-    """Return a scikit-learn estimator, in which fitted attributes are set in place."""
+    """Set fitted attributes of a scikit-learn estimator in place, and return the estimator."""
     vars(estimator).update(attributes)
     return estimator
 
@@ -52,7 +52,7 @@ def linear_step(components):
 
 
 def offset_step(offsets, limits=None):
-    """Return a transformer that adds a number to each column and clips to limits, if any."""
+    """Return a transformer that adds a number to each column, and clips to any limits."""
     scaler = MinMaxScaler(limits or (0, 1), clip=limits is not None)
     n_columns = len(offsets)
     return with_attributes(
@@ -68,7 +68,7 @@ class Sums(FrozenValue):
     ----------
     steps : list of transformers
     weights : ndarray or CSR matrix of shape (n_sums, n_outputs)
-        A column for each output of the last step.
+        Weights, with a column for each output of the last step.
     constants : ndarray of shape (n_sums,)
     """
 
@@ -82,7 +82,7 @@ class Sums(FrozenValue):
         return replace(self, weights=weights @ self.weights, constants=constants)
 
     def as_steps(self, limits=None):
-        """Return transformers whose output is the sums, clipped to limits if there are any."""
+        """Return transformers that output the sums, clipped to limits if there are any."""
         return [*self.steps, linear_step(self.weights), offset_step(self.constants, limits)]
 
 
@@ -93,14 +93,14 @@ class CellThresholds(FrozenValue):
     Parameters
     ----------
     thresholds : ndarray of shape (n_thresholds,)
-        Increasing.
+        Thresholds, in increasing order.
     cells : ndarray of shape (n_thresholds + 1, n_cells)
         Row k is the vector of cell indicators of a value that has reached k thresholds.
     width : float
         The indicator of a threshold rises linearly over this distance below it, or over the
         distance to the next double if that is larger.
     labels : list, default=()
-        The labels that the column's codes represent, if it has strings.
+        Labels that the column's codes represent, if the column has strings.
     """
 
     thresholds: np.ndarray
@@ -112,14 +112,14 @@ class CellThresholds(FrozenValue):
 def _thresholds_of(model, kind, edges, scaled):
     """Return the `CellThresholds` of a column, from the kind and edges of its `ShapeFunction`."""
     values = edges.tolist()
-    # The last two cells: undeclared values, and missing values.
+    # The last two cells are for undeclared values and for missing values.
     other = len(edges)
     missing = len(edges) + 1
     if kind == "number" and max(-values[0], values[-1]) >= MISSING:
-        raise export_error(model, "a column has bounds beyond single precision")
+        raise export_error(model, "a column has bounds beyond the range of single precision")
     if kind == "number" and scaled:
-        # The two "cells" are the position in the range and the indicator of a missing value: a
-        # single threshold as wide as the range turns the value into its position.
+        # The two "cells" are the position in the range and the indicator of a missing value. A
+        # single threshold, as wide as the range, turns the value into its position.
         cells = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
         thresholds = np.array([values[1], MISSING])
         return CellThresholds(thresholds=thresholds, cells=cells, width=values[1] - values[0])
@@ -141,7 +141,7 @@ def _thresholds_of(model, kind, edges, scaled):
         raise export_error(
             model, "a column has dates, or labels other than strings and numbers up to 2^22"
         )
-    # A category that is a number has a threshold at the number and one just above it.
+    # A numeric category has a threshold at the number and another one just above it.
     low = np.sort(np.array(values, dtype=float))
     width = np.maximum(CATEGORY_WIDTH * np.abs(low), MIN_WIDTH)
     above = np.minimum(low + width, [*low[1:], MISSING])
@@ -154,7 +154,7 @@ def _thresholds_of(model, kind, edges, scaled):
 
 
 def cells_of(model, kinds, edges, *, scaled=False):
-    """Return the `Sums` that are the cell indicators of all columns, one column after another.
+    """Return the `Sums` for the cell indicators of all columns, one column after another.
 
     Parameters
     ----------
@@ -162,8 +162,8 @@ def cells_of(model, kinds, edges, *, scaled=False):
     kinds, edges : sequence
         The kind and the edges of each column, as in a `ShapeFunction`.
     scaled : bool, default=False
-        If True, a number has two outputs instead of cells: its position in its range, from -1 to
-        1, or 0 if it is missing; and 1 if it is missing, else 0.
+        If True, a numeric column has two outputs instead of cells. The first is the position in the
+        range, from -1 to 1, or 0 for a missing value; the second is 1 for a missing value, else 0.
     """
     columns = []
     for kind, column_edges in zip(kinds, edges, strict=True):
@@ -180,7 +180,8 @@ def cells_of(model, kinds, edges, *, scaled=False):
         transformers = [("numbers", SimpleImputer(), numbers), ("labels", encoder, strings)]
         front = ColumnTransformer([part for part in transformers if part[-1]])
     else:
-        # After other steps of a pipeline skl2onnx converts an imputer, but not a ColumnTransformer.
+        # Behind other steps of a pipeline, skl2onnx converts an imputer, but not a
+        # ColumnTransformer.
         front = SimpleImputer()
     front.fit(np.full((1, len(columns)), MISSING, dtype=object))
     if strings and hasattr(model, "feature_names_in_"):
@@ -188,7 +189,7 @@ def cells_of(model, kinds, edges, *, scaled=False):
             with_attributes(transformer, feature_names_in_=model.feature_names_in_[indices])
     sizes = [len(column.thresholds) for column in columns]
     thresholds = np.hstack([column.thresholds for column in columns])
-    # Repeats each column once per threshold, back in the order of the columns.
+    # This step repeats each column once per threshold, and restores the order of the columns.
     repeat = linear_step(np.repeat(np.eye(len(columns))[:, numbers + strings], sizes, axis=0))
     widths = np.repeat([column.width for column in columns], sizes)
     widths = np.maximum(thresholds - np.nextafter(thresholds, -np.inf), widths)
@@ -205,7 +206,7 @@ def cells_of(model, kinds, edges, *, scaled=False):
 
 
 def scores_of(model):
-    """Return the `Sums` that are the scores of an additive model, a tree or a forest.
+    """Return the `Sums` for the scores of an additive model, a tree or a forest.
 
     The model has `shape_functions_`, and `trees_` if it has trees.
     """
@@ -228,7 +229,7 @@ def scores_of(model):
         shape_tests = np.zeros((shape.counts.size, blocks.shape[1]))
         cell_indices = np.indices(shape.counts.shape).reshape(shape.counts.ndim, -1, 1)
         for j, shape_edges, index in zip(shape.features, shape.edges, cell_indices, strict=True):
-            # An example value of each cell of the column determines the cell of the term that
+            # An example value from each cell of the column determines which cell of the term
             # contains it.
             if kinds[j] == "number":
                 examples = [*edges[j][:-1], np.nan]

@@ -36,9 +36,9 @@ CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDeci
 NO_HISTOGRAM = (
     "scikit-learn has no histograms with categories, pairs, densities or cumulative fractions"
 )
-NO_OTHER = "the encoders of scikit-learn have no column for undeclared values, as other= has"
+NO_OTHER = "scikit-learn's encoders have no column for undeclared values like that of other="
 ONE_TYPE = "the encoders of scikit-learn need categories of one type, with numbers in order"
-# For each encoding of DPHistogramTransformer that KBinsDiscretizer supports: its name there.
+# Encodings of DPHistogramTransformer that KBinsDiscretizer supports, with their names there.
 BIN_ENCODINGS = {"onehot": "onehot-dense", "ordinal": "ordinal"}
 
 
@@ -53,15 +53,15 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     ----------
     model : estimator
         A fitted estimator of skdp, a search, a `Pipeline`, a `ColumnTransformer` or a
-        `FeatureUnion`. Other estimators are returned unchanged, with everything that they store
-        of the rows, unless they contain an estimator of skdp.
+        `FeatureUnion`. Other estimators are returned unchanged, including any rows that they store,
+        unless they contain an skdp estimator.
 
     Returns
     -------
     estimator
-        It has no `privacy_`: keep the statement of `model` with it. Its outputs are arrays, and
-        agree with those of `model` on float64 input. Input of single precision and `set_output`
-        are handled as scikit-learn does.
+        The estimator has no `privacy_`: keep the statement of `model` with it. Its outputs are
+        arrays and agree with those of `model` for float64 input. Single-precision input and
+        `set_output` are handled as in scikit-learn.
 
     Raises
     ------
@@ -73,8 +73,8 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
     Notes
     -----
     Predictions are a function of the released values (post-processing).
-    ``docs/reference/plain_models.md`` lists the result for each estimator, and the support of
-    converters.
+    ``docs/reference/plain_models.md`` lists the result for each estimator and which converters
+    support it.
 
     Examples
     --------
@@ -153,8 +153,7 @@ def _columns(model):
     remainder = {name: part for name, part, _ in fitted}.get("remainder", "drop")
     named = [part for part in fitted if part[0] != "remainder"]
     attributes = {"transformers": named, "transformers_": fitted, "remainder": remainder}
-    # Exported transformers may return dense output although the output of the private ones was
-    # sparse.
+    # Exported transformers may return dense output where that of the private ones was sparse.
     attributes["sparse_output_"] = False
     # The other attributes that contain a private estimator are tuples (name, remainder, columns).
     for name, value in vars(model).items():
@@ -169,7 +168,7 @@ def _columns(model):
 
 
 def _copied(model, **attributes):
-    """Return a copy with other attributes, which returns arrays: column names would differ."""
+    """Return a copy with changed attributes that outputs arrays: column names would differ."""
     exported = copy.copy(model)
     if type(model) in UNCHECKED:
         # The subclass that checks parameters belongs to skdp, which may not be installed.
@@ -198,8 +197,8 @@ def _classifier(model):
         return make_pipeline(*scores.as_steps(), _clipped_logistic(model))
     loss = getattr(model, "loss", "log_loss")
     if type(model) is skdp.DPLinearSVC or (clipped and model.privacy_.delta > 0.0):
-        # Scores without probabilities: SGDClassifier instead of LinearSVC, which skl2onnx does not
-        # convert in double precision, nor in a pipeline.
+        # For scores without probabilities, SGDClassifier is used instead of LinearSVC, which
+        # skl2onnx converts neither in double precision nor in a pipeline.
         loss = "hinge"
     exported = _linear_classifier(model, scores.weights, scores.constants, loss)
     if scores.steps:
@@ -243,10 +242,10 @@ def _clipped_scores(model, low, high, link):
 
 
 def _clipped_logistic(model):
-    """Return the weighted mean of three logistic models, of scores below 0, above 0, and at 0.
+    """Return the weighted mean of three logistic models: for scores below 0, above 0, and at 0.
 
-    Where residuals are clipped to 1/2, the probability of the second class is 2/3 s(score + log 3)
-    at negative scores and 1/3 + 2/3 s(score - log 3) at others; s is the logistic function.
+    If residuals are clipped to 1/2, the probability of the second class is 2/3 s(score + log 3) for
+    negative scores and 1/3 + 2/3 s(score - log 3) for others, where s is the logistic function.
     """
     start = np.log([3.0])
     parts = ((-1e3, 0.0, start), (0.0, 1e3, -start), (0.0, 0.0, 0.0 * start))
@@ -306,7 +305,7 @@ def _gaussian(model):
 def _quantiles(model):
     exported = preprocessing.QuantileTransformer(output_distribution=model.output_distribution)
     # QuantileTransformer maps the outermost quantiles to 0 and 1 even if they repeat (for a normal
-    # output, values within 1e-7 of them). So quantiles are added outside them.
+    # output, values within 1e-7 of them). Therefore, quantiles are added outside them.
     ends = model.quantiles_[[0, -1]]
     margin = 0.0
     if model.output_distribution == "normal":
@@ -327,16 +326,17 @@ def _pca(model):
 def _imputer(model):
     strategy = model.strategy
     if strategy == "constant":
-        # The constant is not known before the fit below, which finds it as the only value.
+        # The constant is unknown until the fit below finds it as the only value.
         strategy = "most_frequent"
-    # A fit to one row of the statistics, and a missing one if indicators are added.
+    # The imputer is fitted to a row of the statistics, and to a missing row if indicators are
+    # added.
     rows = np.tile(model.statistics_, (1 + model.add_indicator, 1))
     rows[1:] = np.nan
     return impute.SimpleImputer(strategy=strategy, add_indicator=model.add_indicator).fit(rows)
 
 
 def _kmeans(model):
-    # KMeans expands squared distances, which cancel digits if the centers are far from 0.
+    # KMeans expands squared distances, which loses digits if the centers are far from 0.
     centering = preprocessing.StandardScaler(with_std=False)
     centers = centering.fit_transform(model.cluster_centers_)
     exported = cluster.KMeans(len(centers), init=centers, n_init=1, max_iter=1).fit(centers)
@@ -348,7 +348,7 @@ def _bins(model, encode):
     exported = preprocessing.KBinsDiscretizer(
         np.maximum(sizes, 2), encode=encode, strategy="uniform"
     )
-    # KBinsDiscretizer needs at least two bins, but its fit gives a constant column one.
+    # KBinsDiscretizer needs at least two bins, but its fit gives a constant column a single bin.
     return with_attributes(exported.fit([0 * sizes, sizes > 1]), bin_edges_=model.bin_edges_)
 
 
@@ -389,7 +389,7 @@ def _target_means(model):
 
 
 def _with_categories(exported, model, categories, labels=()):
-    """Return an encoder that was fitted to rows in which each category occurs."""
+    """Return an encoder that is fitted to rows in which each category occurs."""
     for labels_of_column in categories:
         types = set(map(type, labels_of_column.tolist()))
         is_numeric = labels_of_column.dtype.kind in "biuf"
@@ -402,8 +402,8 @@ def _with_categories(exported, model, categories, labels=()):
 
 
 UNCHECKED = {checked: kind for kind, checked in CHECKED.items()}
-# Exported classes and the function that exports each. Subclasses are not exported, as their
-# predictions may differ.
+# Exported classes, with the function that exports each of them. Subclasses are not exported,
+# because their predictions may differ.
 SEARCHES = (skdp.DPGridSearchCV, skdp.DPRandomizedSearchCV, GridSearchCV, RandomizedSearchCV)
 RULES = {
     Pipeline: _pipeline,

@@ -40,7 +40,7 @@ class JointCodes(Rows):
     loops : str
         Version of the loops over rows, see `skdp._loops`.
     row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
+        Row weights of persons; None gives every row the weight 1.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class Residuals(FrozenValue):
             Scores with the baseline.
         targets : ndarray of shape (n_rows,)
         row_weights : ndarray of shape (n_rows,), default=None
-            Row weights of persons; None for ones.
+            Row weights of persons; None gives every row the weight 1.
         """
         steps = self.task.residual_steps(scores, targets, step, loops)
         if row_weights is None:

@@ -23,8 +23,8 @@ from skdp.ledger._view import LedgerView, ledger_records
 from skdp.utils._types import Composition, Relation, Unit
 from skdp.utils._validation import check_boolean, check_integer, check_name
 
-# The live handles by (address and data set, part, user, purpose), and the `_SharedState` that the
-# handles of a data set share, by (address, data set).
+# The live handles, keyed by (address and data set, part, user, purpose), and the `_SharedState`
+# that the handles of a data set share, keyed by (address, data set).
 _live: "weakref.WeakValueDictionary[tuple, PrivacyAccountant | _SharedState]"
 _live = weakref.WeakValueDictionary()
 # Functions that check the tools that clone an estimator with an accountant, or send it to a worker
@@ -97,7 +97,7 @@ class PrivacyAccountant(LedgerView):
         The privacy unit. "row" protects one row. "person" protects all rows of a person
         (user-level differential privacy) at the cost of a row: persons are identified by
         ``fit(X, y, groups=)``, and each row has weight 1 / (number of rows of that person)
-        (``docs/theory/persons.md``). "group" protects a group of rows of weight 1.
+        (``docs/theory/persons.md``). "group" protects a group of rows, each with weight 1.
     max_rows : int, default=1
         With unit="group", the largest number of rows of a person in a table; see
         `skdp.limit_rows`. Every epsilon, and the noise, is calibrated to this number of rows.
@@ -108,13 +108,14 @@ class PrivacyAccountant(LedgerView):
     on_raw_data : {"warn", "raise"}, default="warn"
         The reaction to a tool around a private estimator that, like `CalibratedClassifierCV`,
         computes results from the raw rows without a charge: a `RawDataWarning`, or a `ValueError`
-        without a charge. The ledger stores this setting.
+        before any charge. The ledger stores this setting.
     ledger : str or path-like, default=None
         A file on a local disk, which is created unless it exists. A lock file is created next to it
-        and is not removed. For analysts on several hosts, ``postgresql://user@host/database``
-        without a password, which needs ``skdp[postgres]``: the address is pickled with every
-        estimator, and libpq reads passwords from its password file. `skdp.ledger.register_ledger`
-        adds other kinds. None creates a temporary file that this process removes when it ends.
+        and is not removed. For analysts on several hosts, use ``postgresql://user@host/database``,
+        which needs ``skdp[postgres]``. The address is pickled with every estimator, so it must not
+        contain a password; libpq reads the password from its password file.
+        `skdp.ledger.register_ledger` adds other kinds of ledgers. None creates a temporary file
+        that this process removes when it ends.
     dataset : str, default="default"
         The data set within the ledger. Each data set has a separate configuration and limit.
         Tables that overlap must use the same data set.
@@ -459,8 +460,8 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         user : str, default=None
-            The name of the user, without blanks around it, in Unicode's form NFC. None keeps the
-            user of this handle.
+            The name of the user, without surrounding blanks, in Unicode's normalization form NFC.
+            None keeps the user of this handle.
         purpose : str, default=None
             The purpose of the charges. None keeps the purpose of this handle.
 
@@ -503,7 +504,7 @@ class PrivacyAccountant(LedgerView):
         epsilon, delta : float
             The new limit. If it is below the amount spent, nothing more can be charged.
         reason : str
-            Who decided and why; not empty.
+            Who decided, and why. It must not be empty.
         """
         epsilon, delta = BudgetLimit(epsilon, delta).params
         self._decide("change_limit", reason, {"epsilon": epsilon, "delta": delta})
@@ -520,9 +521,9 @@ class PrivacyAccountant(LedgerView):
     ) -> None:
         """Set or change a limit on some users or purposes within the data set's limit.
 
-        A charge must respect the data set's limit and every sub-limit that it counts towards. All
-        are checked in the transaction that writes the charge. Earlier charges count too. The total
-        of a sub-limit is computed by the data set's composition.
+        A charge must respect the data set's limit and every sub-limit that applies to it. All
+        limits are checked in the transaction that writes the charge. Earlier charges count too. The
+        total of a sub-limit is computed by the data set's composition.
 
         Only the data set's limit is a guarantee about the data. A sub-limit bounds the releases of
         its users, which does not protect the data if they also see the results of other users.
@@ -534,11 +535,11 @@ class PrivacyAccountant(LedgerView):
         epsilon, delta : float
             The sub-limit. A sub-limit as large as the data set's limit has no effect.
         users : sequence of str, default=()
-            The users whose charges count towards this limit; all users by default.
+            The users whose charges count toward this limit; all users by default.
         purposes : sequence of str, default=()
             The purposes whose charges count; all purposes by default.
         reason : str
-            Who decided and why; not empty.
+            Who decided, and why. It must not be empty.
 
         Raises
         ------
@@ -578,7 +579,7 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         reason : str
-            Who decided and why; not empty.
+            Who decided, and why. It must not be empty.
         """
         self._decide("close", reason)
 
@@ -613,8 +614,8 @@ class PrivacyAccountant(LedgerView):
         The number of rows of each part is public, like that of a table: estimators divide by it,
         and `privacy_.sensitivity`, `privacy_.noise_scale` and results reveal it exactly. If parts
         depend on values, these numbers are counts of values. If such counts are not public,
-        define the parts by index. Otherwise fits protect the values of a row within its part, but
-        not a change that puts it into another part and so changes two of the counts.
+        define the parts by index. Otherwise, fits protect the values of a row within its part, but
+        not a change that moves the row to another part, because this changes two of the counts.
 
         Parameters
         ----------
@@ -624,7 +625,7 @@ class PrivacyAccountant(LedgerView):
             Number of parts, at least 2.
         by_index : bool, default=False
             Declares that the part of a row depends only on its index, and not on its values. If
-            False, the numbers of rows of the parts must be public.
+            False, the number of rows in each part must be public.
 
         Returns
         -------
@@ -654,7 +655,7 @@ class PrivacyAccountant(LedgerView):
         return handles
 
     def _same_data_set(self, part, user, purpose):
-        """Return a handle of the same data set of the same ledger."""
+        """Return a handle of the same data set in the same ledger."""
         identity = self._shared.identity
         return _restore_handle(self._address, self._dataset, part, user, purpose, identity)
 
@@ -693,8 +694,9 @@ class PrivacyAccountant(LedgerView):
         Parameters
         ----------
         decide : callable
-            Called once with the state, while no one else can append. It returns the kind and the
-            body of a record, or None to append nothing. If it raises an error, nothing is appended.
+            Function that is called once with the state, while no one else can append. It returns
+            the kind and the body of a record, or None to append nothing. If it raises an error,
+            nothing is appended.
         opening : bool, default=False
             True if the record opens the data set, which then need not exist yet.
 
@@ -719,8 +721,9 @@ class PrivacyAccountant(LedgerView):
                 state = replace(state, closed=parent_closed)
             decision = decide(state)
             if decision is not None:
-                # A record that cannot be read would make the data set permanently unusable, so it
-                # is applied before it is written. The ledger checks that JSON keeps the body.
+                # A record that cannot be read would make the data set permanently unusable, so each
+                # record is applied before it is written. The ledger checks that JSON preserves the
+                # body.
                 record = Record(state.position[0] + 1, self._dataset, *decision, hash="")
                 state.with_records([record])
             return decision
@@ -800,7 +803,7 @@ class PrivacyAccountant(LedgerView):
         return shared.parent
 
     def _root(self):
-        """Return the handle of the data set that pays for this one; itself unless reserved."""
+        """Return the handle whose budget covers this one: itself unless the budget is reserved."""
         handle = self
         while (parent := handle._parent()) is not None:
             handle = parent
@@ -823,8 +826,8 @@ class PrivacyAccountant(LedgerView):
         return self._shared.ledger
 
     def __sklearn_clone__(self, memo=None):
-        # A user-defined class that holds an accountant, and creates its private estimators in
-        # `fit`, reveals a tool only here, before it is sent to worker processes.
+        # If a user-defined class holds an accountant and creates its private estimators in `fit`, a
+        # tool around it can be detected only here, before the class is sent to worker processes.
         for check in _clone_checks:
             check(self)
         return super().__sklearn_clone__(memo)
@@ -912,7 +915,7 @@ class _SharedState:
 def attach(address, dataset, part=None, user="", purpose=""):
     """Return the live handle of a ledger's data set, or a new handle that has not opened it."""
     check_name(dataset, "dataset")
-    # Fails if no kind of ledger is registered for the address.
+    # This raises an error if no kind of ledger is registered for the address.
     open_ledger(address)
     return _restore_handle(address, dataset, part, user, purpose)
 
@@ -920,8 +923,8 @@ def attach(address, dataset, part=None, user="", purpose=""):
 def _restore_handle(address, dataset, part, user="", purpose="", identity=None):
     """Return the live handle like `attach`, without checking that the ledger can be opened.
 
-    So a fitted model can be loaded even if the driver of its ledger is missing. The first use of
-    the ledger raises an error.
+    This allows a fitted model to be loaded even if the driver of its ledger is missing. The first
+    use of the ledger then raises an error.
     """
     if user != "":
         user = check_name(user, "user")
@@ -953,7 +956,7 @@ def _check_text(text, name):
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A lone surrogate: no file and no terminal could show the record.
+        # With a lone surrogate, no file or terminal could show the record.
         raise ValueError(f"{name} must be text in Unicode, got {text!r}") from None
     return text
 
@@ -980,14 +983,14 @@ def _charge_body(charge):
 
 
 def ledger_reports(ledger, dataset=None):
-    """Return a `BudgetReport` for each data set of a ledger, in the order of opening."""
+    """Return a `BudgetReport` for each data set in a ledger, in the order of opening."""
     names = dict.fromkeys(record.dataset for record in ledger_records(ledger, dataset))
     return [attach(normalize_address(ledger), name).report() for name in names]
 
 
 @functools.cache
 def _make_temporary_folder(process):
-    """Create one folder per process. The process id is the key because forks copy the cache."""
+    """Create a folder for a process. Its id is the cache key, because forks copy the cache."""
     folder = Path(tempfile.mkdtemp(prefix="skdp-"))
 
     def remove():
@@ -999,5 +1002,5 @@ def _make_temporary_folder(process):
 
 
 def _current_time():
-    """Return the time of day in UTC, ISO 8601, in whole seconds."""
+    """Return the current time in UTC as ISO 8601 text, in whole seconds."""
     return datetime.now(UTC).isoformat(timespec="seconds")

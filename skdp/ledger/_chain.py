@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from skdp.exceptions import LedgerError
 from skdp.utils._json import canonical_json
 
-# The predecessor of the first record, in place of a SHA-256 in hexadecimal digits.
+# Hash before the first record, in the format of a SHA-256 in hexadecimal digits.
 FIRST_HASH = "0" * 64
 
 # The position before the first record: (sequence, hash).
@@ -163,7 +163,7 @@ def next_row(end, dataset, kind, body):
     except (TypeError, ValueError) as error:
         raise LedgerError(f"a record cannot be written: {error}") from error
     if read != body:
-        raise LedgerError("a record cannot be written: JSON would read it back as another one")
+        raise LedgerError("a record cannot be written: JSON would read it back as a different one")
     previous = end[1]
     sequence = end[0] + 1
     return sequence, dataset, kind, text, chain_hash(previous, sequence, dataset, kind, text)

@@ -28,7 +28,7 @@ except ImportError:
     msvcrt = None  # type: ignore[assignment]  # only Windows has this module
 
 LOCK_SUFFIX = ".skdp-lock"
-# Windows forbids reading locked bytes, so the locked byte is far behind the text of the lock file.
+# Windows forbids reading locked bytes, so the locked byte is far beyond the text in the lock file.
 _LOCKED_BYTE = 1 << 30
 
 # A forked child inherits copies of these open files, and with them the locks, until it closes them.
@@ -43,7 +43,7 @@ _connections = threading.RLock()
 _in_use: set = set()
 
 
-# These are functions, because a child process has another lock as `_connections`.
+# These are functions because `_connections` is a different lock in a child process.
 def _acquire_before_fork():
     _connections.acquire()
 
@@ -73,8 +73,8 @@ def hold_connection(address):
     Raises
     ------
     LedgerError
-        If a call of this thread is already using the ledger, as in a signal handler: it would
-        wait forever for a lock of its thread.
+        If this thread is already using the ledger, for example when a signal handler interrupts a
+        call. The second call would wait forever for a lock that its own thread holds.
     """
     with _connections:
         if address in _in_use:
@@ -112,8 +112,8 @@ def hold_file_lock(path, seconds, *, reading=False):
     seconds : float
         Give up waiting if the guarded file has not changed for this long.
     reading : bool, default=False
-        True to yield None, without a lock, if the lock file is missing and cannot be created. So a
-        user without write permission for a folder can read a ledger in it.
+        True to yield None, without a lock, if the lock file is missing and cannot be created. This
+        allows a user without write permission for a folder to read a ledger in it.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def hold_file_lock(path, seconds, *, reading=False):
                 f"the ledger {path} is locked: another process or thread has held "
                 f"{path.name}{LOCK_SUFFIX} for {seconds:g} s and charged nothing"
             )
-        # Pauses of 1 to 5 ms that differ, so two processes do not poll in step.
+        # Random pauses of 1 to 5 ms, so that two processes do not poll in step.
         time.sleep(0.001 + time.monotonic_ns() % 4001 / 1e6)
 
 
@@ -209,7 +209,7 @@ class LockFile(io.FileIO):
         """Release the lock, if it is held, and close the file."""
         if not self.closed:
             try:
-                # Unlock before closing: a child may hold a copy of the descriptor that is open.
+                # Unlock before closing: a child may hold an open copy of the descriptor.
                 if fcntl is not None:
                     fcntl.flock(self, fcntl.LOCK_UN)
                 elif self._is_taken:

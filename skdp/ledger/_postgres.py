@@ -22,7 +22,7 @@ _KEYWORDS = (
 _SERVER = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?"
 _PAIR = rf"(?:port=[\d,]*|(?:{_KEYWORDS.replace(' ', '|')})=[\w./,+~-]*)"
 # Addresses that cannot contain a password, after percent-decoding. libpq reads the text between a
-# colon and an at sign as a password: here no colon is followed by an at sign.
+# colon and an at sign as a password, so no colon may be followed by an at sign.
 _ALLOWED_ADDRESS = re.compile(
     r"postgres(?:ql)?://(?:[\w.+-]+(?:@[\w.-]+)?@)?"
     rf"{_SERVER}(?:,{_SERVER})*(?:/[\w.+-]*)?(?:\?{_PAIR}(?:&{_PAIR})*)?"
@@ -54,9 +54,9 @@ class PostgreSQLLedger(_sql.TableLedger):
     """Ledger in the schema ``skdp`` of a PostgreSQL database.
 
     Writers wait for each other on one table lock, first come, first served. A record is on the
-    server's disk when `append` returns. Each call opens and closes a connection. If it breaks
-    during the commit of a record, `append` raises an error although the record may have been
-    written. If so, it is charged, and nothing is released.
+    server's disk when `append` returns. Each call opens and closes a connection. If the connection
+    breaks during the commit of a record, `append` raises an error although the record may have been
+    written. In that case, the release is charged but not made.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class PostgreSQLLedger(_sql.TableLedger):
             # Time in milliseconds until a connection to an unreachable server fails.
             tcp_user_timeout=int(1000 * LOCK_TIMEOUT_SECONDS),
             keepalives_idle=CONNECT_TIMEOUT_SECONDS,
-            # With another encoding, text would be read back as other text or as bytes.
+            # With another encoding, text would be read back as different text or as bytes.
             client_encoding="utf8",
             target_session_attrs="read-write",
         )
@@ -159,7 +159,8 @@ class PostgreSQLLedger(_sql.TableLedger):
         def call_driver(function, *arguments):
             """Call the driver, and raise a `LedgerError` with the message of its errors.
 
-            It is not chained to them: they refer to the connection, and so to the password.
+            The error is not chained to the driver's, which refers to the connection and thus to the
+            password.
             """
             try:
                 return function(*arguments)

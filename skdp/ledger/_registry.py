@@ -38,14 +38,14 @@ class Ledger(Protocol):
     All methods must be safe for several threads and processes at once. A ledger that other
     processes cannot see must raise LedgerError in them, and also in a forked child: its
     `address_of` adds an id of the process to the address. A signal handler may call a ledger
-    inside the `decide` of an `append`. There another `append` must raise LedgerError instead of
-    waiting, and `read` and `verify` either raise it too or return the result from before the
+    inside the `decide` of an `append`. There, another `append` must raise LedgerError instead of
+    waiting, and `read` and `verify` must either raise it too or return the result from before the
     append.
 
     Parameters
     ----------
     address : str
-        The address of the records. ValueError if it is invalid or may contain a secret.
+        The address of the records. If it is invalid or may contain a secret, ValueError is raised.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class Ledger(Protocol):
         """
 
     def append(self, dataset: str, after: tuple, decide: Callable) -> list:
-        """Append one record, decided while no one else can append.
+        """Append one record; `decide` is called while no one else can append.
 
         Parameters
         ----------
@@ -111,9 +111,9 @@ class Ledger(Protocol):
         after : tuple of (int, str)
             The position of a record that the caller has read.
         decide : callable
-            Called once with the records of the data set since `after`. It returns ``(kind, body)``
-            of the next record, or None to append nothing. If it raises an error, nothing is
-            appended.
+            Function that is called once with the records of the data set since `after`. It returns
+            ``(kind, body)`` of the next record, or None to append nothing. If it raises an error,
+            nothing is appended.
 
         Returns
         -------
@@ -171,7 +171,7 @@ def register_ledger(scheme: str, factory: Callable[[str], Ledger]) -> None:
     Raises
     ------
     ValueError
-        If the scheme is invalid, or is a scheme of skdp.
+        If the scheme is invalid, or is one of skdp's own schemes.
 
     Examples
     --------

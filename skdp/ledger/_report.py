@@ -13,37 +13,36 @@ from skdp.utils._values import FrozenValue
 
 ROWS_BY_INDEX = (
     "The total holds if the rows of each release were chosen by their index and a public seed. "
-    "Stratified folds depend on labels, so the total is no guarantee for them; "
+    "Stratified folds depend on labels, so the total does not cover them; "
     "use cv=KFold(k, shuffle=True, random_state=0)."
 )
 # Descriptions of the difference between two neighboring tables, by (relation, unit).
 NEIGHBORING = {
-    ("add_remove", "row"): "a row is there or is replaced by a null row; the number of rows is "
+    ("add_remove", "row"): "a row is present or is replaced by a null row; the number of rows is "
     "public",
-    ("replace_one", "row"): "a row has other values; the number of rows is public",
-    ("add_remove", "person"): "a person is there, or all rows of the person are replaced by null "
-    "rows; the number of persons is public, that of rows is not",
-    ("replace_one", "person"): "all rows of a person change, their number too; the number of "
-    "persons is public, that of rows is not",
-    ("add_remove", "group"): "the rows of a group, at most {max_rows}, are there or are replaced "
+    ("replace_one", "row"): "a row has different values; the number of rows is public",
+    ("add_remove", "person"): "a person is present, or all rows of the person are replaced by "
+    "null rows; the number of persons is public, the number of rows is not",
+    ("replace_one", "person"): "all rows of a person change, as may their number; the number of "
+    "persons is public, the number of rows is not",
+    ("add_remove", "group"): "the rows of a group, at most {max_rows}, are present or replaced "
     "by null rows; the number of rows is public",
-    ("replace_one", "group"): "the rows of a group, at most {max_rows}, have other values; the "
+    ("replace_one", "group"): "the rows of a group, at most {max_rows}, have different values; the "
     "number of rows is public",
 }
-# The same under "add_remove" for releases that keep the number of units private, by unit.
+# The same descriptions, by unit, for "add_remove" releases that keep the number of units private.
 PRIVATE_SIZES = {
-    "row": "a row is there or is not; the number of rows is private",
-    "person": "all rows of a person are there or are not; the numbers of persons and of rows are "
+    "row": "a row is present or absent; the number of rows is private",
+    "person": "all rows of a person are present or absent; the numbers of persons and of rows are "
     "private",
-    "group": "the rows of a group, at most {max_rows}, are there or are not; the number of rows is "
-    "private",
+    "group": "the rows of a group, at most {max_rows}, are present or absent; the number of "
+    "rows is private",
 }
 SUB_LIMITS = (
-    "A limit inside the data set's limit bounds what its users release themselves, and nothing if "
-    "they see the results of others: the data set's limit alone is a guarantee."
+    "A sub-limit bounds only the releases that its users make, and bounds nothing if they also see "
+    "the results of other users: only the data set's limit is a guarantee."
 )
-# A larger number of parts means any number of parts, as for calls that are not recorded in a
-# ledger.
+# A larger number means any number of parts, as for calls that are not recorded in a ledger.
 MAX_COUNTED_PARTS = 2**32
 SCORES = "Scores computed on private rows are not covered unless they were charged."
 
@@ -77,14 +76,14 @@ def describe_unit(unit, max_rows, missing_ids="error"):
         return "row"
     if unit == "group":
         return f"group of rows, at most {max_rows} of them in a table"
-    description = "person, whatever number of rows each has"
+    description = "person, however many rows each has"
     if missing_ids == "distinct":
-        description += "; rows without an id are declared to be of distinct persons"
+        description += "; rows without an id are declared to belong to distinct persons"
     return description
 
 
 def describe_part(part, config):
-    """Return a description of the declaration about the rows of a part, and of the total.
+    """Return a description of what was declared about the rows of a part, and of the total.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def describe_part(part, config):
     elif config.unit == "group":
         reason = "the rows of a group may be in several parts"
     else:
-        reason = "a row with other values may be in another part"
+        reason = "a row with different values may be in another part"
     if n_affected >= part.parts:
         return f"{declared}: the costs of all parts add up, because {reason}"
     return (
@@ -163,14 +162,14 @@ class BudgetReport(PrintedDocument, FrozenValue):
     head_hash : str
         The hash of the ledger's last record. The chain was verified for this report.
     reuses : tuple of Reuse
-        Every step of a plan that ran in a run charged earlier, oldest first. Each is covered by a
+        Every plan step that ran in a previously charged run, oldest first. Each is covered by a
         charge.
     missing_ids : str
-        "distinct" if rows without an id are declared to be of distinct persons, else "error".
+        "distinct" if rows without an id are declared to belong to distinct persons, else "error".
     breakdown : tuple of dict
         One entry for the data set, for each sub-limit, and for each named user and purpose. Each
-        has `of`, the name of its subject, and `spent`. If it has a limit, also `limit` and
-        `remaining`.
+        entry has `of`, the name of its subject, and `spent`. An entry with a limit also has `limit`
+        and `remaining`.
     closed : str or None
         The reason why the data set was closed, None if it is open.
     shown : str
@@ -180,8 +179,8 @@ class BudgetReport(PrintedDocument, FrozenValue):
     reserved_from : str
         The data set from which this budget was reserved, "" if it was not reserved.
     identity : str
-        The hash of the data set's opening record; that of the data set in `reserved_from` for a
-        reserved budget.
+        The hash of the data set's opening record or, for a reserved budget, that of the data set in
+        `reserved_from`.
     """
 
     dataset: str
@@ -286,7 +285,7 @@ class BudgetReport(PrintedDocument, FrozenValue):
         if self.closed is not None:
             pairs.append(("closed", self.closed))
         if self.shown:
-            pairs.append(("charges", f"those of {self.shown}; what was spent is of all"))
+            pairs.append(("charges", f"those of {self.shown}; the amounts spent cover all charges"))
         return pairs
 
     def charge_rows(self) -> list[tuple[str, ...]]:

@@ -65,9 +65,10 @@ class PlannedCharge(FrozenValue):
     def covers(self, event: Event, relation: Relation) -> bool:
         """Return True if a release costs at most as much as the planned one, at every delta.
 
-        This holds in two cases: the Gaussians of the release, which compose to one Gaussian, have
-        at least as much noise as the planned ones, and its other events are among the planned
-        ones; or the planned event is a placeholder whose (epsilon, delta) the release satisfies.
+        This holds in two cases. In the first, the Gaussians of the release, which compose to one
+        Gaussian, have at least as much noise as the planned ones, and its other events are among
+        the planned ones. In the second, the planned event is a placeholder whose (epsilon, delta)
+        the release satisfies.
 
         Parameters
         ----------
@@ -132,7 +133,7 @@ class PlannedCharge(FrozenValue):
         cost = get_epsilon(event, delta, relation=config.relation, group_size=config.max_rows)
         if cost < math.inf:
             return (cost, delta)
-        # No finite epsilon is known for several rows at the delta of one row. Their delta is
+        # For several rows, no finite epsilon is known at the delta of one row. Their delta is
         # larger.
         group = group_event(ApproximateDP(*price), config.max_rows)
         return (group.epsilon, group.delta)
@@ -141,7 +142,7 @@ class PlannedCharge(FrozenValue):
 def _precision_and_others(event):
     """Return the sum of 1 / noise_multiplier**2 over Gaussians, and a counter of other events.
 
-    The composition of Gaussians is one Gaussian of this precision (Dong, Roth and Su 2022,
+    The composition of Gaussians is one Gaussian with this precision (Dong, Roth and Su 2022,
     Corollary 3.3). The precision is an exact fraction.
 
     Parameters
@@ -159,11 +160,11 @@ def _precision_and_others(event):
 
 
 def covering_event(events):
-    """Return one event that covers alternative events of a release that differ little.
+    """Return one event that covers alternative, slightly different events of a release.
 
-    Alternatives may differ by rounding, for example for tables of several shapes. They may also
-    differ by the delta that is reserved to find categories, which a table without categories does
-    not need.
+    Alternatives may differ by rounding, for example between tables of different shapes. They may
+    also differ by the delta that is reserved to find categories, which a table without categories
+    does not need.
 
     Parameters
     ----------
@@ -302,7 +303,7 @@ class _PlannedRelease(NotCopied):
 
 
 class Allowance(_PlannedRelease):
-    """A planned release that is already charged, and can be made once.
+    """A planned release that has already been charged and can be made once.
 
     An estimator uses it instead of its accountant if the caller has charged a whole plan. It opens
     no ledger, so it can be sent to another process. Send only one copy. A second release is
@@ -317,7 +318,7 @@ class Allowance(_PlannedRelease):
     plan_charge : Charge or None
         The charge that covers the plan, None if nothing was charged.
     steps : int, default=1
-        Number of releases of the plan.
+        Number of releases in the plan.
     """
 
     def __init__(
@@ -377,10 +378,10 @@ def _check_plan(planned, name):
 class Reservation(NotCopied, FrozenValue):
     """A plan whose rounds are charged to an accountant, each when its first step runs.
 
-    A round is one run of all steps. A step uses a round that was charged and in which it has not
-    run yet. If there is none, it charges a new round, for the whole plan. So if the ledger has
-    charged r rounds, no step ran more than r times, regardless of the order and the processes of
-    the steps, and everything released is part of r runs of the whole plan.
+    A round is one run of all steps. A step uses a charged round in which it has not run yet. If
+    there is none, it charges a new round, for the whole plan. So if the ledger has charged r
+    rounds, no step has run more than r times, regardless of the steps' order and processes, and
+    everything released is part of r runs of the whole plan.
 
     Copies and pickles refer to the same reservation. Creating one charges nothing.
 

@@ -3,7 +3,7 @@
 The functions for all databases receive `execute(statement, parameters)`, which returns a cursor.
 Question marks mark parameters. No local variable refers to a cursor: a stored exception would keep
 it alive through its traceback, and SQLite ends neither a connection nor its transaction before the
-last row was fetched.
+last row has been fetched.
 """
 
 from collections.abc import Callable
@@ -37,9 +37,9 @@ class Transaction:
     execute : callable
         Runs a statement.
     start : tuple of (int, str)
-        The position from which `_check` checked the chain; set by it.
+        The position from which `_check` checked the chain. `_check` sets it.
     new_rows : list of tuple
-        The rows that follow this position; set by `_check`.
+        The rows that follow this position. `_check` sets them.
     """
 
     execute: Callable
@@ -51,8 +51,8 @@ class TableLedger:
     """Base class of ledgers whose records are rows of a table.
 
     A subclass has three methods. `_transaction(reading)` is a context that yields a `Transaction`,
-    in which no one else can append. `_check(transaction, from_start)` checks the chain, from its
-    first record if `from_start` is True, and returns its end. `_write(transaction, row, end)`
+    during which no one else can append. `_check(transaction, from_start)` checks the chain, from
+    its first record if `from_start` is True, and returns its end. `_write(transaction, row, end)`
     inserts a row after the end, commits and reads it back.
     """
 
@@ -63,7 +63,7 @@ class TableLedger:
             return self._select(transaction, dataset, after)
 
     def append(self, dataset, after, decide):
-        """Append one record, decided while no one else can append."""
+        """Append one record; `decide` is called while no one else can append."""
         # Open the database and begin: no one else can append from here to the end.
         with self._transaction() as transaction:
             # Read, and check the records that others have written in the meantime.

@@ -20,8 +20,8 @@ APPLICATION_ID = 0x736B6470
 # Maximum time that a writer waits for another program that has locked the database.
 BUSY_TIMEOUT_SECONDS = 30.0
 
-# Suffixes of files that belong to another ledger: SQLite deletes its journals, and skdp writes its
-# lock file.
+# Suffixes of files that may belong to another ledger: SQLite deletes its journals, and skdp writes
+# to its lock file.
 _RESERVED_SUFFIXES = ("-journal", "-wal", "-shm", LOCK_SUFFIX)
 
 _TABLE = _sql.TABLE.format("records", "INTEGER")

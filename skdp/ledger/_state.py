@@ -51,10 +51,10 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return Neighbors(relation=self.relation, unit=self.unit, max_rows=self.max_rows)
 
     def holds_for_group(self, event, epsilon, delta):
-        """Return True if (epsilon, delta) of one row also bounds the cost of a group of rows.
+        """Return True if the (epsilon, delta) for one row also bounds the cost for a group of rows.
 
-        This holds if the cost of the group, computed from the event, is no higher, or if the row
-        satisfies an (epsilon, delta) that implies it for the group.
+        This holds if the group's cost, computed from the event, is no higher, or if the release
+        satisfies, for one row, an (epsilon, delta) that implies this one for the group.
         """
         if self.max_rows == 1 or self.rule.single_epsilon(event, delta) <= epsilon:
             return True
@@ -62,7 +62,7 @@ class LedgerConfig(PrivacyParams, Neighbors):
         return is_proved(event, row.epsilon, row.delta, row.relation)
 
     def n_affected_parts(self, part, n_parts):
-        """Return the number of parts of a partition that a change of one unit can affect.
+        """Return the number of parts of a partition that a change to one unit can affect.
 
         Parameters
         ----------
@@ -266,7 +266,7 @@ class BudgetLimit(PrivacyParams):
     purposes: Sequence[str] = checked(_check_names, default=())
 
     def counts(self, user, purpose):
-        """Return True if a user's charge for a purpose counts towards the limit."""
+        """Return True if a user's charge for a purpose counts toward the limit."""
         counts_user = not self.users or user in self.users
         return counts_user and (not self.purposes or purpose in self.purposes)
 
@@ -321,7 +321,7 @@ class PlanRuns:
     def with_step(self, step, position=None):
         """Return the runs after one more step; `position` is that of a new run's charge, if any.
 
-        ValueError if the step has already run in every charged run.
+        ValueError is raised if the step has already run in every charged run.
         """
         charged = self.charged
         if position is not None:
@@ -342,14 +342,14 @@ class State:
     position : tuple of (int, str)
         The sequence and the hash of the last record.
     config : LedgerConfig or None
-        The configuration with the present limit, None before the data set was opened.
+        The configuration with the current limit; None before the data set is opened.
     totals : dict
-        From (user, purpose, part) to the total cost of their charges. The part is None for
-        charges on all rows.
+        Maps (user, purpose, part) to the total cost of the charges. The part is None for charges on
+        all rows.
     sub_limits : dict
-        From names to `BudgetLimit`.
+        Maps names to `BudgetLimit`.
     reservations : dict
-        From the keys of reservations to `PlanRuns`.
+        Maps the keys of reservations to `PlanRuns`.
     closed : str or None
         The reason why the data set was closed, None if it is open.
     identity : str or None
@@ -430,7 +430,7 @@ class State:
     def with_charge(self, charge, position=CHAIN_START):
         """Return the state after one more charge; its record is at `position`.
 
-        ValueError if the partition of its part was charged with another number of parts.
+        ValueError is raised if the part's partition was charged with a different number of parts.
         """
         rule = self.config.rule
         part = charge.part
@@ -468,15 +468,15 @@ class State:
         return replace(self, position=position, reservations=reservations)
 
     def total(self, limit=None, charged_part=None):
-        """Return the total cost of the charges that count towards a limit.
+        """Return the total cost of the charges that count toward a limit.
 
-        Charges on all rows add up. Within a partition only the most expensive parts add up, as many
-        as can contain rows of one unit (parallel composition).
+        Charges on all rows add up. Within a partition, only the most expensive parts add up: the
+        number of parts that can contain rows of one unit (parallel composition).
 
         Parameters
         ----------
         limit : BudgetLimit or _UserTotal, default=None
-            None counts all charges.
+            Limit whose charges are added up; None counts all charges.
         charged_part : Part, default=None
             Part that counts even if others of its partition are more expensive, so a further
             charge on it adds to the total. None counts the most expensive parts.

@@ -1,4 +1,4 @@
-"""Noise on a vector of known L2 sensitivity: Gaussian, or with a Gamma-distributed norm."""
+"""Noise on a vector with known L2 sensitivity: Gaussian, or with a gamma-distributed norm."""
 
 import math
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ _CALIBRATIONS = {"analytic": gaussian_noise_multiplier, "classical": _classical}
 class GaussianMechanism(_grid.GridMechanism):
     """Add Gaussian noise; the release is (epsilon, delta)-DP.
 
-    The values are rounded to a grid, whose step is a power of two of at most 2**-20 of the standard
-    deviation. Discrete Gaussian noise is added on the grid, exactly and in integers. Rounding d
-    values can raise the sensitivity by sqrt(d) grid steps. The noise is raised in proportion, by a
-    factor of at most about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier), and by a relative
-    2**-37 because the noise is discrete. So `event` is the event of the continuous mechanism. A
+    The values are rounded to a grid whose step is a power of two, at most 2**-20 of the standard
+    deviation. Discrete Gaussian noise is added on the grid, exactly, in integers. Rounding d values
+    can raise the sensitivity by sqrt(d) grid steps. The noise is raised in proportion, by a factor
+    of at most about 1 + max(2**-16, 2**-44 sqrt(d) noise_multiplier), and by a relative 2**-37
+    because the noise is discrete. Therefore, `event` is the event of the continuous mechanism. A
     noise multiplier above about 2**47 / sqrt(d) is refused.
 
     Parameters
@@ -66,16 +66,16 @@ class GaussianMechanism(_grid.GridMechanism):
         The standard deviation sigma = noise_multiplier * sensitivity. The noise in a release of d
         values has the slightly larger standard deviation ``scale_for(d)``, because of the rounding.
     rho : float
-        The release is rho-zCDP. Rounded up.
+        The release is rho-zCDP; the value is rounded up.
     event : skdp.accounting.Gaussian
-        Privacy event of one release. It holds for an array of that L2 sensitivity.
+        Privacy event of one release. It holds for an array with that L2 sensitivity.
 
     Raises
     ------
     ValueError
-        If a parameter is out of range, epsilon > 1 with the classical calibration, the noise
-        multiplier is too small for (epsilon, delta), or epsilon is too small for the release of
-        even one value.
+        If a parameter is out of range, if epsilon > 1 with the classical calibration, if the noise
+        multiplier is too small for (epsilon, delta), or if epsilon is too small to release even one
+        value.
 
     References
     ----------
@@ -216,8 +216,8 @@ def sigma_in_steps(scale, sensitivity, root, step):
     """Return the standard deviation in steps, raised for the rounding and the discrete noise.
 
     Rounding adds at most sqrt(d) steps to the L2 distance; `root` is sqrt(d). A discrete Gaussian
-    of variance s**2 is within a factor of 1 + exp(-300) of a randomized rounding of a continuous
-    one of variance s**2 - 16. The factor 1 + 2**-40 covers the rounding of this computation.
+    with variance s**2 is within a factor of 1 + exp(-300) of a randomized rounding of a continuous
+    one with variance s**2 - 16. The factor 1 + 2**-40 covers the rounding of this computation.
     """
     raised = scale / step * (1.0 + root * step / sensitivity)
     return math.sqrt(raised * raised + 16.0) * (1.0 + 2.0**-40)
@@ -227,12 +227,12 @@ def sigma_in_steps(scale, sensitivity, root, step):
 class GammaNormMechanism(_grid.PureMechanism):
     """Add noise b with density proportional to exp(-epsilon ||b||_2 / sensitivity).
 
-    The release is epsilon-DP for a vector of known L2 sensitivity. The direction of b is uniform
-    and its length has a gamma distribution of shape d and scale sensitivity / epsilon.
+    The release is epsilon-DP for a vector with known L2 sensitivity. The direction of b is uniform,
+    and its length has a gamma distribution with shape d and scale sensitivity / epsilon.
 
-    The exact sum of value and noise is rounded to a grid, whose step is a power of two of about
-    2**-20 sqrt(d) times the scale. The noise is evaluated with as many bits as the rounding needs
-    to be exact, so it is post-processing: it adds no sensitivity, and delta is 0.
+    The exact sum of value and noise is rounded to a grid whose step is a power of two, about 2**-20
+    sqrt(d) times the scale. The noise is evaluated with all the bits that exact rounding needs. The
+    rounding is therefore post-processing: it adds no sensitivity, and delta is 0.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ class GammaNormMechanism(_grid.PureMechanism):
         return self.scale * math.sqrt(check_integer(size, "size", 1) + 1)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the L2 norm of the error that holds with some confidence.
+        """Return a bound on the L2 norm of the error that holds with a given confidence.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Rounding of values to a grid, on which integer noise is added exactly.
 
 Noise that is added in floating-point arithmetic reveals low bits of the values (I. Mironov, "On
-significance of the least significant bits for differential privacy", 2012). So values are rounded
-to multiples of a power of two, and discrete noise is added to the integer multiples.
+significance of the least significant bits for differential privacy", 2012). Values are therefore
+rounded to multiples of a power of two, and discrete noise is added to the integer multiples.
 """
 
 import math
@@ -22,7 +22,7 @@ from skdp.utils._values import FrozenValue, checked
 
 # Largest multiple of the grid step that is computed in int64, with room for the noise.
 _MAX_STEPS = 2.0**61
-# Largest magnitude of a value. Sums with noise then do not overflow.
+# Largest magnitude of a value, so that sums with noise do not overflow.
 _MAX_VALUE = 2.0**1000
 
 
@@ -52,7 +52,7 @@ def check_values(values):
 
 
 def check_tail(confidence: float, size: int) -> float:
-    """Return the probability with which each of `size` independent errors may exceed a bound.
+    """Return the probability with which each of `size` independent errors may exceed its bound.
 
     It is ``1 - confidence**(1 / size)``: with probability `confidence` no error exceeds the bound.
     """
@@ -122,7 +122,7 @@ def to_steps(array, step):
 
 
 def from_steps(steps, step, shape):
-    """Return integers times `step`, as a float or a float64 array of a shape."""
+    """Return integers times `step`, as a float or a float64 array with the given shape."""
     # Rounding is post-processing here: the noise has been added.
     if steps.dtype == object:
         result = np.array([float(number * Fraction(step)) for number in steps], dtype=np.float64)
@@ -137,7 +137,8 @@ def from_steps(steps, step, shape):
 class PureMechanism(FrozenValue):
     """Base class of epsilon-DP mechanisms whose noise has scale sensitivity / epsilon.
 
-    The scale of a choice among scores that may change in different directions is twice as large.
+    If the scores among which a mechanism chooses may change in different directions, the scale is
+    twice as large.
     """
 
     epsilon: float = checked(check_positive)
@@ -246,7 +247,7 @@ class GridMechanism(FrozenValue):
         Raises
         ------
         ValueError
-            If epsilon is too small for that many values, or `size` is not a positive integer.
+            If epsilon is too small for this number of values, or `size` is not a positive integer.
         """
         self._on_grid(size)
 
@@ -309,7 +310,7 @@ class GridMechanism(FrozenValue):
         return self._mean_error * self.scale_for(size)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the error of a release that holds with some confidence.
+        """Return a bound on the error of a release that holds with a given confidence.
 
         Parameters
         ----------
@@ -332,11 +333,11 @@ class GridMechanism(FrozenValue):
         Parameters
         ----------
         values : float or array-like of numbers
-            Together, all values have sensitivity `sensitivity`.
+            Values, which together have sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
-            reproducible, so there is no protection. Inside a private fit it is the source that the
-            charge returned.
+            reproducible, so there is no protection. Inside a private fit, it must be the source
+            that the charge returned.
 
         Returns
         -------

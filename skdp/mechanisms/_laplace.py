@@ -16,19 +16,19 @@ from skdp.utils._rounding import float_up
 from skdp.utils._validation import check_integer
 from skdp.utils._values import FrozenValue, checked
 
-# Largest magnitude of an integer, so the sum with the noise fits into int64.
+# Largest magnitude of an integer, so that the sum with the noise fits into int64.
 _MAX_VALUE = 2**61
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
-    """Add Laplace noise of scale sensitivity / epsilon; the release is epsilon-DP.
+    """Add Laplace noise with scale sensitivity / epsilon; the release is epsilon-DP.
 
-    The values are rounded to a grid, whose step is a power of two of at most 2**-20 of the scale.
-    Discrete Laplace noise is added on the grid, exactly and in integers. Rounding d values can
-    raise the sensitivity by d grid steps. The noise is raised in proportion, by a factor of at most
-    about 1 + max(2**-16, 2**-44 d / epsilon), so `event` is the event of the continuous mechanism.
-    An epsilon below about 2**-48 d is refused.
+    The values are rounded to a grid whose step is a power of two, at most 2**-20 of the scale.
+    Discrete Laplace noise is added on the grid, exactly, in integers. Rounding d values can raise
+    the sensitivity by d grid steps. The noise is raised in proportion, by a factor of at most about
+    1 + max(2**-16, 2**-44 d / epsilon). Therefore, `event` is the event of the continuous
+    mechanism. An epsilon below about 2**-48 d is refused.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class LaplaceMechanism(_grid.GridMechanism, _grid.PureMechanism):
     Raises
     ------
     ValueError
-        If a parameter is not a positive finite number, the scale cannot be represented, or epsilon
-        is too small for the release of even one value.
+        If a parameter is not a positive finite number, if the scale cannot be represented, or if
+        epsilon is too small to release even one value.
 
     References
     ----------
@@ -112,7 +112,7 @@ def scale_in_steps(sensitivity, epsilon, d, step):
     """Return the noise scale in steps for d values, raised for the rounding and rounded up.
 
     Rounding adds at most d steps to the L1 distance. The charge is computed for continuous noise.
-    For a scale of at least 2**18 steps the privacy loss of discrete noise is dominated by that of
+    For a scale of at least 2**18 steps, the privacy loss of discrete noise is dominated by that of
     continuous noise if 1 / (4 scale) of a step is added for each value.
     """
     distance = Fraction(sensitivity) / Fraction(step) + d * (1 + Fraction(1, 2**20))
@@ -273,7 +273,7 @@ class GeometricMechanism(_grid.PureMechanism):
         Parameters
         ----------
         values : int or array-like of int
-            All integers together have the L1 sensitivity `sensitivity`.
+            Integers, which together have the L1 sensitivity `sensitivity`.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
             reproducible, so there is no protection.

@@ -25,11 +25,11 @@ from skdp.utils._values import FrozenValue, checked, computed
 class Plan(FrozenValue):
     """A planned private release: its cost, its stages, and the function that makes it.
 
-    An estimator's ``plan_fit(shape, guarantee)`` returns one, from parameters and the public shape.
-    `PrivateFit.run` charges its event, then calls `run` with noise from the source that the charge
-    returned. A plan is a value: it can be pickled, so `run` is a function of a module, with its
-    first arguments bound by `functools.partial`, or a method of a frozen value. Use `plan_release`
-    to plan one release with the noise of a mechanism.
+    An estimator's ``plan_fit(shape, guarantee)`` returns a plan, made from parameters and the
+    public shape. `PrivateFit.run` charges its event, then calls `run` with noise from the source
+    that the charge returned. A plan is a value that can be pickled. Therefore, `run` is a
+    module-level function, with its first arguments bound by `functools.partial`, or a method of a
+    frozen value. Use `plan_release` to plan one release with the noise of a mechanism.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Plan(FrozenValue):
     scale, sensitivity : float
         The noise scale, and the sensitivity of the values to which the noise is added.
     stages : tuple of Stage, default=None
-        The releases of which the plan consists. None means one release without a name.
+        The releases that make up the plan. None means one release without a name.
     run : callable, default=None
         ``run(rows, source, persons=None)`` makes the release. None for a part of another plan,
         whose `run` makes the releases of all parts.
@@ -80,7 +80,7 @@ class Plan(FrozenValue):
 
     @property
     def loops(self):
-        """Version of the loops over rows that `run` uses and workers must have.
+        """Version of the loops over rows that `run` uses; workers must have the same version.
 
         See `skdp._loops`.
         """
@@ -103,8 +103,8 @@ def plan_release(
     run : callable
         ``run(rows, source, persons=None)`` makes the release.
     guarantee : Guarantee, default=None
-        The epsilon and delta that are charged. None charges those of the mechanism, whose delta is
-        0 if it does not need one.
+        The epsilon and delta that are charged. None charges those of the mechanism; its delta is 0
+        if it does not need one.
     stage_name : str
         Name of the released values.
     size : int, default=None
@@ -141,7 +141,7 @@ def plan_release(
 
 
 class Mechanism(Protocol):
-    """Noise that is added to a vector. It is the simplest plan; its run is `release`.
+    """Noise that is added to a vector: the simplest plan, whose run is `release`.
 
     Code that needs the precision of a release calls a method of the mechanism. It does not infer
     the noise distribution from delta or from a type.
@@ -152,7 +152,7 @@ class Mechanism(Protocol):
     ``mean_error(size)``, the mean magnitude of the noise, and ``tail(probability, size, terms)``, a
     bound that the sum of the noise in `terms` values exceeds with at most that probability.
     Mechanisms that choose a candidate, and randomized response, add no noise to a vector. They have
-    the attributes, and `release`.
+    only the attributes and `release`.
     """
 
     event: Event
@@ -183,14 +183,14 @@ def plan_for(make_plan, guarantee):
     Parameters
     ----------
     make_plan : callable
-        Returns a plan for the `Guarantee` of one unit, a row or a person.
+        Function that returns a plan for the `Guarantee` for one unit, a row or a person.
     guarantee : Guarantee
 
     Returns
     -------
     plan
-        For a group of k rows its noise is k times that for one row if the noise is Gaussian or
-        delta is 0. Otherwise the general bound on groups is used; see `Guarantee.per_row`.
+        For a group of k rows, its noise is k times that for one row if the noise is Gaussian or
+        delta is 0. Otherwise, the general bound for groups is used; see `Guarantee.per_row`.
     """
     if guarantee.neighbors.unit != "group":
         return make_plan(guarantee)
@@ -214,7 +214,7 @@ def plan_for(make_plan, guarantee):
 class JointMechanism(FrozenValue):
     """Several mechanisms that one fit runs one after another on the same rows.
 
-    They are charged as one. The parameters of every mechanism are fixed before the first of them
+    They are charged together. The parameters of every mechanism are fixed before the first of them
     runs, so the tightest bound on their composition applies.
 
     Parameters
@@ -307,7 +307,7 @@ def join_plans(plans, guarantee, main=None):
     Parameters
     ----------
     plans : sequence of plans, mechanisms or None
-        They run in this order. Entries that are None are left out.
+        The plans, in the order in which they run. Entries that are None are left out.
     guarantee : Guarantee
         The guarantee to which they were calibrated together.
     main : plan, default=None
@@ -337,7 +337,7 @@ def join_plans(plans, guarantee, main=None):
 
 
 def vector_noise(guarantee, sensitivity):
-    """Return the mechanism for a vector of known L2 sensitivity.
+    """Return the mechanism for a vector with known L2 sensitivity.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def vector_noise(guarantee, sensitivity):
 
 
 def bounded_noise(guarantee, l1, l2=None):
-    """Return the mechanism for values of known L1 and L2 sensitivities.
+    """Return the mechanism for values with known L1 and L2 sensitivities.
 
     Parameters
     ----------
@@ -390,10 +390,11 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
     guarantee : Guarantee
         With delta > 0, Gaussian noise is used if its error is smaller.
     whole : bool, default=True
-        True if a row adds 0 or 1 to a count, so counts are integers. Counts of persons are
+        True if a row adds 0 or 1 to a count, so that counts are integers. Counts of persons are
         weighted and not integers. Rounding them could change each of many counts by 1.
     error : callable, default=None
-        Returns the error of a mechanism, which is minimized; None means the mean error.
+        Function that returns the error of a mechanism, which is minimized; None means the mean
+        error.
 
     Returns
     -------
@@ -413,17 +414,17 @@ def counting_mechanism(l1_sensitivity, guarantee, *, whole=True, error=None):
 
 
 def plan_cell_weights(n_columns, guarantee, *, whole):
-    """Return the mechanism for the bins of the histograms of `n_columns` columns.
+    """Return the mechanism for the histogram bins of `n_columns` columns.
 
     A row adds non-negative weights that sum to 1 to the bins of each column, or nothing. Between
-    neighbors the bins of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
+    neighbors, the bins of all columns change by m n_columns in L1 norm and by sqrt(m n_columns) in
     L2 norm, with m = 1 under add/remove and 2 under replace-one. The sums of weights must be exact.
 
     Parameters
     ----------
     n_columns : int
     guarantee : Guarantee
-        With delta > 0, the noise is Gaussian, so a fit always uses the delta that it states.
+        With delta > 0, the noise is Gaussian, so that a fit always uses the delta that it states.
     whole : bool
         True if the weights of a row are 0 or 1.
 

@@ -60,9 +60,9 @@ def _check_categories(categories, name="categories"):
 class RandomizedResponse(FrozenValue):
     """Report each row's category, or a different one at random; each report is epsilon-DP.
 
-    With k categories the true category is reported with probability ``p = e^epsilon / (k - 1 +
+    With k categories, the true category is reported with probability ``p = e^epsilon / (k - 1 +
     e^epsilon)`` and each other category with ``q = 1 / (k - 1 + e^epsilon)``. Each row is protected
-    separately, also from the curator who collects the reports. A value outside the categories is
+    separately, even from the curator who collects the reports. A value outside the categories is
     the null record, whose report is uniform.
 
     Parameters
@@ -79,7 +79,7 @@ class RandomizedResponse(FrozenValue):
     sensitivity : float
         It is 1: a row has one report.
     scale : float
-        ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that a row of another category
+        ``sqrt(q (1 - q)) / (p - q)``, the standard deviation that a row with another category
         contributes to a category's debiased count.
     event : skdp.accounting.RandomizedResponse
         Privacy event of one report of every row.
@@ -89,8 +89,8 @@ class RandomizedResponse(FrozenValue):
     Raises
     ------
     ValueError
-        If epsilon is not a positive finite number, or there are fewer than two categories, or one
-        is repeated or missing (NaN).
+        If epsilon is not a positive finite number, if there are fewer than two categories, or if
+        one is repeated or missing (NaN).
 
     References
     ----------
@@ -120,7 +120,7 @@ class RandomizedResponse(FrozenValue):
         Parameters
         ----------
         scale : float > 0
-            Standard deviation of the debiased count of a category, for one row.
+            Standard deviation that one row contributes to a category's debiased count.
         categories : sequence, default=(0, 1)
             Categories as in the constructor.
 
@@ -164,7 +164,7 @@ class RandomizedResponse(FrozenValue):
         Parameters
         ----------
         values : scalar or array-like
-            Categories. Any other value is the null record.
+            Categories. Any other value counts as the null record.
         random_state : None, int or RandomSource, default=None
             None draws from the operating system's generator. An integer makes the noise
             reproducible, so there is no protection.
@@ -172,7 +172,7 @@ class RandomizedResponse(FrozenValue):
         Returns
         -------
         scalar or ndarray
-            Reports of the shape of `values`, each one of the categories.
+            Reports with the shape of `values`; each is one of the categories.
         """
         codes = self._encode(values)
         released = self.release_codes(codes, random_state=random_state)
@@ -193,7 +193,7 @@ class RandomizedResponse(FrozenValue):
         Returns
         -------
         ndarray of int64
-            Reported codes of the shape of `codes`.
+            Reported codes, with the shape of `codes`.
 
         Raises
         ------
@@ -210,7 +210,7 @@ class RandomizedResponse(FrozenValue):
         # One of the k - 1 other categories: codes from the true code on are shifted by 1.
         other = uniform_integers(k - 1, flat.size, stream)
         other += other >= flat
-        # A uniform report is drawn for every row, so the time does not depend on the number of
+        # A uniform report is drawn for every row, so that the time does not depend on the number of
         # null records.
         uniform = uniform_integers(k, flat.size, stream)
         reports = np.where(is_truthful, flat, other)
@@ -222,18 +222,18 @@ class RandomizedResponse(FrozenValue):
         Parameters
         ----------
         released : array-like
-            Reports of one column.
+            Reports for one column.
 
         Returns
         -------
         ndarray of shape (k,)
-            Frequencies, which sum to 1 and may be outside [0, 1]. A null record adds 1 / k of a row
+            Frequencies. They sum to 1 and may be outside [0, 1]. A null record adds 1 / k of a row
             to each category.
         """
         return self._estimate(released)[0]
 
     def variance(self, frequencies: ArrayLike, n_rows: int) -> np.ndarray:
-        """Return the variance of the estimated frequencies for known true frequencies.
+        """Return the variance of the estimated frequencies, given the true frequencies.
 
         Parameters
         ----------
@@ -245,7 +245,7 @@ class RandomizedResponse(FrozenValue):
         Returns
         -------
         ndarray
-            Variances of the shape of `frequencies`.
+            Variances, with the shape of `frequencies`.
         """
         n_rows = check_integer(n_rows, "n_rows", 1, math.inf)
         constant, coefficient = self._variance_coefficients(n_rows)
@@ -260,7 +260,7 @@ class RandomizedResponse(FrozenValue):
         Parameters
         ----------
         released : array-like
-            Reports of one column.
+            Reports for one column.
         confidence : float in (0, 1), default=0.95
             Probability that the interval contains the frequency.
 
@@ -282,7 +282,7 @@ class RandomizedResponse(FrozenValue):
         return np.clip(interval, 0.0, 1.0)
 
     def expected_error(self, confidence: float = 0.95, size: int = 1) -> float:
-        """Return a bound on the error of an estimated frequency that holds with some confidence.
+        """Return a bound on the error of an estimated frequency that holds with a given confidence.
 
         Parameters
         ----------
@@ -360,15 +360,15 @@ def categories_array(categories):
     Raises
     ------
     ValueError
-        If `categories` is not a sequence (a string, set or mapping is not one) or is empty, or a
-        label is missing (NaN), repeated, not hashable, or a complex number, or ends in a NUL, which
-        numpy drops.
+        If `categories` is empty or not a sequence (strings, sets and mappings are not accepted), or
+        if a label is missing (NaN), repeated, not hashable, a complex number, or ends in a NUL,
+        which NumPy drops.
     """
     return labels_array(_distinct_labels(categories))
 
 
 def labels_array(labels):
-    """Return labels as an array, without a change of their type; see `categories_array`.
+    """Return labels as an array, without changing their type; see `categories_array`.
 
     Parameters
     ----------

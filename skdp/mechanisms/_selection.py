@@ -25,8 +25,8 @@ _MIN_EXPONENT = 1074
 def acceptance(scores, scale, stream):
     """Return a function that accepts or rejects candidates independently at random.
 
-    Candidate i is accepted with probability exp(-(max(scores) - scores[i]) / scale), decided
-    exactly: floats decide unless they are too close, and then rational numbers do.
+    Candidate i is accepted with probability exp(-(max(scores) - scores[i]) / scale). This is
+    decided exactly: in floats, or in rational numbers if floats are too close to decide.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def acceptance(scores, scale, stream):
     Returns
     -------
     callable
-        It accepts an array of indices, which may repeat, and returns a boolean for each of them.
+        Function of an array of indices, which may repeat, that returns a boolean for each of them.
     """
     best = scores.max()
     with np.errstate(over="ignore", under="ignore"):
@@ -229,7 +229,7 @@ class ExponentialMechanism(_Selection):
 
 @dataclass(frozen=True)
 class PermuteAndFlip(_Selection):
-    """Choose a candidate by permute-and-flip, never worse than the exponential mechanism.
+    """Choose a candidate by permute-and-flip, which is never worse than the exponential mechanism.
 
     Candidates are visited in random order and each is accepted with probability
     ``exp(-epsilon (max(u) - u_i) / (2 sensitivity))``, decided exactly. The choice is epsilon-DP
@@ -273,8 +273,9 @@ class PermuteAndFlip(_Selection):
     _choose = staticmethod(permute_and_flip)
 
 
-# Mechanism with the same event as the index of the largest noisy score, by the noise distribution.
-# With Gumbel and exponential noise the index also has the distribution of that mechanism's choice.
+# For each noise distribution, the mechanism with the same event as the index of the largest noisy
+# score. With Gumbel and exponential noise, the index also has the distribution of that mechanism's
+# choice.
 _EQUIVALENT: dict = {
     "gumbel": ExponentialMechanism,
     "laplace": PermuteAndFlip,
@@ -286,11 +287,11 @@ _EQUIVALENT: dict = {
 class ReportNoisyMax(_Selection):
     """Add noise to each score and return the index of the largest; nothing else is released.
 
-    The choice is epsilon-DP. With Gumbel noise of scale 2 sensitivity / epsilon the index has
-    exactly the distribution of the exponential mechanism, and with exponential noise the
-    distribution of permute-and-flip. So it is drawn from these distributions. Laplace noise is
-    added on a grid: the sensitivity is raised for the rounding of the scores, and the first of
-    equal scores is chosen.
+    The choice is epsilon-DP. With Gumbel noise of scale 2 sensitivity / epsilon, the index has
+    exactly the distribution of the exponential mechanism; with exponential noise, that of
+    permute-and-flip. It is therefore drawn from these distributions. Laplace noise is added on a
+    grid: the sensitivity is raised for the rounding of the scores, and the first of equal scores is
+    chosen.
 
     Parameters
     ----------
@@ -308,9 +309,9 @@ class ReportNoisyMax(_Selection):
     Attributes
     ----------
     scale : float
-        The scale of the noise, 2 sensitivity / epsilon (monotonic: sensitivity / epsilon).
+        The scale of the noise, 2 sensitivity / epsilon, or sensitivity / epsilon if monotonic.
     event : skdp.accounting.ExponentialMechanism or skdp.accounting.PureDP
-        Privacy event of one choice. With Gumbel noise the privacy loss has a bounded range.
+        Privacy event of one choice. With Gumbel noise, the privacy loss has a bounded range.
     delta : float
         It is 0.
 

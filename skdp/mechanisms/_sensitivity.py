@@ -16,7 +16,7 @@ _NORMS = ("l1", "l2", "linf")
 
 
 def sum_sensitivity(norm: float, relation: Relation = "add_remove") -> float:
-    """Return the sensitivity of a sum of rows of bounded norm.
+    """Return the sensitivity of a sum of rows with bounded norm.
 
     Parameters
     ----------
@@ -56,7 +56,8 @@ def bounded_sum_sensitivity(
     relation : {"add_remove", "replace_one"}, default="add_remove"
     norm : {"l1", "l2", "linf"}, default="l1"
     n_features : int, default=None
-        Number of columns. None uses the length of the bounds. Required if both bounds are scalars.
+        Number of columns. None uses the length of the bounds. It is required if both bounds are
+        scalars.
 
     Returns
     -------

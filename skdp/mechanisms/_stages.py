@@ -1,4 +1,4 @@
-"""Stages: the separate releases of a plan, as a privacy statement lists them."""
+"""Stages: the separate releases of a plan, as listed in a privacy statement."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ NOTHING_READ = UnitText(lambda unit: f"no {unit}s: nothing is computed from the 
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(FrozenValue):
-    """One release of a fit, or several with the same noise distribution.
+    """One release made by a fit, or several with the same noise distribution.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Stage(FrozenValue):
     law : str
         Name of the mechanism and of its noise distribution.
     scale : float or None
-        The scale of the noise: the standard deviation of Gaussian noise, the scale of Laplace
+        The scale of the noise: the standard deviation of Gaussian noise, or the scale of Laplace
         noise. None for fits whose releases are described by their event alone.
     sensitivity : float or None
         The sensitivity to which the noise was calibrated, in the mechanism's norm. None if
@@ -157,7 +157,7 @@ def sampler_of(stages):
 
 
 def joined_calls(earlier, stages):
-    """Return the stages of several calls; stages that are equal in several calls are merged."""
+    """Return the stages of several calls, with stages that are equal in several calls merged."""
     counts = Counter({replace(stage, n_calls=1): stage.n_calls for stage in earlier})
     counts.update(replace(stage, n_calls=1) for stage in stages)
     return tuple(replace(stage, n_calls=count) for stage, count in counts.items())

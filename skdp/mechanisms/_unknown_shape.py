@@ -11,7 +11,8 @@ from skdp.mechanisms._plan import Plan, plan_for
 
 # Shapes (rows, columns) with which a plan is tried if the table's shape is unknown.
 SHAPES = ((2_000, 8), (100_000, 4), (2_000, 1), (60, 100))
-# Number of rows that is tried with widths from the parameters. The noise is small relative to it.
+# Number of rows that is tried with widths from the parameters: large enough for the noise to be
+# relatively small.
 MANY_ROWS = 100_000
 # Larger widths and numbers of rows from the parameters are not tried.
 MAX_WIDTH = 10_000
@@ -38,8 +39,8 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
     Returns
     -------
     Plan
-        Its event is the (epsilon, delta) of the guarantee, which holds for every shape. It has no
-        run.
+        A plan without a `run`. Its event is the (epsilon, delta) of the guarantee, which holds for
+        every shape.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def plan_unknown_shape(make_plan, params, shape, guarantee):
 
 
 def holds_for_every_shape(plan):
-    """Return True for a plan that `plan_unknown_shape` made."""
+    """Return True if `plan_unknown_shape` made the plan."""
     return isinstance(plan, Plan) and plan.run is None
 
 
@@ -79,8 +80,8 @@ def _possible_shapes(params, shape):
     widths = [n for n in lengths if n <= MAX_WIDTH]
     sizes = [(MANY_ROWS, n) for n in sorted(widths, reverse=True)]
     sizes += SHAPES
-    # A table has at least as many rows as a batch, as many columns as components, and all columns
-    # that are named by position.
+    # The table must have enough rows for a batch, enough columns for the components, and all
+    # columns that are named by position.
     rows = [n for n in integers if 2_000 < n <= MAX_ROWS]
     columns = [n + 1 for n in integers if 0 < n < MAX_WIDTH]
     sizes += [(MANY_ROWS, n) for n in columns]
@@ -104,7 +105,7 @@ def sizes_in(params):
     """Return the lengths of all lists in the parameters, and all integers in them."""
     lengths = {}
     integers = {}
-    # Values with their depth of nesting. Sizes are not nested deeper than in lists of lists.
+    # Values, with their depth of nesting. Sizes are nested no deeper than in lists of lists.
     values = [(value, 0) for value in params.values()]
     while values:
         value, depth = values.pop()
@@ -158,8 +159,8 @@ def _is_time_range(pair):
 def names_in(params, n_features):
     """Return possible column names of an unknown table: the names that parameters contain.
 
-    Positions that a parameter contains as a number have no name. If any number is not a position,
-    all keys are labels of the columns, as in a frame with the labels 5 and 3.
+    Columns that a parameter names by a position have no name. If any number cannot be a position,
+    all keys are column labels, as in a frame with the labels 5 and 3.
 
     Parameters
     ----------

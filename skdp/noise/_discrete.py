@@ -8,8 +8,8 @@ from skdp.noise._exact import LazyUniform, bernoulli_exp, floors
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_within
 
-# Draws per block, so temporary arrays stay in the processor's cache. Seeded draws depend on
-# these two sizes.
+# Number of draws per block, small enough for temporary arrays to stay in the processor's cache.
+# Seeded draws depend on these two sizes.
 _BLOCK = 1 << 15
 _GEOMETRIC_BLOCK = 1 << 14
 # The largest scale, in grid steps. A magnitude exceeds 64 * scale * ln(2) only with probability
@@ -26,10 +26,10 @@ def discrete_laplace(
 
     ``P(X = x)`` is proportional to ``exp(-|x| / scale)`` on the integers.
 
-    A magnitude ``floor(-scale * ln U)`` of a uniform U is geometric. It is given a random sign, and
-    a negative zero is drawn again. The floor is computed in floating point, and used only if a
-    bound on the error proves that it is right. Otherwise it is computed in decimal arithmetic, with
-    as many bits of U as necessary.
+    For a uniform U, the magnitude ``floor(-scale * ln U)`` is geometric. It is given a random sign,
+    and a negative zero is drawn again. The floor is computed in floating point, and used only if an
+    error bound proves that it is correct. Otherwise it is computed in decimal arithmetic, with as
+    many bits of U as necessary.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def discrete_laplace(
         A stream from ``RandomSource().stream()``.
     exact : bool, default=False
         True computes every draw in decimal arithmetic, which is thousands of times slower. The
-        results for the same stream are equal, unless a draw needed further words of the stream.
+        results for the same stream are equal, unless a draw needs further words from the stream.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def discrete_gaussian(
     def draw(n):
         return _gaussian_block(sigma, n, stream, exact)
 
-    # About 3 of 4 proposals are accepted.
+    # About three in four proposals are accepted.
     return _collect(draw, size, 1.33)
 
 
@@ -164,18 +164,18 @@ def geometric(scale: float, size: int, stream: Stream) -> np.ndarray:
 
 
 def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
-    """Return an array of a size, filled with the results of `draw(n)`, which can be shorter than n.
+    """Return an array of a given size, filled from calls of `draw(n)` that may return fewer than n.
 
     Parameters
     ----------
     draw : callable
-        Makes n proposals and returns an array of the accepted draws.
+        Function that makes n proposals and returns an array of the accepted draws.
     size : int or tuple of int
         Shape of the result.
     proposals_per_draw : float, default=1.0
         The expected number of proposals for one accepted draw.
     max_block : int, default=_BLOCK
-        The largest n.
+        The largest n that is passed to `draw`.
     """
     out = np.empty(size, dtype=np.int64)
     filled = 0
@@ -193,7 +193,7 @@ def _collect(draw, size, proposals_per_draw=1.0, max_block=_BLOCK):
 
 
 def _laplace_block(scale, n, stream, exact):
-    """Return at most n discrete Laplace draws: n proposals without the negative zeros."""
+    """Return at most n discrete Laplace draws: n proposals, without the negative zeros."""
     words = stream.words(n)
     magnitude = _geometric(scale, words & MAGNITUDE_BITS, stream, exact)
     negative = words > MAGNITUDE_BITS
@@ -209,7 +209,8 @@ def _geometric(scale, leading, stream, exact):
 
     The bits determine U up to ``2**-63``, and the float of U has a relative error of ``2**-53``.
     """
-    # For a scale below 1 most floors are 0, which is proved without a lower bound on the value.
+    # For a scale below 1, most floors are 0, which can be proved without a lower bound on the
+    # value.
     lower_bound = None
     if scale < 1:
         lower_bound = 0.0
@@ -256,7 +257,7 @@ def _geometric_block(scale, n, stream):
     result, undecided = _floors_of_logs(scale, leading * 2.0**-32, 0.0, 2.0**-32 + 2.0**-50)
     if not undecided.size:
         return result
-    # With 31 further bits there are 63 bits, as `_geometric` requires.
+    # With 31 further bits, there are 63 bits, as `_geometric` requires.
     further = stream.words(undecided.size) >> np.uint64(33)
     bits = (leading[undecided].astype(np.uint64) << np.uint64(31)) | further
     result[undecided] = _geometric(scale, bits, stream, False)

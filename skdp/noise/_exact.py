@@ -44,7 +44,7 @@ def exp_bounds(numerator, denominator, precision):
 
 
 class LazyUniform:
-    """Uniform random numbers in [0, 1) whose further bits are drawn when they are needed.
+    """Uniform random numbers in [0, 1) whose remaining bits are drawn when they are needed.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def floors(values, errors, *, exact=False, lower_bound=None):
     exact : bool, default=False
         True declares all positions undecided.
     lower_bound : float, default=None
-        An integer that no exact value is below.
+        An integer that is a lower bound on all exact values.
 
     Returns
     -------

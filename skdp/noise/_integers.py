@@ -9,7 +9,7 @@ from skdp.noise._exact import exp_bounds, is_below
 from skdp.noise._source import Stream
 from skdp.utils._validation import check_integer
 
-# Bits of the sum of scaled weights in `choose_by_distance`, so the proposals fit 63 bits.
+# Bits in the sum of scaled weights in `choose_by_distance`, so that the proposals fit into 63 bits.
 _TOTAL_BITS = 60
 _MAX_TOTAL_WEIGHT = 2**56
 
@@ -124,12 +124,13 @@ def choose_by_distance(
     counts = counts[candidates]
     steps = steps[candidates]
     steps = steps - steps.min()
-    # A float cannot be larger, and exp(-1e300) is 0 as well. Exponents below 200 have an error of
+    # A float cannot be larger, and exp(-1e300) is already 0. Exponents below 200 have an error of
     # at most 2**-40.
     float_rate = float(min(rate, Fraction(10**300)))
     with np.errstate(over="ignore", under="ignore"):
         masses = counts * np.exp(-float_rate * steps)
-    # Scale the sum to less than 2**60, so it and the slack of the proposals fit 63 bits.
+    # Scale the sum to less than 2**60, so that it fits into 63 bits together with the slack of the
+    # proposals.
     unit_bits = _TOTAL_BITS - int(np.frexp(masses.sum())[1])
     masses = np.ldexp(masses, unit_bits)
     # The factor exceeds the rounding errors of the exponent and of the exponential.
@@ -145,7 +146,7 @@ def choose_by_distance(
 
 
 def _is_below_scaled_exp(approximate, factor, exponent, stream):
-    """Return True with probability factor * exp(-exponent), of which `approximate` is the float."""
+    """Return True with probability factor * exp(-exponent), which `approximate` approximates."""
 
     def bounds(index, precision):
         bits = precision + factor.numerator.bit_length()

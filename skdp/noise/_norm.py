@@ -22,14 +22,14 @@ def rounded_norm_noise(
 
     Let z and w be vectors of d and d + 1 independent standard normal numbers. Then
     ``scale * ||w|| * z`` has this density: it is a scale mixture of Gaussians whose variance has a
-    gamma distribution of shape (d + 1) / 2. Here ``||w||**2`` is ``-2 * sum(ln U)`` over
-    (d + 1) // 2 uniform numbers, plus one squared normal number if d is even. The normal numbers
-    come in pairs from the polar method.
+    gamma distribution with shape (d + 1) / 2. Here ``||w||**2`` is ``-2 * sum(ln U)`` over (d + 1)
+    // 2 uniform numbers, plus one squared normal number if d is even. The normal numbers come in
+    pairs from the polar method.
 
-    The sum is computed in floating point with a bound on its error. If the bound does not decide
-    the rounding of a coordinate, the coordinate is computed in decimal intervals, from more and
-    more bits of the same uniform numbers. The result is therefore the rounding of an exact real
-    draw, which is post-processing.
+    The sum is computed in floating point with a bound on its error. If the bound does not determine
+    how a coordinate is rounded, the coordinate is computed in decimal intervals, from more and more
+    bits of the same uniform numbers. The result is therefore the rounding of an exact real draw,
+    which is post-processing.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class _OutsideDisc(Exception):
 
 
 class _Draw:
-    """The uniform numbers of one vector, whose further bits are drawn when they are needed."""
+    """The uniform numbers for one vector, whose remaining bits are drawn when they are needed."""
 
     def __init__(self, d, stream):
         self._d = d
@@ -118,7 +118,7 @@ class _Draw:
             return self._signs * value, error + 2.0**-50 * value
 
     def round_exactly(self, index, offset, scale):
-        """Return ``floor(offset + b + 1/2)`` at `index`, from as many bits as necessary."""
+        """Return ``floor(offset + b + 1/2)`` at `index`, computed with all necessary bits."""
         x = self._x.astype(object)
         y = self._y.astype(object)
         uniforms = self._uniforms.astype(object)
@@ -221,7 +221,8 @@ def _normal_magnitudes(x, y):
 def _normal_interval(x, y, i, bits):
     """Return an interval that contains the i-th normal magnitude.
 
-    It is (0, infinity) while the point may be outside the disc. `_OutsideDisc` if it is outside.
+    It is (0, infinity) while the point may be outside the disc. If the point is outside,
+    `_OutsideDisc` is raised.
     """
     a = x[i // 2]
     b = y[i // 2]
@@ -250,7 +251,7 @@ def _chi_square(uniforms, bits):
 
 
 def _polar_factor(s):
-    """Return the factor of the polar method for a point of squared norm s; it decreases in s."""
+    """Return the polar method's factor for a point with squared norm s; it decreases in s."""
     return (-2 * s.ln() / s).sqrt()
 
 

@@ -61,16 +61,16 @@ def is_inside_release():
 class Stream(_NotCopyable):
     """Random bits for one release.
 
-    Without a seed, each call reads a new block from the operating system and stores nothing. So
-    there is no state that could repeat after a fork or be shared by threads. With a seed, the bits
-    are a function of it.
+    Without a seed, each call reads a new block from the operating system and stores nothing.
+    Therefore, no state can be repeated after a fork or shared by threads. With a seed, the bits are
+    a function of the seed.
 
     Parameters
     ----------
     source : RandomSource
         The source that created the stream.
     seed : SeedSequence, default=None
-        The seed, None for bits of the operating system.
+        The seed; None for bits from the operating system.
     """
 
     __slots__ = ("_generator", "_pid", "_source")
@@ -106,7 +106,7 @@ class Stream(_NotCopyable):
             if guard.source is not None:
                 problem = "from another source"
             raise RuntimeError(
-                f"noise was to be drawn {problem}: a private fit can only use the source that "
+                f"noise was to be drawn {problem}: a private fit can use only the source that "
                 "charge returns; pass that source on as random_state"
             )
         if self._generator is None:
@@ -139,9 +139,9 @@ class RandomSource(_NotCopyable):
     returns the i-th stream spawned from the seed, and anyone who knows the seed can subtract the
     noise.
 
-    A source cannot be pickled or copied. After a fork, the bits of the operating system differ
-    between the two processes, and a seeded source raises an error in the child, where it would
-    repeat the parent's noise. Several threads may call `stream` at once.
+    A source cannot be pickled or copied. After a fork, the operating system's bits differ between
+    the two processes, and a seeded source raises an error in the child, where it would repeat the
+    parent's noise. Several threads may call `stream` at once.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class RandomSource(_NotCopyable):
             return Stream(self, self._seeds.spawn(1)[0])
 
 
-# The values of a `random_state` parameter.
+# Values that a `random_state` parameter accepts.
 SourceLike = int | RandomSource | None
 
 

@@ -709,7 +709,7 @@ def exact_counts(terms, table, row_weights=None, codes=None, n_classes=1, coarse
         Terms of single columns.
     table : ColumnTable
     row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
+        Row weights of persons; None gives every row the weight 1.
     codes : ndarray of shape (n_rows,), default=None
         Classes of the rows; None for one class.
     n_classes : int, default=1

@@ -1,9 +1,9 @@
 """Cells of columns: public grids, exact counts of cells, and the codes of rows.
 
 A numeric column has equal cells, atoms (single values that many rows may share: 0 and the two
-bounds) and a cell of missing values. A column on a public grid with few values, such as integers,
-has one cell per value and does not need atoms. A categorical column has a cell per category, then
-one of other values and one of missing values.
+bounds) and a cell for missing values. A column on a public grid with few values, such as integers,
+has one cell per value and does not need atoms. A categorical column has one cell per category, one
+for other values and one for missing values.
 """
 
 import math
@@ -53,7 +53,7 @@ class CategoryCells(FrozenValue):
 
     @property
     def n_cells(self):
-        """Number of cells, including those of other and of missing values."""
+        """Number of cells, including those for other values and for missing values."""
         return len(self.categories) + 2
 
     @property
@@ -84,7 +84,7 @@ class NumericCells(FrozenValue):
     bounds : tuple of (float, float)
         Declared or found bounds.
     step : float
-        Step of the grid on which the values lie; 0 for any real number.
+        Step of the grid on which the values lie; 0 if they may be any real number.
     max_levels : int
         Number of times that the range is halved, unless each value of the grid has a cell.
     counts_all_levels : bool
@@ -129,7 +129,7 @@ class NumericCells(FrozenValue):
 
     @property
     def counts_per_row(self):
-        """Number of released counts to which a row contributes, at most."""
+        """Maximum number of released counts to which a row contributes."""
         return self.levels - self.coarsest + 1
 
     @property
@@ -147,7 +147,7 @@ class NumericCells(FrozenValue):
 
     @cached_property
     def atoms(self):
-        """Single values with a cell: zero and the two bounds, unless each value has a cell."""
+        """Single values with a cell: zero and the two bounds, unless each grid value has one."""
         low, high = self.bounds
         if self.has_value_cells:
             return np.empty(0)
@@ -158,7 +158,7 @@ class NumericCells(FrozenValue):
 
     @property
     def n_cells(self):
-        """Number of cells: equal cells, atoms, and that of missing values."""
+        """Number of cells: equal cells, atoms, and the cell for missing values."""
         return self.n_equal_cells + len(self.atoms) + 1
 
     @cached_property
@@ -171,7 +171,7 @@ class NumericCells(FrozenValue):
 
     @cached_property
     def _raw_edges(self):
-        """Edges of the equal cells and of the atoms, each the interval [a, next double)."""
+        """Edges of the equal cells and of the atoms; an atom a is the interval [a, next double)."""
         return np.union1d(self.equal_edges, [self.atoms, np.nextafter(self.atoms, np.inf)])
 
     @property
@@ -197,7 +197,7 @@ class NumericCells(FrozenValue):
         return starts + (0.5 * self.step if self.has_value_cells else 0.0) <= high
 
     def queries(self, counts):
-        """Return the counts that are released: of the levels, the atoms and missing values."""
+        """Return the released counts: those of the levels, the atoms and missing values."""
         equal_counts = level_counts(counts[: self.n_equal_cells], self.coarsest)
         return np.append(equal_counts, counts[self.n_equal_cells :])
 
@@ -210,7 +210,7 @@ def count_cells(grids, table, row_weights=None):
     grids : list of CategoryCells or NumericCells
     table : ColumnTable
     row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
+        Row weights of persons; None gives every row the weight 1.
 
     Returns
     -------
@@ -232,12 +232,12 @@ def _add_cell_counts(counts, raw_codes, row_weights, lookups, ends):
 
 
 def read_cells(grids, table):
-    """Return the codes of the rows in the columns' terms, as `Rows` of blocks (n_columns, n)."""
+    """Return the rows' codes in the columns' terms, as `Rows` of shape (n_columns, n)."""
     return cells_of(table, [grid.term for grid in grids])
 
 
 def joint_tables(cells, lookups, sizes, subsets, row_weights=None):
-    """Return the exact table of counts of each subset of columns, from one pass over the rows.
+    """Return the exact table of counts for each subset of columns, in one pass over the rows.
 
     Parameters
     ----------
@@ -250,12 +250,12 @@ def joint_tables(cells, lookups, sizes, subsets, row_weights=None):
     subsets : list of tuple of int
         Columns of each table.
     row_weights : ndarray of shape (n_rows,), default=None
-        Row weights of persons; None for ones.
+        Row weights of persons; None gives every row the weight 1.
 
     Returns
     -------
     list of ndarray of the shape of the columns' groups
-        Private counts.
+        Exact counts, without noise.
     """
     if not subsets:
         return []

@@ -5,10 +5,10 @@ earlier ones is
 
 .. math:: p(c \mid x) \propto \exp(b_c + \sum_j \theta_j[x_j, c]),
 
-where j runs over the earlier columns, or combinations of them, that the column was measured with.
+where j runs over the earlier columns, or combinations of them, with which the column was measured.
 It is the maximum-entropy distribution that reproduces the measured tables on the simulated rows; a
 ridge penalty accounts for the noise of the tables. Memory is linear in the number of simulated
-rows, because no table is built that is larger than the measured tables.
+rows, because no table larger than the measured ones is built.
 
 Everything in this module is post-processing.
 """
@@ -22,8 +22,8 @@ from scipy.sparse import csr_array
 from skdp.utils._values import FrozenValue
 
 # Sweeps of iterative scaling over the measured tables, tuned on training rows of Adult: the AUC is
-# .896 with 6 and .898 with 30. Columns with few groups are cheap and receive more sweeps, up to a
-# factor.
+# .896 with 6 and .898 with 30. Columns with fewer than GROUPS_FOR_SWEEPS groups are cheap and
+# receive more sweeps, by a factor of at most MAX_SWEEPS_FACTOR.
 SWEEPS = 6
 MAX_SWEEPS_FACTOR = 8
 GROUPS_FOR_SWEEPS = 16
@@ -36,7 +36,7 @@ MAX_STEP = 1.0
 MIN_PROBABILITY = 1e-9
 # Conjugate of the golden ratio: its multiples are spread evenly modulo 1.
 GOLDEN = 0.6180339887498949
-# Number of rows whose probabilities are in memory at the same time while rows are drawn.
+# Number of rows whose probabilities are in memory at once while rows are drawn.
 DRAW_ROWS = 1 << 14
 
 
@@ -47,9 +47,10 @@ class Factor(FrozenValue):
     Parameters
     ----------
     parents : tuple of int
-        Earlier columns; their codes are joined in mixed radix, the first one being the slowest.
+        Earlier columns; their codes are joined in mixed radix, and that of the first column varies
+        slowest.
     sizes : tuple of int
-        Number of groups of each of them.
+        Number of groups of each parent.
     theta : ndarray of shape (prod(sizes), n_groups)
     """
 
@@ -226,10 +227,10 @@ def _excluded_factors(child, excluded, sizes, position):
 
 
 def _fit_conditional(conditional, rows, shares, targets):
-    """Return the conditional with tables on the rows that are close to the targets.
+    """Return the conditional whose tables on the rows are close to the targets.
 
-    Iterative scaling solves, table after table, m exp(d) + ridge (theta + d) = target for the step
-    d, with m the table of the rows. It never decreases the penalized likelihood.
+    For one table after another, iterative scaling solves m exp(d) + ridge (theta + d) = target for
+    the step d, where m is the table of the rows. It never decreases the penalized likelihood.
 
     References
     ----------
@@ -285,7 +286,7 @@ def _one_hot(codes, size):
 
 
 def nearest_table(table, row_sums, column_sums):
-    """Return approximately the closest non-negative table with the given sums.
+    """Return an approximation of the closest non-negative table with the given sums.
 
     In tables that are mostly empty, clipping negative entries at 0 would keep the sum of all
     positive noise. Dykstra's algorithm alternates between the two conditions.

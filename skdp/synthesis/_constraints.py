@@ -27,7 +27,7 @@ class ForbiddenPairs(FrozenValue):
     columns : (int, int)
         Positions of the columns.
     values : list of (object, object)
-        Pairs of values. A tuple (low, high) is a range of a numeric column, ends included.
+        Pairs of values. A tuple (low, high) is a range of a numeric column, including both ends.
     """
 
     columns: tuple
@@ -57,7 +57,7 @@ class ForbiddenPairs(FrozenValue):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CopiedColumn(FrozenValue):
-    """A column whose values are a function of those of another column.
+    """A column whose values are a function of another column's values.
 
     Parameters
     ----------
@@ -129,19 +129,19 @@ def check_workload(workload, names, n_columns, max_columns=4):
     subsets = []
     for entry in workload:
         if not isinstance(entry, list | tuple):
-            raise ValueError(f"workload must be a list of tuples of columns, got {entry!r} in it")
+            raise ValueError(f"each entry of workload must be a tuple of columns, got {entry!r}")
         subset = tuple(sorted(check_columns(entry, names, n_columns, "workload")))
         if not 2 <= len(subset) <= max_columns:
             raise ValueError(
-                f"workload: a table has two to {max_columns} columns, got {entry!r}; the columns "
-                "one by one are released in any case"
+                f"workload: a table has two to {max_columns} columns, got {entry!r}; single "
+                "columns are released in any case"
             )
         subsets.append(subset)
     return tuple(dict.fromkeys(subsets))
 
 
 def check_decimals(decimals, names, n_columns):
-    """Return the step of the grid of each column that `decimals` names, by position."""
+    """Return the grid step of each column that `decimals` names, by position."""
     if decimals is None:
         return {}
     if not isinstance(decimals, Mapping):
@@ -173,8 +173,8 @@ def check_copies(same_as, names, n_columns):
     for j, copied in copies.items():
         if copied.source in copies:
             raise ValueError(
-                f"same_as: column {j} is a copy of column {copied.source}, which is a copy itself "
-                "or of itself; name a column that is not in same_as"
+                f"same_as: column {j} is a copy of column {copied.source}, which is in same_as "
+                "as well; name a column that is not in same_as"
             )
     return copies
 
@@ -194,7 +194,7 @@ def check_forbidden(forbidden, names, n_columns, copies):
         if len(positions) != 2:
             raise ValueError(f"forbidden: a key must be a pair of columns, got {columns!r}")
         if set(positions) & set(copies):
-            raise ValueError(f"forbidden: {columns!r} has a column of same_as; name its source")
+            raise ValueError(f"forbidden: {columns!r} has a column in same_as; name its source")
         if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in values):
             raise ValueError(
                 f"forbidden: the values of {columns!r} must be pairs (value, value), got {values!r}"
@@ -223,7 +223,7 @@ def check_constraint_kinds(constraints, columns, names):
                 if not _is_value_of(columns[j], value):
                     raise ValueError(
                         f"forbidden: {value!r} is not a value of {column_name(j, names)}: write "
-                        "one of its categories, or a number or date or a range (low, high) of them"
+                        "one of its categories, a number, a date, or a range (low, high)"
                     )
 
 

@@ -22,7 +22,7 @@ from skdp.utils._values import FrozenValue
 
 # Number of bins of a numeric column when tables of rows are compared.
 N_BINS = 16
-# A value with at least this fraction of the test rows is a bin.
+# A value that occurs in at least this fraction of the test rows has a separate bin.
 FREQUENT_FRACTION = 0.125
 
 
@@ -33,14 +33,15 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
     Parameters
     ----------
     released_distance : float
-        Mean total variation distance from the synthetic rows to the released tables. It is free.
+        Mean total variation distance from the synthetic rows to the released tables. It costs no
+        privacy budget.
     noise_distance : float
-        The same distance between the released and the exact tables, expected from the noise.
+        Distance between the released and the exact tables that is expected from the noise.
     distances : dict of int to float
         Mean total variation distance to the public test rows, over all single columns (1) and all
         pairs (2). Empty without public test rows.
     score : float or None
-        Score on the test rows of a model that was trained on synthetic rows; None without target.
+        Score, on the test rows, of a model trained on synthetic rows; None without a target.
     metric : str
         Name of the score: "roc_auc", "accuracy" or "r2".
     is_private : bool
@@ -72,7 +73,7 @@ class SyntheticEvaluation(PrintedDocument, FrozenValue):
         """
         rows = [
             ("distance to released tables", f"{self.released_distance:.4f}"),
-            ("of it expected from the noise", f"{self.noise_distance:.4f}"),
+            ("distance expected from the noise", f"{self.noise_distance:.4f}"),
         ]
         for size, distance in self.distances.items():
             name = "pairs of columns"
@@ -118,8 +119,8 @@ def evaluate_synthetic(
     synthesizer : DPTableSynthesizer
         A fitted synthesizer.
     X_test : DataFrame or array of shape (n_rows, n_features), default=None
-        Rows that were not in the fit, with the columns of the fit, and which are declared to be
-        public unless `epsilon` is passed. None compares only with the released tables.
+        Rows that were not in the fit, with the same columns. They are declared to be public unless
+        `epsilon` is passed. None compares only with the released tables.
     target : str or int, default=None
         Column that a model is trained to predict; None is the synthesizer's target.
     estimator : estimator, default=None
@@ -142,7 +143,8 @@ def evaluate_synthetic(
     Raises
     ------
     ValueError
-        If test rows have other columns, or `epsilon` is passed without test rows and target.
+        If test rows have other columns, or if `epsilon` is passed without test rows or without a
+        target.
 
     Examples
     --------
@@ -187,7 +189,7 @@ def evaluate_synthetic(
             )
             modeled = [grid.index for grid in grids]
             if position not in modeled:
-                raise ValueError("target names a column of same_as: name the one it is a copy of")
+                raise ValueError("target names a column in same_as: name the one it is a copy of")
             trained = _train(grids, modeled.index(position), synthetic, estimator, random_state)
             metric, score = trained.score(test, epsilon, accountant, random_state)
     return SyntheticEvaluation(
@@ -211,13 +213,13 @@ def _check_names(synthesizer, X):
 
 
 def _read_rows(synthesizer, X, grids):
-    """Return the values of the modeled columns of some rows, each read independently of others.
+    """Return the values of rows in the modeled columns; each row is read independently.
 
     Returns
     -------
     list of ndarray of shape (n_rows,)
-        Numbers, with NaN for missing values and days for dates and durations; or the cells of
-        categories, of other values and of missing ones.
+        Numbers, with NaN for missing values and days for dates and durations; or the cells of a
+        categorical column.
     """
     table = read_columns(synthesizer, X, reset=False, allow_nan=True)
     read_labels = cell_reader([grid.term for grid in grids if grid.is_categorical], checks=True)
@@ -278,7 +280,7 @@ class _TrainedModel(FrozenValue):
             return "accuracy", float(accuracy_score(y, predicted))
         is_right = (y == predicted).astype(int)
         ones = np.ones(len(y), dtype=int)
-        # Public classes: a model that is always right must not be told by an error.
+        # The classes are passed, so no error reveals that a model is always right.
         return "accuracy", float(dp_accuracy_score(is_right, ones, classes=[0, 1], **options))
 
 
@@ -311,13 +313,13 @@ def _train(grids, target, synthetic, estimator, random_state):
     bounds = (0.0, 1.0)
     if is_regression:
         low, high = float(y.min()), float(y.max())
-        # Bounds of a score must differ, even if all synthetic targets are equal.
+        # The bounds for a score must differ, even if all synthetic targets are equal.
         bounds = (low, high if low < high else low + 1.0)
     return _TrainedModel(model=model, target=target, bounds=bounds)
 
 
 def _features(columns, target):
-    """Return all columns but the target as a matrix of doubles; labels are cells."""
+    """Return all columns but the target as a matrix of doubles, with categories as cells."""
     features = [values for j, values in enumerate(columns) if j != target]
     n_rows = len(columns[target])
     return np.column_stack([np.empty((n_rows, 0)), *features]).astype(np.float64)
@@ -362,5 +364,5 @@ def _bin_edges(values):
         last |= np.isin(distinct, quantiles)
     last[:-1] |= is_frequent[1:]
     inner = ((distinct[:-1] + distinct[1:]) / 2.0)[last[:-1]]
-    # Values outside the range of the test rows are in additional bins without test rows.
+    # Values outside the range of the test rows fall into additional bins without test rows.
     return np.concatenate([distinct[:1], inner, np.nextafter(distinct[-1:], np.inf)])

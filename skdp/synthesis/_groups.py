@@ -11,14 +11,14 @@ import numpy as np
 from skdp._data._dyadic import consistent_counts, merge_cells, nonnegative_counts
 from skdp.utils._values import FrozenValue
 
-# Atoms, other values and missing values are dropped below a count that noise alone exceeds with
-# this probability: four standard deviations of Gaussian noise.
+# The cells of atoms, other values and missing values are dropped if their counts are below a value
+# that noise alone exceeds with this probability: four standard deviations of Gaussian noise.
 FALSE_CELL_PROBABILITY = 3e-5
 # Runs of neighboring cells with fewer rows than this many standard deviations get equal counts.
 RUN_STDS = 2.0
-# Minimum fraction of the rows in equal cells, regardless of the noise of atoms.
+# Minimum fraction of the rows in equal cells, regardless of the noise added to the atoms.
 MIN_EQUAL_FRACTION = 0.02
-# Mass of a cell that is added within a group, so each cell has a positive probability.
+# Mass added to each cell of a group when cells are drawn, so that all probabilities are positive.
 MIN_CELL_MASS = 1e-9
 
 
@@ -105,10 +105,10 @@ def _category_masses(grid, noisy, noise_std, min_single, total):
 
 
 def shrink_to_uniform(noisy, noise_std, total, n_uniform):
-    """Return the counts, the first `n_uniform` of them shrunk toward their common mean.
+    """Return the counts, with the first `n_uniform` shrunk toward their common mean.
 
-    The factor is that of James and Stein: it compares the variance of the noise with the squared
-    differences of the counts from the mean. Where the noise hides the counts, they become equal.
+    The James-Stein factor compares the variance of the noise with the squared differences between
+    the counts and their mean. Where the noise hides the counts, they become equal.
     """
     if n_uniform < 4:
         return noisy.copy()
@@ -131,7 +131,7 @@ def _numeric_masses(grid, noisy, noise_std, min_single, total):
     remaining = total - single.sum()
     counts = consistent_counts(noisy[:-n_single], remaining, grid.coarsest)
     counts = nonnegative_counts(counts, remaining)
-    # Differences between neighbors that noise alone explains are removed.
+    # Differences between neighboring cells are removed if noise alone explains them.
     starts = merge_cells(counts, 4 * len(counts), RUN_STDS * noise_std)
     runs = _run_of_cell(starts, len(counts))
     n_possible = np.bincount(runs, grid.can_hold_values)
@@ -157,7 +157,7 @@ def project_to_simplex(values, total):
 
 
 def group_cells(column, n_bins, min_count):
-    """Return the column with groups of cells, each of about `min_count` rows or more.
+    """Return the column with groups of cells, each with about `min_count` rows or more.
 
     Parameters
     ----------
@@ -191,21 +191,21 @@ def group_cells(column, n_bins, min_count):
 
 
 def _group_categories(column, min_count):
-    """Return the column with one group per frequent category, and one of all others."""
+    """Return the column with one group per frequent category, and one for all others."""
     is_large = (column.masses >= min_count) & column.is_possible
     n_large = int(is_large.sum())
     groups = np.full(len(column.masses), n_large)
     groups[is_large] = np.arange(n_large)
     n_groups = n_large + 1
     if not (column.is_possible & ~is_large).any():
-        # No row may be drawn from a group of cells that are dropped.
+        # No row may be drawn from a group that contains only dropped cells.
         groups[~is_large] = groups[np.argmax(column.masses)]
         n_groups = n_large
     return replace(column, groups=groups, n_groups=n_groups)
 
 
 def draw_cells(column, codes, rng):
-    """Return a cell for each group code, drawn by the cells' estimated counts.
+    """Return a cell for each group code, drawn in proportion to the cells' estimated counts.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def draw_cells(column, codes, rng):
             continue
         members = np.flatnonzero((column.groups == group) & column.is_possible)
         masses = np.cumsum(column.masses[members] + MIN_CELL_MASS)
-        # One uniform number per stratum: drawing adds less noise than independent draws.
+        # One uniform number per stratum adds less sampling error than independent draws.
         uniforms = (rng.permutation(len(rows)) + rng.random_sample()) / len(rows)
         positions = np.searchsorted(masses / masses[-1], uniforms, side="right")
         cells[rows] = members[np.minimum(positions, len(members) - 1)]
@@ -235,9 +235,9 @@ def draw_cells(column, codes, rng):
 def unbiased_group_counts(column, total):
     """Return unbiased counts of the groups of a column, and their standard errors.
 
-    The counts are linear in the released ones: those of categories themselves, and the least
-    squares estimates of the cells of numbers, which may be negative. Errors of different groups
-    are not independent.
+    The counts are linear in the released ones: for categories, they are the released counts; for
+    numeric columns, they are sums of least-squares estimates of the cells, which may be negative.
+    The errors of different groups are not independent.
 
     Parameters
     ----------

@@ -13,13 +13,14 @@ from skdp.synthesis._chain import MIN_PROBABILITY, Chain, MeasuredTable, fit_cha
 from skdp.synthesis._groups import MIN_CELL_MASS, draw_cells
 from skdp.utils._values import FrozenValue
 
-# Number of simulated rows to which the chain is fitted: the public number of rows, within limits.
+# Limits on the number of simulated rows to which the chain is fitted. Between them, it is the
+# public number of rows.
 SIMULATED_ROWS = (4000, 16000)
-# The prior standard deviation of a parameter: a factor times the dependence of its columns (the
-# score as a fraction of the rows), at least MIN_DEPENDENCE. The factor is PRIOR_PER_ROOT_SIGNAL
-# times the square root of the signal-to-noise ratio, within the limits PRIOR_FACTORS. On training
-# rows of Adult at epsilon = .1, the AUC with factors of 1.5, 4, 6 is .873, .868, .866; at epsilon =
-# 1, with factors of 1.5, 2.5, 4, 6, it is .902, .903, .905, .905.
+# The prior standard deviation of a parameter is a factor times the dependence of its columns. The
+# dependence is the score as a fraction of the rows, but at least MIN_DEPENDENCE. The factor is
+# PRIOR_PER_ROOT_SIGNAL times the square root of the signal-to-noise ratio, within the limits
+# PRIOR_FACTORS. On training rows of Adult at epsilon = .1, the AUC with factors of 1.5, 4, 6 is
+# .873, .868, .866; at epsilon = 1, with factors of 1.5, 2.5, 4, 6, it is .902, .903, .905, .905.
 PRIOR_FACTORS = (1.5, 4.0)
 PRIOR_PER_ROOT_SIGNAL = 0.05
 MIN_DEPENDENCE = 0.05
@@ -64,7 +65,7 @@ class TableModel(FrozenValue):
         return [draw_cells(c, codes, rng) for c, codes in zip(self.columns, rows, strict=True)]
 
     def log_probabilities(self, cells):
-        """Return the logarithm of the model's probability of each row's cells.
+        """Return the log-probability of each row's cells under the model.
 
         Parameters
         ----------
@@ -87,7 +88,7 @@ class TableModel(FrozenValue):
 
 
 def fit_model(released, targets, excluded=()):
-    """Return the `TableModel` of released statistics.
+    """Return the `TableModel` that is fitted to released statistics.
 
     Parameters
     ----------
@@ -135,8 +136,8 @@ def joint_fractions(rows, columns, shape):
 def group_shares(released):
     """Return the fraction of the rows in each group of each column.
 
-    The counts of the column and the sums of its tables are averaged with weights that are inverse
-    to the variances of their noise.
+    The counts of the column and the sums of its tables are averaged with weights inversely
+    proportional to the variances of their noise.
     """
     shares = []
     for j, column in enumerate(released.columns):
@@ -160,7 +161,8 @@ def _measured_table(released, table, shares):
     """Return a released table as fractions, with the ridge that its noise implies.
 
     The ridge is the variance of the noise over the prior variance of a parameter, in units of the
-    curvature, which is the fraction of the rows that independent columns would have.
+    curvature. The curvature is the fraction of the rows that the cell would have if columns were
+    independent.
     """
     n_units = released.n_units
     expected = shares[table.columns[0]]

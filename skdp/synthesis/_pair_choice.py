@@ -1,11 +1,11 @@
-"""Choice of the tables that are measured, and their fractions of the budget, from noisy scores.
+"""Choice of the tables to measure, and of their budget fractions, from noisy scores.
 
 Everything in this module is post-processing of released scores and public facts.
 """
 
 import math
 
-# Weight of a table with a target, relative to others. On training rows of three tables (see
+# Weight of a table with a target, relative to other tables. On training rows of three tables (see
 # docs/benchmarks/synthetic_constants.py), weights of 4, 6, 8, 12 give a mean utility of .6822,
 # .6836, .6848, .6851.
 TARGET_WEIGHT = 12.0
@@ -14,7 +14,7 @@ TARGET_WEIGHT = 12.0
 # .6803; on those of Adult at epsilon = 1, multiples of 1, 4, 8, 16 choose 69, 41, 26, 21 pairs.
 MIN_GAIN = 4.0
 ERROR_FRACTION = 0.25
-# A score below this many standard deviations of its noise is not chosen.
+# A pair whose score is below this many standard deviations of its noise is not chosen.
 MIN_SCORE_STDS = 1.5
 # Exponent of the cost of a table with k cells and weight w, with Gaussian and with Laplace noise:
 # the expected total error of the tables is minimal if fractions of the budget are proportional to
@@ -25,8 +25,8 @@ PURE_COST_EXPONENT = 0.5
 MEAN_ABS_NORMAL = math.sqrt(2.0 / math.pi)
 # Every table receives at least this fraction of the tables' budget.
 MIN_TABLE_FRACTION = 1e-4
-# Maximum number of pairs that are scored: the noise of the scores grows with the square root of
-# their number, and the tables in memory also grow with it.
+# Maximum number of scored pairs: the noise added to the scores grows with the square root of this
+# number, and the memory for tables grows with the number.
 MAX_CANDIDATES = 2016
 
 
@@ -81,7 +81,7 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
     required : list of tuple of int
         Tables that are measured in any case, as are pairs with a target.
     mean_error : float
-        Mean magnitude of the noise of a count, if one table had the budget of all tables.
+        Mean magnitude of the noise added to a count if one table had the budget of all tables.
     exponent : float
         Exponent of the costs.
 
@@ -110,7 +110,7 @@ def choose_pairs(scores, score_std, sizes, targets, required, mean_error, expone
 
 
 def table_fractions(chosen, sizes, targets, exponent):
-    """Return the fraction of the tables' budget of each chosen table; they add up to at most 1."""
+    """Return each chosen table's fraction of the tables' budget; the fractions sum to at most 1."""
     costs = [table_cost(subset, sizes, targets, exponent) for subset in chosen]
     total = math.fsum(costs)
     fractions = [max(cost / total, MIN_TABLE_FRACTION) for cost in costs]

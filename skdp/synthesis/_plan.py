@@ -53,20 +53,21 @@ TYPICAL_SIGNAL = 8000.0
 # .682, .683.
 COUNT_COST_EXPONENT = 2.0 / 3.0
 PURE_COUNT_COST_EXPONENT = 0.5
-# Budget fraction of the scores of pairs.
+# Budget fraction for the scores of pairs.
 SCORES_FRACTION = 0.08
 # Minimum and maximum number of halvings of a numeric range, and the mean count of a finest cell in
 # units of the whole budget's noise.
 LEVELS = (3, 10)
 MIN_SIGNAL_PER_CELL = 8.0
-# Minimum and maximum number of groups of a numeric column, and the factor of the cube root of the
-# signal-to-noise ratio. Tuned on training rows of Adult.
+# Minimum and maximum number of groups of a numeric column, and the factor by which the cube root of
+# the signal-to-noise ratio is multiplied. Tuned on training rows of Adult.
 BINS = (4, 32)
 BINS_FACTOR = 0.8
-# The typical number of measured tables per column, which determines the noise above which a group
-# of cells has to be visible.
+# Typical number of measured tables per column. It determines the noise level that the count of a
+# group of cells has to reach.
 TYPICAL_TABLES_PER_COLUMN = 2.0
-# Number of cells of all pairs, of 8 bytes each, above which their tables stay on workers.
+# If the tables of all pairs have more than this number of cells, of 8 bytes each, they stay on
+# workers.
 MAX_SENT_CELLS = 1_000_000
 # Maximum number of cells of a declared table, and of the tables of all pairs together. A fit needs
 # several arrays of 8 bytes per cell.
@@ -113,7 +114,7 @@ class ReleasedStatistics(FrozenValue):
     n_units : int
         Public number of rows, or of persons.
     signal_to_noise : float
-        Number of rows divided by the noise of the whole budget.
+        Number of rows divided by the noise of a release with the whole budget.
     """
 
     columns: list
@@ -134,9 +135,10 @@ class SynthesisFit(ColumnsFit):
     modeled : tuple of int
         Positions of the columns that are modeled; others are copies of them.
     steps : tuple of float
-        For each column, the step of the grid of its values; 0 for any real number.
+        For each column, the step of the grid on which its values lie; 0 if they may be any real
+        number.
     value_ranges : tuple of (float, float)
-        For each column, the least and the largest value of its type.
+        For each column, the smallest and the largest value of its type.
     can_be_missing, can_be_other : tuple of bool
         For each column, True if its type can hold a missing value, or a placeholder for values
         outside the categories.
@@ -247,7 +249,7 @@ class SynthesisFit(ColumnsFit):
 
     @property
     def scale(self):
-        """Noise scale of a table that would have the budget of all tables."""
+        """Noise scale of a table if it had the budget of all tables."""
         return self._main_mechanism.scale
 
     @property
@@ -418,11 +420,11 @@ class SynthesisFit(ColumnsFit):
         return self._group_columns(columns, n_bins, min_counts)
 
     def _group_columns(self, columns, n_bins, min_counts):
-        """Return the columns with groups of cells, so few that all tables fit into memory.
+        """Return the columns with groups of cells, few enough for all tables to fit into memory.
 
-        The number of groups follows from released counts, so it is not known before the charge. As
-        long as a table of the workload, or the tables of all pairs together, have too many cells,
-        the column with the most groups gets groups of twice the count.
+        The number of groups follows from released counts, so it is not known before the charge.
+        While a table of the workload, or the tables of all pairs together, have too many cells, the
+        minimum count per group is doubled for the column with the most groups.
         """
         grouped = [group_cells(c, n_bins, m) for c, m in zip(columns, min_counts, strict=True)]
         while True:
@@ -439,7 +441,7 @@ class SynthesisFit(ColumnsFit):
             grouped[largest] = group_cells(columns[largest], n_bins, min_counts[largest])
 
     def _report_unmatched(self, columns):
-        """Warn about categorical columns with nearly all values outside the categories."""
+        """Warn about categorical columns in which nearly all values are outside the categories."""
         listed = {}
         scales = {}
         for column in columns:
@@ -505,9 +507,9 @@ class SynthesisFit(ColumnsFit):
 
 
 def count_fractions(grids, exponent):
-    """Return the fraction of the counts' budget of each column; they add up to at most 1.
+    """Return each column's fraction of the counts' budget; the fractions sum to at most 1.
 
-    They depend only on the columns' domains, which are declared or were released before.
+    They depend only on the columns' domains, which are declared or have already been released.
 
     Parameters
     ----------
@@ -526,20 +528,20 @@ def count_fractions(grids, exponent):
 
 
 def values_within(bounds, step, value_range):
-    """Return the least and the largest value within some bounds that a column can hold, or None.
+    """Return the smallest and the largest value that a column can hold within bounds, or None.
 
     Parameters
     ----------
     bounds : tuple of (float, float)
     step : float
-        Step of the grid of the column's values; 0 for any real number.
+        Step of the grid on which the column's values lie; 0 if they may be any real number.
     value_range : tuple of (float, float)
-        Least and largest value of the column's type.
+        Smallest and largest value of the column's type.
 
     Returns
     -------
     tuple of (float, float) or None
-        None if the bounds contain no such value. On a grid they may be equal.
+        None if the bounds contain no such value. The two values may be equal on a grid.
     """
     low, high = (max(bounds[0], value_range[0]), min(bounds[1], value_range[1]))
     # Beyond this limit, doubles are no finer than the grid, so bounds need no rounding to it.
@@ -556,7 +558,7 @@ def values_within(bounds, step, value_range):
 def nearest_values(bounds, step, value_range):
     """Return a range of values that a column can hold, close to bounds that contain none.
 
-    Found bounds may be so. The parameters are those of `values_within`.
+    Found bounds may contain none. The parameters are those of `values_within`.
     """
     low = min(max(bounds[0], value_range[0]), value_range[1])
     width = max(bounds[1] - bounds[0], step)

@@ -78,7 +78,7 @@ class ReleasedTable(PrintedDocument, FrozenValue):
         for cell in zip(*np.unravel_index(order, self.counts.shape), strict=True):
             names = [groups[i] for groups, i in zip(self.groups, cell, strict=True)]
             rows.append((*names, f"{self.counts[cell]:,.0f}", f"{errors[cell]:,.1f}"))
-        notes = ["The standard error is that of the noise."]
+        notes = ["The standard error describes only the noise."]
         if self.counts.size > len(order):
             notes.append(f"The {len(order)} largest of {self.counts.size} counts are shown.")
         heading = "Released counts of " + ", ".join(map(str, self.columns))

@@ -8,7 +8,7 @@ from skdp.utils._values import FrozenValue
 
 ADVICE = (
     "Rows are drawn from a released model: any number may be drawn, and none is a person. Standard "
-    "errors that are computed from synthetic rows do not contain the noise, and shrink with the "
+    "errors that are computed from synthetic rows do not include the noise, and shrink with the "
     "number of drawn rows although no information is added: tests reject too often. Combinations "
     "of columns that were not measured are reproduced only as far as measured ones imply them, and "
     "rare combinations are not reliable. `marginal` returns released counts with standard errors."
@@ -34,8 +34,8 @@ class SynthesisReport(PrintedDocument, FrozenValue):
         One dict per modeled column: ``name``, ``is_categorical``, ``groups`` (their names),
         ``released`` and ``standard_error`` (released fractions of the rows) and ``simulated``.
     pairs : list of dict
-        One dict per scored pair: ``columns``, ``dependence`` (the released score: the total
-        variation distance from independent columns, with noise) and ``is_measured``.
+        One dict per scored pair: ``columns``, ``dependence`` (the released score, which is the
+        noisy total variation distance from independent columns) and ``is_measured``.
 
     Examples
     --------
@@ -85,8 +85,8 @@ class SynthesisReport(PrintedDocument, FrozenValue):
             )
         notes = (
             "The distance is the total variation distance between the released table and simulated "
-            "rows; the noise alone puts about the last column between the released and the exact "
-            "table.",
+            "rows. The last column is the distance between the released and the exact table that "
+            "noise alone is expected to cause.",
             ADVICE,
         )
         tables = ()

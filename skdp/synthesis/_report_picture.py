@@ -6,7 +6,7 @@ from skdp.utils._documents import html_text
 
 # Size in pixels of the picture of a column.
 PANEL_SIZE = (176, 72)
-# Number of groups that a panel shows, the most frequent ones of a categorical column.
+# Maximum number of groups in a panel; for a categorical column, the most frequent ones are shown.
 MAX_BARS = 32
 # Lines extend this many standard errors of the noise in each direction.
 LINE_STDS = 2.0

@@ -13,10 +13,10 @@ from skdp.utils._values import FrozenValue
 
 # Minimum fraction of the drawn rows that constraints may accept.
 MIN_ACCEPTED_FRACTION = 1e-3
-# Number of drawn rows from which on that fraction is judged: a few rows may all be refused by
+# Minimum number of drawn rows before that fraction is checked: a few rows may all be refused by
 # chance.
 MIN_DRAWN_ROWS = 10_000
-# Number of further rows that are drawn if few are missing.
+# Number of rows drawn in addition to the expected number that is needed.
 MIN_EXTRA_ROWS = 64
 
 
@@ -70,7 +70,7 @@ class RowDrawer(FrozenValue):
                 )
             fraction = max(n_accepted / n_drawn, MIN_ACCEPTED_FRACTION)
             n_next = int((n_rows - n_accepted) / fraction) + MIN_EXTRA_ROWS
-            # One batch must not need much more memory than the rows that were asked for.
+            # One batch must not need much more memory than the requested rows.
             n_next = min(n_next, max(2 * n_rows, MIN_DRAWN_ROWS))
         columns = [np.concatenate(pieces)[:n_rows] for pieces in zip(*accepted, strict=True)]
         return self.form.build(columns, self._labels), 1.0 - n_accepted / n_drawn

@@ -27,8 +27,8 @@ from skdp.utils._values import FrozenValue
 # Placeholder of values outside the categories.
 OTHER_TEXT = "other"
 MICROSECONDS_PER_DAY = 86_400e6
-# Largest magnitudes of dates and durations in microseconds: those of 64 bits, and those that fit
-# into 64 bits in nanoseconds.
+# Largest magnitudes of dates and durations, in microseconds, that fit into 64 bits: in
+# microseconds, and in nanoseconds.
 MAX_MICROSECONDS = 2**63 - 2**40
 MAX_MICROSECONDS_OF_NANOSECONDS = MAX_MICROSECONDS // 1000
 # Days since 1970 of the first day of year 1 and of the end of year 9999, up to a tenth of a second.
@@ -47,7 +47,7 @@ class ListedType(FrozenValue):
     Parameters
     ----------
     name : {"category", "enum"}
-        That of pandas, or polars' Enum.
+        The type of pandas, or polars' Enum.
     is_ordered : bool
     """
 
@@ -67,7 +67,7 @@ class TableForm(FrozenValue):
     types : list
         Type of each column; None in a list of rows.
     kinds : list of str
-        Kinds of `container_kinds`.
+        Kind of each column, as `container_kinds` returns it.
     """
 
     library: str
@@ -118,7 +118,7 @@ class TableForm(FrozenValue):
         return label_kind_of(dtype) != "numbers"
 
     def step(self, j):
-        """Return the step of the grid of all values of a column's type, or 0.0 without a grid.
+        """Return the step of the grid of values of a column's type, or 0.0 without a grid.
 
         It is 1.0 for integers and for dates without a time of day, and a power of ten for
         decimals.
@@ -144,7 +144,7 @@ class TableForm(FrozenValue):
         return float(f"1e{-decimals}")
 
     def value_range(self, j, *, has_bounds=False):
-        """Return the least and the largest value of a column's type, in days for times.
+        """Return the smallest and the largest value of a column's type, in days for times.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class TableForm(FrozenValue):
             limit = MAX_MICROSECONDS
             if re.search(r"\bns\b", str(dtype)) is not None:
                 limit = MAX_MICROSECONDS_OF_NANOSECONDS
-            # A day less: a time zone moves dates by up to half a day.
+            # One day less, because a time zone moves dates by up to half a day.
             limit = limit // MICROSECONDS_PER_DAY - 1.0
             is_of_numpy = isinstance(dtype, np.dtype)
             if self.kinds[j] == "duration" or (is_of_numpy and has_bounds):
@@ -228,7 +228,7 @@ class TableForm(FrozenValue):
         )
         try:
             form.build([values])
-        except Exception:  # Each library has exceptions of its own.
+        except Exception:  # Each library raises its own exceptions.
             return False
         return True
 
@@ -274,7 +274,7 @@ class TableForm(FrozenValue):
                 array = pa.array(values, type=dtype.value_type).dictionary_encode().cast(dtype)
             elif is_integer or "string" in name:
                 # Large unsigned integers have no other type, and old versions of Arrow do not cast
-                # to views of strings.
+                # to string views.
                 array = pa.array(values, type=dtype)
             else:
                 array = pa.array(values, from_pandas=True).cast(dtype, safe=False)
@@ -300,13 +300,13 @@ def _number_type(dtype):
     number_type = number_type_of(dtype)
     name = str(dtype).lower()
     if number_type is None and name.startswith(("int", "uint")):
-        # Wider integers, such as polars' of 128 bits.
+        # Wider integers, such as polars' Int128.
         return np.dtype(np.int64 if name.startswith("int") else np.uint64)
     return number_type
 
 
 def _range_of_numbers(number_type):
-    """Return the least and the largest double that a NumPy type of numbers can hold."""
+    """Return the smallest and the largest double that a numeric NumPy type can hold."""
     if number_type.kind == "f":
         return float(np.finfo(number_type).min), float(np.finfo(number_type).max)
     limits = np.iinfo(number_type)
@@ -325,7 +325,7 @@ def _without_labels(dtype):
     if name == "Enum":
         return ListedType(name="enum")
     if isinstance(dtype, np.dtype) and dtype.kind in "SU":
-        # The length of NumPy's strings is that of the longest value.
+        # The length of a NumPy string type is that of its longest value.
         return np.dtype(dtype.kind)
     return dtype
 
@@ -366,9 +366,9 @@ def _without_nan(values, *, is_integer):
 def _within_range(values, dtype):
     """Return numbers and times within the range of a column's type, times in its unit.
 
-    Found bounds may lie outside of the range of a short type, and drawn dates have microseconds.
-    Libraries wrap such values around, replace them by missing values or raise, each for other
-    types.
+    Found bounds may lie outside the range of a short type, and drawn dates have microseconds.
+    Depending on the type, libraries wrap such values around, replace them by missing values or
+    raise.
 
     Parameters
     ----------
@@ -398,7 +398,7 @@ def _within_range(values, dtype):
 
 
 def _as_numpy(values, dtype):
-    """Return values within the range of a NumPy type as an array of that type."""
+    """Return values, limited to the range of a NumPy type, as an array of that type."""
     if dtype.kind in INTEGER_KINDS and values.dtype.kind == "f":
         return np.nan_to_num(values).astype(dtype)
     if dtype.kind == "O":

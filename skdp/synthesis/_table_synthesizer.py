@@ -47,7 +47,7 @@ class DPTableSynthesizer(TableEstimator):
 
     A fit releases noisy counts of each column, one noisy score per pair of columns, and noisy
     tables of the pairs that depend on each other most. A model of all columns is computed from
-    these tables, from which any number of rows can be drawn without further cost. Tables need no
+    these tables. Any number of rows can be drawn from it without further cost. Tables need no
     preprocessing: numbers, strings, dates and missing values are accepted.
 
     Parameters
@@ -76,8 +76,8 @@ class DPTableSynthesizer(TableEstimator):
         Tables of two to four columns that are measured in any case.
     forbidden : dict of (column, column) to list of (value, value), default=None
         Pairs of values that occur in no row, such as ``{("age", "status"): [((0, 15),
-        "married")]}``; a tuple represents a range of numbers. They must not be computed from the
-        data.
+        "married")]}``; a tuple represents a range of numbers. The pairs must not be computed from
+        the data.
     decimals : dict of column to int, default=None
         Number of decimals of the values of numeric columns. For columns of dates, it is the number
         of decimals of days; 0 means dates without a time of day. For columns of integers it is 0.
@@ -110,7 +110,7 @@ class DPTableSynthesizer(TableEstimator):
     noise_multiplier_ : float or None
         Noise multiplier of the whole fit as one Gaussian release; None with delta = 0.
     n_units_ : int
-        Public number of rows, or of persons; the default number of rows that are drawn.
+        Public number of rows, or of persons. It is the default number of rows to draw.
     n_features_in_ : int
         Number of features seen during `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -291,7 +291,7 @@ class DPTableSynthesizer(TableEstimator):
         for parameter, positions in (("target", targets), ("workload", sum(workload, ()))):
             if set(positions) & set(constraints.copies):
                 raise ValueError(
-                    f"{parameter} names a column of same_as: name the column that it is a copy of"
+                    f"{parameter} names a column in same_as: name the column that it is a copy of"
                 )
         steps = [0.0 if form is None else form.step(j) for j in range(n_columns)]
         value_ranges = [
@@ -319,12 +319,12 @@ class DPTableSynthesizer(TableEstimator):
         return replace(plan_columns(fit), noise_multiplier=fit.noise_multiplier)
 
     def sample(self, n_samples=None, random_state=None, *, where=None):
-        """Return synthetic rows, which costs nothing.
+        """Return synthetic rows at no privacy cost.
 
         Parameters
         ----------
         n_samples : int, default=None
-            Number of rows; None is the number of rows, or persons, of the fit.
+            Number of rows; None is the number of rows, or of persons, in the fit.
         random_state : int, RandomState or None, default=None
             Seed of the draw. It need not be secret.
         where : callable, default=None
@@ -334,9 +334,9 @@ class DPTableSynthesizer(TableEstimator):
         Returns
         -------
         table of shape (n_samples, n_features_in_)
-            In the container of the table of the fit, with its columns and types. It is a pandas
-            frame for a frame of dask, a polars frame for a LazyFrame, and an Arrow table for
-            Parquet files. A categorical type lists the declared or found categories.
+            Rows in the container of the fitted table, with its columns and types: a pandas frame
+            for a dask frame, a polars frame for a LazyFrame, and an Arrow table for Parquet files.
+            A categorical type lists the declared or found categories.
 
         Raises
         ------
@@ -437,7 +437,7 @@ class DPTableSynthesizer(TableEstimator):
         model = self.model_.model
         modeled = [column.grid.index for column in model.columns]
         if not set(positions) <= set(modeled):
-            raise ValueError(f"columns {columns!r}: a column of same_as is not measured")
+            raise ValueError(f"columns {columns!r}: a column in same_as is not measured")
         places = tuple(modeled.index(j) for j in positions)
         if len(places) == 1:
             return public_column(model.columns[places[0]], self.model_.form.names, self.n_units_)
@@ -527,7 +527,7 @@ class DPTableSynthesizer(TableEstimator):
         X = opened_table(X)
         columns, kinds = read_kinds(self, X)
         if hasattr(type(lazy), "collect") and hasattr(type(lazy), "clear"):
-            # An empty frame of polars has the types of the lazy one.
+            # An empty polars frame has the types of the lazy one.
             form = TableForm.of(lazy.clear().collect(), columns.shape[1])
         else:
             form = TableForm.of(X, columns.shape[1])

@@ -55,7 +55,7 @@ def _numbers(grid, cells, rng):
         if 0.0 < max(-low, high) <= MAX_RESOLVED_STEPS * grid.step:
             numbers = np.floor(numbers / grid.step) * grid.step
     if 0.0 < grid.step < 1.0:
-        # A multiple of a decimal step is the closest double to its decimal text.
+        # The result is the double closest to the decimal text of the multiple.
         numbers = np.round(numbers, round(-np.log10(grid.step)))
     for i, atom in enumerate(grid.atoms):
         numbers[cells == grid.n_equal_cells + i] = atom

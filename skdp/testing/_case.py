@@ -16,8 +16,8 @@ from skdp.ledger import PrivacyAccountant
 # Size of the synthetic table to which estimators are fitted: a fit takes milliseconds.
 N_ROWS = 60
 N_FEATURES = 4
-# Parameters with so much noise that two tables of 60 rows cannot be distinguished: by group privacy
-# of 60 removed and 60 added rows, probabilities differ by a factor of at most e^0.12.
+# Parameters that add so much noise that two tables of 60 rows cannot be distinguished: by group
+# privacy for 60 removed and 60 added rows, probabilities differ by a factor of at most e^0.12.
 HIGH_NOISE = {"epsilon": 1e-3}
 N_TRIES = 3
 
@@ -26,7 +26,7 @@ ignore_seed_warnings = partial(catch_warnings, action="ignore", category=SeededN
 
 
 def make_table(estimator, seed=0):
-    """Return X and a target that depends on X: a label, or a bound of the declared range."""
+    """Return X and a target that depends on X: a label, or an end of the declared range."""
     rng = check_random_state(seed)
     X = rng.uniform(-0.5, 0.5, size=(N_ROWS, N_FEATURES))
     y = (X[:, 0] + 0.1 * rng.normal(size=N_ROWS) > 0).astype(int)
@@ -48,7 +48,7 @@ def needs_categories(estimator):
 
 
 class Case:
-    """An estimator under a check, with a table, and the values that its fits release.
+    """The estimator that a check tests, a table, and the values that its fits release.
 
     Checks are skipped if the estimator lacks a parameter that they set.
 
@@ -136,9 +136,9 @@ class Case:
     def check_charges(self, charges, n_releases):
         """Check that a ledger contains the charges of this number of releases."""
         costs = {(charge.epsilon, charge.delta) for charge in charges}
-        assert len(charges) == n_releases, f"{n_releases} releases made {len(charges)} charges"
+        assert len(charges) == n_releases, f"{n_releases} releases caused {len(charges)} charges"
         assert costs == {self.privacy_cost}, (
-            f"the charges cost {costs}, and the claim is {self.privacy_cost}"
+            f"the charges cost {costs}, but the claim is {self.privacy_cost}"
         )
 
     def seed_params(self, seed):
@@ -148,15 +148,16 @@ class Case:
         return {}
 
     def repeats_noise(self, releases):
-        """Return True if two of some releases are equal because they share their noise.
+        """Return True if two of the releases are equal because they share their noise.
 
-        Counts with geometric noise are often equal by chance. At epsilon = 0.001 two of four such
-        counts are equal with a probability below 4e-3, and in all of three tries below 1e-7.
+        Counts with geometric noise are often equal by chance. At epsilon = 0.001, the probability
+        that two of four such counts are equal is below 4e-3, and it is below 1e-7 for three tries
+        in a row.
 
         Parameters
         ----------
         releases : callable
-            Returns a list of releases of a case.
+            Function that returns a list of releases for a case.
 
         Returns
         -------

@@ -45,7 +45,7 @@ def check_refused_charge(case):
 
 
 def check_charge_before_touch(case):
-    """Check that a release uses the data that are present after the charge, and reads none earlier.
+    """Check that a release uses the data present after the charge, and reads no data earlier.
 
     The table is overwritten during the charge. The result must be that of a release from the new
     table with the same noise.
@@ -62,7 +62,7 @@ def check_charge_before_touch(case):
         expected = case.release(case.other_X, random_state=0)
         with patch.object(NullAccountant, "charge", charge):
             result = case.release(random_state=0, accountant=NullAccountant(DEFAULT_CONFIG))
-    assert len(charges) == 1, f"one release made {len(charges)} charges"
+    assert len(charges) == 1, f"one release caused {len(charges)} charges"
     message = "something was computed from the data before the charge"
     np.testing.assert_array_equal(result, expected, message)
 
@@ -80,7 +80,7 @@ def check_handle_identity(case):
     }
     for name, other in copies.items():
         is_same = other.get_params()["accountant"] is accountant
-        assert is_same, f"{name} has another accountant"
+        assert is_same, f"{name} has a different accountant"
 
 
 def check_exact_spend(case):
@@ -94,7 +94,7 @@ def check_exact_spend(case):
     case.check_charges(charges, 4)
     if hasattr(copies[0], "privacy_") and not case.releases_in_transform:
         assert copies[0].privacy_.record == charges[-1].hash, (
-            "the statement refers to another charge"
+            "the statement refers to a different charge"
         )
 
 
@@ -133,7 +133,7 @@ def check_cost_of_mechanisms(case):
     epsilon, delta = case.privacy_cost
     charged = get_epsilon(accountant.charges[0].event, delta)
     assert charged <= epsilon * (1.0 + 1e-6), (
-        f"the charged event costs {charged:g} at delta = {delta:g}, and the claim is {epsilon:g}"
+        f"the charged event costs {charged:g} at delta = {delta:g}, but the claim is {epsilon:g}"
     )
     sampler = getattr(getattr(fitted, "privacy_", None), "sampler", ALL_ROWS)
     if not mechanisms or sampler != ALL_ROWS:
@@ -148,7 +148,7 @@ def check_cost_of_mechanisms(case):
 
 @contextmanager
 def _recorded_mechanisms():
-    """Collect the mechanisms that release something within a block.
+    """Collect the mechanisms that release something within the block.
 
     Mechanisms that are used by another mechanism are part of its cost and are left out.
     """
@@ -193,7 +193,7 @@ def check_public_words(case):
         class_attributes = repr(vars(type(case.estimator)))
         observed.append((charges, messages, printed.getvalue(), class_attributes))
     assert observed[0] == observed[1], (
-        f"one table leads to {observed[0]}, another one to {observed[1]}"
+        f"one table leads to {observed[0]}, another table to {observed[1]}"
     )
 
 
@@ -214,7 +214,7 @@ def check_failed_fit(case):
 
 
 def check_privacy_parameters(case):
-    """Invalid values of epsilon, delta, random_state and accountant raise ValueError, uncharged."""
+    """Invalid epsilon, delta, random_state or accountant raises ValueError and is not charged."""
     accountant = case.budget(1)
     bad = [("epsilon", v) for v in (0, -1.0, "1", None, float("nan"), float("inf"), True)]
     bad += [("random_state", v) for v in (-1, 0.5, check_random_state(0), True)]
@@ -267,7 +267,7 @@ def check_no_raw_statistic(case):
     two values are p and at most :math:`e^{0.12} (1 - p)`, so this happens with probability below
     2e-9.
     """
-    # The same two labels with other numbers of rows.
+    # The same two labels with different numbers of rows.
     labels = np.where(np.arange(len(case.y)) < 50, 1, 0)
     tables = (case.X, case.y), (case.other_X, labels)
     options = HIGH_NOISE | case.seed_params(None)
@@ -282,7 +282,7 @@ def check_no_raw_statistic(case):
         if not is_raw.any():
             return
     raw_names = list(compress(names, is_raw))
-    raise AssertionError(f"stored without noise and different for other data: {raw_names}")
+    raise AssertionError(f"these are stored without noise and differ for other data: {raw_names}")
 
 
 def _stored_values(estimator):
@@ -303,14 +303,14 @@ def check_fresh_noise(case):
 
 
 def check_noise_of_classes(case):
-    """Each class has independent noise, in one process and in several, with a seed and without.
+    """Each class has independent noise, in one process or several, with or without a seed.
 
-    All classes have the same rows, so their parameters differ by noise alone. Two classes
-    share their noise if in all fits their distance is less than a thousandth of one class's
-    distance between fits.
+    All classes have the same rows, so their parameters differ by noise alone. Two classes share
+    their noise if, in all fits, their distance is less than a thousandth of the distance between
+    one class's parameters in different fits.
     """
     if not (is_classifier(case.estimator) and case.tags.classifier_tags.multi_class):
-        raise SkipTest("the estimator is not a classifier of several classes")
+        raise SkipTest("the estimator is not a classifier for several classes")
     if case.params.get("classes") is not None:
         raise SkipTest("the classes are declared")
     X = np.tile(case.X[:12], (N_CLASSES, 1))

@@ -1,11 +1,11 @@
 """Checks of the contract of private estimators, in addition to scikit-learn's checks.
 
 Each check receives an unfitted estimator with parameters `epsilon`, `accountant` and
-`random_state`, and makes releases with clones of it on small tables. It raises `AssertionError` if
+`random_state`, and makes releases on small tables with clones of it. It raises `AssertionError` if
 the contract is broken, and `unittest.SkipTest` with a reason if the estimator lacks something that
 the check needs. The release is `fit`, or `transform` if the estimator's tags say that its output is
 not deterministic (local differential privacy). Features are drawn from [-1, 1] and rows have norm
-at most 1, so declared bounds of at least that range clip nothing. If categories are declared,
+at most 1, so declared bounds that are at least as wide clip nothing. If categories are declared,
 features are drawn from 0, 1 and 2.
 """
 
@@ -29,10 +29,10 @@ def dp_checks(*, n_fits: int = 100, reference: BaseEstimator | None = None) -> l
     Parameters
     ----------
     n_fits : int, default=100
-        Number of fits of `check_neighbors` to each of two tables, at least 60. A hundred fits
-        detect missing noise; thousands detect a noise scale that is half of the correct scale.
+        Number of fits to each of two tables in `check_neighbors`, at least 60. A hundred fits
+        detect missing noise; thousands detect noise with half the correct scale.
     reference : estimator, default=None
-        Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes of the
+        Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes with the
         same name and shape must agree with the reference to 1e-3.
 
     Returns
@@ -90,7 +90,8 @@ def check_dp_estimator(
         Unfitted instance. Checks that need a parameter or a statement that it lacks are skipped
         with a reason.
     reference : estimator, default=None
-        Estimator without privacy, with which it should agree as epsilon grows; see `dp_checks`.
+        Estimator without privacy with which the estimator should agree as epsilon grows; see
+        `dp_checks`.
     on_fail : {"raise", "warn", None}, default="raise"
         "raise" raises the first failure. "warn" runs all checks and warns about failures. None only
         reports them.
@@ -99,10 +100,10 @@ def check_dp_estimator(
     expected_failed_checks : dict of str to str, default=None
         Names of checks that may fail, each with a reason; their status is "xfail".
     n_fits : int, default=100
-        Number of fits of `check_neighbors`, see `dp_checks`.
+        Number of fits in `check_neighbors`; see `dp_checks`.
     callback : callable, default=None
-        Called after each check with the items of its result as keyword arguments, to show
-        progress. With `on_fail="raise"`, the first failure is the last call.
+        Function that is called after each check with the items of its result as keyword arguments,
+        to show progress. With `on_fail="raise"`, the last call is for the first failure.
 
     Returns
     -------
@@ -118,7 +119,7 @@ def check_dp_estimator(
         If an option is invalid.
     Exception
         With `on_fail="raise"`, the exception of the first check that failed. If the contract is
-        broken it is an `AssertionError` whose message starts with the rule.
+        broken, it is an `AssertionError` whose message starts with the rule.
 
     Warns
     -----
@@ -206,17 +207,18 @@ def parametrize_with_dp_checks(
     estimators : list of estimators
         Unfitted instances.
     references : callable, default=None
-        Receives an estimator and returns its counterpart without privacy, or None; see `dp_checks`.
+        Function that maps an estimator to its counterpart without privacy, or None; see
+        `dp_checks`.
     expected_failed_checks : callable, default=None
-        Receives an estimator and returns a dict as in `check_dp_estimator`. These checks are marked
-        as xfail.
+        Function that maps an estimator to a dict as in `check_dp_estimator`. These checks are
+        marked as xfail.
     n_fits : int, default=100
-        Number of fits of `check_neighbors`, see `dp_checks`.
+        Number of fits in `check_neighbors`; see `dp_checks`.
 
     Returns
     -------
     pytest.MarkDecorator
-        Decorator of a test with parameters `estimator` and `check`.
+        Decorator for a test with parameters `estimator` and `check`.
 
     Raises
     ------

@@ -32,7 +32,7 @@ NO_NOISE = 1e10
 LOW_NOISE_EPSILON = 100.0
 SEEDS = range(3)
 N_PAIRS = 10
-# Norm of the short rows, relative to the bound.
+# Norm of the short rows, relative to the norm bound.
 SHORT_NORM = 1e-3
 # Distance between the declared bounds and a row that must be clipped, relative to their width.
 OVERSHOOT = 1e3
@@ -65,29 +65,29 @@ def check_group_statement(case):
     accountant = PrivacyAccountant(1e3, 0.5, unit="group", max_rows=3)
     fitted = case.fit(accountant=accountant)
     case.published(fitted)
-    assert accountant.charges, "a release was made and nothing was charged"
+    assert accountant.charges, "a release was made, but nothing was charged"
     charge = accountant.charges[0]
     row_epsilon = get_epsilon(charge.event, charge.delta)
     assert charge.epsilon > row_epsilon, "three rows cost no more than one"
     statement = case.statement_of(fitted)
     stated = (statement.epsilon, statement.delta)
     charged = (charge.epsilon, charge.delta)
-    assert stated == charged, f"the statement has (epsilon, delta) = {stated}, charged is {charged}"
+    assert stated == charged, f"the statement has (epsilon, delta) = {stated}, charged: {charged}"
     assert "3" in statement.unit, f"the statement has the unit {statement.unit!r} for three rows"
 
 
 def check_relation(case):
-    """The relation of the accountant is used: under replace-one the sensitivity is not too small.
+    """The accountant's relation is used: under replace-one, the sensitivity is not too small.
 
     The factor depends on the release. A replaced row changes a sum of signed values by twice as
     much as a removed one, and two counts of a histogram instead of one, but a sum of values in
     [0, 1] by 1 in both cases, and the rank of the quantile q by 1 instead of max(q, 1 - q), which
-    may be nearly the same. Equal sensitivities pass if the release without noise changes for a
-    replaced row in one direction only, and no more than for a row that becomes all zeros.
-    Randomized reports of single rows have the same sensitivity under both relations. Fits are run
-    at a large epsilon, since estimators that regularize more at high noise have a smaller
-    sensitivity there. The sensitivity of sampled batches is that of adding or removing one record,
-    and the noise is larger instead.
+    may be nearly the same. Equal sensitivities pass if, without noise, a replaced row changes the
+    release in only one direction, and no more than a row that becomes all zeros. Randomized reports
+    of single rows have the same sensitivity under both relations. Fits are run at a large epsilon,
+    since estimators that regularize more at high noise have a smaller sensitivity there. For
+    sampled batches, the sensitivity remains that of adding or removing one record, and the noise is
+    larger.
     """
     scales = {}
     for relation in ("add_remove", "replace_one"):
@@ -106,7 +106,7 @@ def check_relation(case):
     if replaced > removed or is_sampled or case.releases_in_transform:
         return
     assert _changes_like_removed(case), (
-        f"{sensitivities}, although a replaced row changes the release without noise more than a "
+        f"{sensitivities}, although a replaced row changes the noiseless release more than a "
         "row that becomes zeros: multiply the sensitivity by "
         "guarantee.neighbors.sensitivity_factor. If it is the same under both relations, pass "
         'expected_failed_checks={"check_relation": reason}'
@@ -114,7 +114,7 @@ def check_relation(case):
 
 
 def _changes_like_removed(case):
-    """Return True if a replaced row changes a release no more than a row set to zeros."""
+    """Return True if replacing a row changes a release no more than setting it to zeros."""
     (X, y), *_ = extreme_tables(case)
     row = X[-1]
     # The opposite row: at the other end of the bounds, or in the opposite direction.
@@ -133,14 +133,14 @@ def _changes_like_removed(case):
         return False
     change = one - other
     removed = max(np.abs(one - zero).sum(), np.abs(other - zero).sum())
-    # At this epsilon the noise is below this fraction, as in `check_limit`.
+    # At this epsilon, the noise is below this fraction, as in `check_limit`.
     tolerance = 1e-3 * max(removed, np.abs(change).sum())
     is_one_sided = not ((change > tolerance).any() and (change < -tolerance).any())
     return is_one_sided and np.abs(change).sum() <= removed + tolerance
 
 
 def check_accuracy_rises(case):
-    """Releases at a large epsilon are closer to those without noise than at a small one."""
+    """Releases at a large epsilon are closer to noiseless ones than those at a small epsilon."""
     errors = []
     with ignore_seed_warnings():
         answers = [_released_by_attribute(case, NO_NOISE, seed) for seed in SEEDS]
@@ -158,7 +158,7 @@ def check_accuracy_rises(case):
 def check_limit(case, reference=None):
     """As epsilon grows, the noise vanishes, and the release depends only on the data.
 
-    At epsilon = 1e10 two fits agree to 1e-3. If they do not, because batches or quantiles between
+    At epsilon = 1e10, two fits agree to 1e-3. If they do not, because batches or quantiles between
     two rows are drawn at random, ten pairs of fits to one table must all agree better than ten
     pairs of fits to two tables. If the noise dominates, the probability of this is 5e-6. A
     meta-estimator is exempt, since it may choose at random among models.
@@ -167,10 +167,10 @@ def check_limit(case, reference=None):
     ----------
     case : Case
     reference : estimator, default=None
-        Estimator without privacy. Fitted attributes of the same name and shape then agree with
+        Estimator without privacy. Fitted attributes with the same name and shape then agree with
         those of the reference to 1e-3.
     """
-    # Another table of the same range and labels, with the opposite relation of X and y.
+    # Another table with the same range and labels, but the opposite relation between X and y.
     other = -0.5 * case.X, case.y
     if needs_categories(case.estimator):
         other = np.where(case.X == 2.0, 0.0, case.X), case.y[::-1]
@@ -201,7 +201,7 @@ def check_limit(case, reference=None):
 
 
 def _check_agreement(released, answer):
-    """Check that attributes of the same name and size agree."""
+    """Check that attributes with the same name and size agree."""
     both = answer.keys() & released.keys()
     shared = sorted(name for name in both if 0 < len(answer[name]) == len(released[name]))
     assert shared, f"no attribute is in both {sorted(released)} and {sorted(answer)}"
@@ -211,7 +211,7 @@ def _check_agreement(released, answer):
 
 
 def _released_by_attribute(case, epsilon, seed=None, table=()):
-    """Return the released numbers of each attribute of a fit to the case's table or another."""
+    """Return the released numbers of each attribute after a fit to the case's or another table."""
     fitted = case.fit(*table, epsilon=epsilon, **case.seed_params(seed))
     return case.published_by_attribute(fitted, *table[:1])
 
@@ -237,14 +237,14 @@ def check_neighbors(case, n_fits=100):
     """No simple test distinguishes two extreme neighbors better than the claim allows.
 
     The tested epsilon is the estimator's claim, or half of the epsilon that this number of fits can
-    prove if that is less. The false-alarm rate is 1e-6.
+    prove, if that is smaller. The false-alarm rate is 1e-6.
 
     Parameters
     ----------
     case : Case
     n_fits : int, default=100
         Number of fits to each of two neighboring tables. A hundred fits detect missing noise;
-        thousands detect noise that is half of the correct noise.
+        thousands detect noise with half the correct scale.
     """
     comparisons = [extreme_tables(case), *spread_tables(case)]
     for tables in comparisons:
@@ -252,10 +252,10 @@ def check_neighbors(case, n_fits=100):
 
 
 def check_persons(case, n_fits=100):
-    """If persons are protected, a fit needs their ids, and protects persons with many rows.
+    """If persons are protected, a fit needs their ids and protects persons with many rows.
 
     No simple test distinguishes extreme neighbors in which a person with a thousand rows changes.
-    The check is skipped if the estimator refuses persons, which must not be charged.
+    The check is skipped if the estimator refuses persons; a refused fit must not be charged.
 
     Parameters
     ----------
@@ -284,7 +284,7 @@ def check_persons(case, n_fits=100):
 
 
 def _check_indistinguishable(case, tables, n_fits, *, unit="row", n_comparisons=1):
-    """Check that the first table is not distinguished from its neighbors, the other tables.
+    """Check that the first table cannot be distinguished from its neighbors, the other tables.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ def _check_indistinguishable(case, tables, n_fits, *, unit="row", n_comparisons=
     if "accountant" in case.params:
         options["accountant"] = PrivacyAccountant(1e9, 0.5, relation="replace_one", unit=unit)
     else:
-        # The tables differ by a replaced row. A claim without an accountant is for a removed row.
+        # The tables differ by a replaced row. A claim without an accountant is about a removed row.
         epsilon, delta = convert_relation(epsilon, delta, "add_remove", "replace_one")
     runs = []
     for table in tables:
@@ -336,10 +336,10 @@ def extreme_tables(case):
 
     All rows but the last are at one end of the declared bounds. The last row is far beyond the
     other end, or like the others, or the point within the bounds that is closest to 0, because a
-    statistic of magnitudes is the same for both ends of bounds such as (-10, 10). If row norms are
-    bounded, all rows but the last are short, so they hardly affect the curvature of a loss or its
-    optimum, and the last row is longer than allowed. If there is a target, the last row may have
-    the other label.
+    statistic of magnitudes has the same value at both ends of bounds such as (-10, 10). If row
+    norms are bounded, all rows but the last are short, so they hardly affect the curvature of a
+    loss or its optimum, and the last row is longer than allowed. If there is a target, the last row
+    may have the other label.
     """
     norm = case.params.get("data_norm")
     common = np.zeros((N_ROWS, N_FEATURES))
@@ -377,12 +377,12 @@ def extreme_tables(case):
 
 
 def spread_tables(case):
-    """Return lists of neighboring tables whose other rows are spread over the bounds.
+    """Return lists of neighboring tables whose common rows are spread over the bounds.
 
     Between rows at one end of the bounds and a row at the other end, a quantile can be any number,
     so `extreme_tables` does not show noise in its rank. Here the last row is far beyond the upper
-    end, or is at the lower end, or is the point of the bounds that is closest to 0. So it changes
-    the rank of every quantile of values, or of magnitudes.
+    end, or is at the lower end, or is the point within the bounds that is closest to 0. It
+    therefore changes the rank of every quantile of values, or of magnitudes.
 
     Returns
     -------
@@ -395,7 +395,7 @@ def spread_tables(case):
         return []
     low, high, is_declared = _limits(case)
     # The gaps shrink toward the ends, because two intervals around an extreme rank are equally
-    # likely per length. With 1/4, no two magnitudes are equal, so all ranks change.
+    # likely per length. Because of the 1/4, no two magnitudes are equal, so all ranks change.
     angles = np.pi * (np.arange(N_ROWS) + 0.25) / N_ROWS
     values = low + 0.5 * (high - low) * (1.0 - np.cos(angles))
     common = np.repeat(values[:, np.newaxis], N_FEATURES, axis=1)
@@ -427,17 +427,17 @@ def _limits(case):
 
 
 def check_declared_bounds(case):
-    """Values beyond the declared bounds are clipped to them, and no other values are.
+    """Values beyond the declared bounds are clipped to them, and no other values are clipped.
 
     With a seed, a fit does not change if such values are clipped beforehand, and changes if the
-    bounds are wide enough for them. A fit with bounds that come from the data, or are fixed, is
-    not.
+    bounds are wide enough for them. A fit whose bounds come from the data, or are fixed, fails one
+    of these tests.
     """
     low, high, is_declared = _limits(case)
     if not is_declared:
         raise SkipTest("no bounds are declared as a pair of numbers")
     width = high - low
-    # Unequal numbers of values on both sides, so a median also changes.
+    # The numbers of values on the two sides differ, so a median also changes.
     outside = high + width * (0.5 + 5.0 * case.X)
     clipped = np.clip(outside, low, high)
 
@@ -448,7 +448,7 @@ def check_declared_bounds(case):
 
     with ignore_seed_warnings():
         is_clipped = are_equal(case.params["bounds"])
-        assert is_clipped, "rows beyond the declared bounds and clipped rows release other values"
+        assert is_clipped, "clipping rows to the declared bounds beforehand changes the release"
         is_clipped = are_equal((low - 2.0 * width, high + 3.0 * width))
         assert not is_clipped, "rows are clipped although wider bounds are declared"
 
@@ -463,4 +463,4 @@ def check_sklearn_contract(case):
     """All of scikit-learn's checks pass with an accountant."""
     accountant = PrivacyAccountant(1e9, 0.5)
     check_estimator(case.clone_with(accountant=accountant))
-    assert accountant.epsilon_spent > 0, "fits were made and nothing was charged"
+    assert accountant.epsilon_spent > 0, "fits were made, but nothing was charged"

@@ -29,7 +29,7 @@ RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), "wide")
 FRACTION = (-0.5, 1.5, "half")
 SEED = (-1, 1.5, "secret")
 
-#: Mapping from a type of parameter to the parameters' names and the values that they must refuse.
+#: Mapping from a parameter's type to the names of such parameters and the values they must refuse.
 WRONG_VALUES = {
     "epsilon": (["epsilon"], (0.0, *POSITIVE)),
     "delta": (["delta"], (-0.1, 1.0, math.nan, "small")),
@@ -92,7 +92,7 @@ WRONG_VALUES = {
 
 
 def wrong_values(estimator: BaseEstimator) -> Iterator[tuple[str, object]]:
-    """Yield the parameters of an estimator that have a known type, with values they must refuse.
+    """Yield parameters of an estimator whose type is known, with values that they must refuse.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def wrong_widths(n_columns: int) -> Iterator[tuple[BaseEstimator, str]]:
     Parameters
     ----------
     n_columns : int
-        At least 2.
+        Number of columns, at least 2.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""A decision tree that is grown from released curves."""
+"""A decision tree that is grown from released shape functions."""
 
 from skdp.tree._decision_tree import DPDecisionTreeClassifier, Tree
 

@@ -37,7 +37,7 @@ class Tree(FrozenValue):
     sides : ndarray of shape (n_tests, n_cells)
         Branch of each cell of the tested column: 0 or 1.
     most_counts : ndarray of shape (n_leaves,)
-        Upper bounds on the leaves' numbers of rows, from noisy counts.
+        Upper bounds on the number of rows per leaf, from noisy counts.
     values : ndarray of shape (n_leaves,) or (n_leaves, n_classes), default=None
         Values of the leaves; None before they are fitted.
 
@@ -72,7 +72,7 @@ class Tree(FrozenValue):
         term : int
             Index of the term.
         weight : float
-            Feature of a row in its leaf.
+            Value of the feature that represents a row's leaf.
 
         Returns
         -------
@@ -106,7 +106,7 @@ class Tree(FrozenValue):
         return nodes
 
     def term(self, terms, n_rows):
-        """Return the tree itself, as its representation among the released terms.
+        """Return the tree itself, which serves as the released term.
 
         Parameters
         ----------
@@ -123,7 +123,7 @@ class Tree(FrozenValue):
         return self
 
     def expand(self, values):
-        """Return the values of the leaves unchanged, as tables have more published cells.
+        """Return the values of the leaves unchanged; only tables are published with more cells.
 
         Parameters
         ----------
@@ -139,7 +139,7 @@ class Tree(FrozenValue):
 
 
 def make_tree(terms, columns, sides):
-    """Return the tree with these tests, with bounds on its leaves' counts.
+    """Return the tree with these tests and upper bounds on the counts of its leaves.
 
     Parameters
     ----------
@@ -165,8 +165,8 @@ def make_tree(terms, columns, sides):
 def grow_tree(terms, values, depth):
     """Return the tree that is grown greedily from released shape functions.
 
-    Each test splits the cells that reach it so that the variance of the released values between
-    both sides is largest. Columns are treated as independent.
+    Each test splits the cells that reach it so as to maximize the variance of the released values
+    between the two sides. Columns are treated as independent.
 
     Parameters
     ----------
@@ -196,10 +196,10 @@ def grow_tree(terms, values, depth):
 
 
 def best_split(term, counts, values):
-    """Return the largest variance of values between two sides of cells, and the second side.
+    """Return the largest variance between two sides of a split, and the cells of the second side.
 
     The cells of a numeric column are split in their order. Cells of a categorical column are first
-    sorted by their value of the first output.
+    sorted by their value for the first output.
     """
     sort_keys = np.arange(len(values))
     if "label" in term.kinds:
@@ -217,7 +217,7 @@ def best_split(term, counts, values):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TreeFit(AdditiveFit):
-    """A fit of a tree: of an additive model, from whose shape functions the tree is grown.
+    """A fit of an additive model and of the tree that is grown from its shape functions.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ class TreeFit(AdditiveFit):
 
 
 class PrivateTrees(RawTableModel):
-    """Base of models of trees: their plan, and scores from `trees_` and `intercept_`."""
+    """Base of tree models: their plan, and scores from `trees_` and `intercept_`."""
 
     def _plan(self, task, shape, guarantee, fit_class=TreeFit, **params):
         """Return the plan of a task on a table of this shape."""

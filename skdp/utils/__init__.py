@@ -1,6 +1,6 @@
 """Checks of parameters, and tools for tables that custom estimators may use.
 
-The tools are defined in modules that import the checks from this package. So they are imported
+The tools are defined in modules that import the checks from this package, so they are imported only
 when they are first used.
 """
 

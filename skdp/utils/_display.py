@@ -17,7 +17,7 @@ class Display(ABC):
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; None makes a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -44,7 +44,7 @@ class Display(ABC):
 
 
 def text_color(ax):
-    """Return the color of the texts of axes: black lines would be invisible in a dark style.
+    """Return the color of the axes' text, because black lines would be invisible in a dark style.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Documents in text, HTML and Markdown, with text of users escaped."""
+"""Documents in text, HTML and Markdown, with user-provided text escaped."""
 
 import re
 import textwrap
@@ -24,7 +24,7 @@ def escape_control(text):
 
 
 class TextWithBar(str):
-    """Text of a number, to which HTML adds a bar."""
+    """A number as text, to which HTML adds a bar."""
 
     style = ""
 
@@ -63,7 +63,7 @@ def html_table(rows, *, head=None):
     Parameters
     ----------
     rows : iterable of sequences of str
-        Cells. Without a head, the first cell of a row is its header.
+        Cells. Without a head, the first cell of each row is its header.
     head : sequence of str, default=None
         Names of the columns.
     """
@@ -76,7 +76,7 @@ def html_table(rows, *, head=None):
 
 
 def html_fragment(*parts):
-    """Return a document of HTML parts, with its style, for notebooks."""
+    """Return HTML parts as one document with its style, for notebooks."""
     return f'<div class="skdp-document"><style>{STYLE}</style>{"".join(parts)}</div>'
 
 
@@ -94,7 +94,7 @@ def wrap_text(text, indent):
 
 @dataclass(frozen=True)
 class Section(FrozenValue):
-    """A section of a document: rows of a name and a text, then tables, then notes.
+    """A section of a document: rows with a name and a text, then tables, then notes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Canonical JSON, so that equal values have equal text when it is hashed or compared."""
+"""Canonical JSON, so that equal values have equal texts, which can be hashed or compared."""
 
 import json
 from functools import lru_cache
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 @lru_cache
 def _encoder(default):
-    # Cached, because `json.dumps` with options creates an encoder at each call.
+    # The encoder is cached, because `json.dumps` with options would create one at each call.
     return json.JSONEncoder(default=default, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

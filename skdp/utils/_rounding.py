@@ -1,10 +1,10 @@
-"""Rounding of numbers upwards."""
+"""Rounding numbers up."""
 
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-# Factors that exceed the relative rounding errors of the operations of a formula.
+# Factors that exceed the relative rounding errors of the operations in a formula.
 UP = 1.0 + 2.0**-50
 DOWN = 1.0 - 2.0**-50
 # Above this number, no intermediate result has lost digits to underflow.
@@ -45,7 +45,7 @@ def sum_up(counted) -> float:
 def format_rounded_up(*costs: float, digits: int = 6) -> str:
     """Return epsilons and deltas as text, rounded up in their last digit.
 
-    A relative 1e-12 is subtracted first, so a rounding error of floats does not raise the
+    A relative 1e-12 is subtracted first, so that a floating-point rounding error does not raise the
     last digit.
     """
     context = Context(prec=digits, rounding=ROUND_CEILING)

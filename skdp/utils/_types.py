@@ -6,8 +6,8 @@ from typing import Literal, ParamSpec, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-# The parameters and the result of a function that a decorator returns with the same signature,
-# and the class of its `self`.
+# The parameters and the result of a function whose signature a decorator preserves, and the class
+# of its `self`.
 P = ParamSpec("P")
 S = TypeVar("S")
 R = TypeVar("R")

@@ -4,8 +4,8 @@
 class UnitText(str):
     """Text about rows, with an attribute for the text about persons.
 
-    A statement is composed of such texts and of names that the user chose. Replacing "row" by
-    "person" in a finished text would also change names: a step called "narrowed" contains "row".
+    A statement is composed of such texts and of user-chosen names. Replacing "row" by "person" in a
+    finished text would also change names: a step called "narrowed" contains "row".
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def check_positive(value: object, name: str) -> float:
 
 
 def check_magnitude(value: object, name: str) -> float:
-    """Return a float between 1e-50 and 1e50, so small multiples of its square are finite."""
+    """Return a float between 1e-50 and 1e50, so that small multiples of its square are finite."""
     return check_within(value, name, 1e-50, 1e50)
 
 
@@ -124,7 +124,7 @@ def check_choice(value, name, choices):
 
 
 def check_name(name, parameter):
-    """Return a name of printable characters in its normal form, or raise `ValueError`."""
+    """Return a name with only printable characters in its normal form, or raise `ValueError`."""
     normalized = ""
     if isinstance(name, str):
         normalized = unicodedata.normalize("NFC", name).strip()
@@ -139,7 +139,7 @@ def check_relation(relation, name="relation"):
 
 
 def check_not_pairs(bounds, n_features):
-    """Raise `ValueError` for lists that may mean one pair per column, or lows and highs.
+    """Raise `ValueError` for lists that may mean either one pair per column, or lows and highs.
 
     Lists are ambiguous if each low is below its high in both meanings. Arrays mean lows and highs.
     """
@@ -165,8 +165,8 @@ def broadcast_bounds(bounds, n_features):
     """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
     check_not_pairs(bounds, n_features)
     try:
-        # NumPy would read a date or duration as the number of its unit, and the real part of a
-        # complex number.
+        # NumPy would read a date or duration as a number in its unit, and a complex number as its
+        # real part.
         if any(np.asarray(bound).dtype.kind in "mMc" for bound in bounds):
             raise TypeError("bounds are dates, durations or complex numbers")
         low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
@@ -215,13 +215,13 @@ def check_bounds(bounds, n_features, name="bounds", *, is_resolved=True):
     n_features : int
     name : str, default="bounds"
     is_resolved : bool, default=True
-        True if doubles must resolve the range; edges of bins may be closer.
+        True if doubles must resolve the range; bin edges may be closer together.
 
     Raises
     ------
     ValueError
-        If a bound is missing or not finite, a length is not `n_features`, or a low is not below
-        its high by enough.
+        If a bound is missing or not finite, if a length is not `n_features`, or if a low is not far
+        enough below its high.
     """
     low, high = broadcast_bounds(bounds, n_features)
     if max(np.abs(low).max(), np.abs(high).max()) > 1e150 or (high - low).min() < 1e-150:
@@ -286,8 +286,7 @@ def has_auto(value: object) -> bool:
 def public_inputs(estimator, *names):
     """Return the public inputs of a fit as text: sizes, and the names of declared parameters.
 
-    A parameter that is None or "auto" is not declared, and neither is a dict with only such
-    entries.
+    A parameter that is None or "auto" counts as undeclared, as does a dict with only such entries.
     """
     values = {name: getattr(estimator, name) for name in names}
     declared = (name for name, value in values.items() if not _declares_nothing(value))

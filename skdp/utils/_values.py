@@ -11,7 +11,7 @@ def checked(check, *, default: Any = MISSING, **limits) -> Any:
 
 
 def computed() -> Any:
-    """Return a dataclass field that `__post_init__` computes unless a value is given."""
+    """Return a dataclass field that `__post_init__` computes unless a value is passed."""
     return field(default=None)
 
 

@@ -3,7 +3,7 @@
 import warnings
 from inspect import currentframe
 
-# Packages whose frames are skipped to find the user's line.
+# Packages whose stack frames are skipped in the search for the user's line.
 SKIPPED_PACKAGES = ("skdp", "sklearn", "joblib", "contextlib")
 
 

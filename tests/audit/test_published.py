@@ -176,7 +176,7 @@ def test_fits_that_show_differently_many_numbers():
     shown = [observe(Part(a=np.arange(size, dtype=float), b=7.0)) for size in (2, 3)]
     values, names = as_matrix([*shown, observe(Part(b=np.nan))])
     assert np.array_equal(values[:2, names.index("published number b")], [7.0, 7.0])
-    assert list(values[:, names.index("how many numbers there are in published number a")]) == [
+    assert list(values[:, names.index("the number of values in published number a")]) == [
         2.0,
         3.0,
         -1.0,

@@ -196,9 +196,9 @@ def test_several_classes_have_a_line_each(three):
     [
         ({"terms": ["nothing"]}, "nothing"),
         ({"terms": [9]}, "9"),
-        ({"terms": []}, "must name at least one"),
+        ({"terms": []}, "must each name at least one"),
         ({"classes": ["no"]}, "the classes are"),
-        ({"classes": []}, "must name at least one"),
+        ({"classes": []}, "must each name at least one"),
         ({"max_terms": 0}, "max_terms"),
         ({"max_terms": -1}, "max_terms"),
     ],

@@ -174,7 +174,7 @@ def test_frames_whose_gaps_are_other_things_are_answered_by_the_recipe_of_the_pa
 
 def test_bounds_that_stand_for_gaps_are_refused():
     model = DPAdditiveClassifier(bounds=(0, 1e39), classes=[0, 1]).fit(np.ones((9, 1)), np.ones(9))
-    with pytest.raises(ValueError, match="bounds beyond single precision"):
+    with pytest.raises(ValueError, match="bounds beyond the range of single precision"):
         to_sklearn(model)
 
 

@@ -257,7 +257,7 @@ def test_cross_validation_of_persons(routing):
     asked = {"groups": ids, "epsilon": 3.0, "accountant": ledger}
     with config_context(enable_metadata_routing=routing):
         result = dp_cross_val_score(pipe, X, y, cv=PersonKFold(3), **asked)
-        assert result.privacy_.unit == "person, whatever number of rows each has"
+        assert result.privacy_.unit == "person, however many rows each has"
         assert "which persons go where" in result.privacy_.public
         assert result.scores_.shape == (3,) and ledger.epsilon_spent == 3.0
         sizes = {"train_sizes": (0.5, 1.0), "scoring": "neg_log_loss"}

@@ -358,7 +358,7 @@ def test_a_resampler_is_refused_and_cannot_be_excused():
     (finding,) = (f for f in check_pipeline(pipe, public_steps=["r"]) if f.step == "r")
     assert finding.problem == "resampled rows" and "class_weight" in finding.message
     for public_steps in ((), ("r",)):
-        with pytest.raises(ValueError, match="'r' fits rows that repeat"):
+        with pytest.raises(ValueError, match="'r' fits rows that are repeated"):
             split_budget(pipe, 1.0, 1e-6, public_steps=public_steps)
 
 

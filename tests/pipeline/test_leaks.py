@@ -841,7 +841,7 @@ def test_what_is_frozen_and_not_verified_is_for_its_owner_to_excuse(step):
     pipe = Pipeline([("s", scaler()), ("f", frozen(step)), ("m", model())])
     (finding,) = [each for each in check_pipeline(pipe) if each.step == "f"]
     assert finding.problem == "not checkable" and "name it in public_steps if" in finding.message
-    with pytest.raises(ValueError, match="'f' was fitted before, and what it makes of a row"):
+    with pytest.raises(ValueError, match="'f' was fitted before, and its output for a row"):
         plan_pipeline(pipe)
     assert check_pipeline(pipe, public_steps=["f"]).accepted
     assert len(plan_pipeline(pipe, public_steps=["f"]).steps) == 2
@@ -1119,7 +1119,7 @@ def test_what_fails_after_the_charge_does():
             "use DPSimpleImputer, which charges nothing with strategy='constant'",
         ),
         (then(make_union("passthrough").set_output(**FRAME)), "set_output(transform='default')"),
-        (then(FunctionTransformer(np.clip)), "makes the table an array of doubles first"),
+        (then(FunctionTransformer(np.clip)), "has converted the table to an array of doubles"),
     ],
 )
 def test_the_remedy_that_is_named_is_one(pipe, words):
