@@ -1392,7 +1392,7 @@ def test_a_refused_score_ends_a_search(name, more):
         # It is refused when the scorer's accountant is sent, before a score.
         text = "around a private release has steps that learn from raw rows: LogisticRegression"
     assert text in str(error)
-    assert ("score a private one" in str(error)) == ("n_jobs" not in more)
+    assert ("score a private model" in str(error)) == ("n_jobs" not in more)
     assert accountant.epsilon_spent == 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
