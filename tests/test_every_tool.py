@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import sklearn
 from scipy.stats import loguniform
-from sklearn.base import ClusterMixin
+from sklearn.base import ClusterMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import Birch, KMeans, MiniBatchKMeans
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -361,13 +361,78 @@ def sgd(accountant):
     [
         (OneVsRestClassifier, THREE, {"classes": [0, 1, 2]}),
         (OneVsOneClassifier, THREE, {"classes": [0, 1, 2]}),
-        (MultiOutputClassifier, TWO[:, :1], {"classes": [[0, 1]]}),
+        (MultiOutputClassifier, TWO, {"classes": [[0, 1], [0, 1]]}),
         (SelectFromModel, y, {"classes": [0, 1]}),
     ],
 )
 def test_parts_of_a_table_are_judged_too(build, labels, options):
     is_private = is_private_by_table(build(sgd(budget())))
     check(lambda a: build(sgd(a)).partial_fit(X, labels, **options), is_private)
+
+
+@pytest.mark.parametrize("jobs", [None, 2])
+def test_outputs_of_a_part_are_charged_only_if_all_labels_are_declared(jobs):
+    """`partial_fit` declares the labels of each output, so a constant column reveals nothing."""
+    declared = [[0, 1], [0, 1]]
+    constant = np.c_[y, np.zeros_like(y)]
+    accountant = budget("processes" if jobs else "", on_raw_data="raise")
+    tool = MultiOutputClassifier(sgd(accountant), n_jobs=jobs)
+    tool.partial_fit(X, constant, classes=declared).partial_fit(X, TWO)
+    spent = accountant.epsilon_spent
+    assert spent == pytest.approx(0.4)
+    refused = {
+        "not among the declared classes": lambda: tool.partial_fit(X, np.c_[y, THREE]),
+        "classes differ": lambda: tool.partial_fit(X, TWO, classes=[[0, 1], [0, 1, 2]]),
+        "at least two labels": lambda: clone(tool).partial_fit(X, constant, classes=[[0, 1], [0]]),
+    }
+    for words, call in refused.items():
+        with pytest.raises(ValueError, match=words):
+            call()
+        assert accountant.epsilon_spent == spent
+
+
+class Callback:
+    """A callback of the user, which receives the rows of a tool."""
+
+    def setup(self, estimator, context):
+        pass
+
+    teardown = setup
+
+    def on_fit_task_begin(self, estimator, context, **rows):
+        pass
+
+    on_fit_task_end = on_fit_task_begin
+
+
+def with_callback(tool):
+    if not hasattr(tool, "set_callbacks"):
+        pytest.skip("this version of scikit-learn has no callbacks")
+    return tool.set_callbacks(Callback())
+
+
+CALLED_BACK = {
+    "grid search": lambda a: with_callback(GridSearchCV(classifier(a), {}, **scores(a))),
+    "random search": lambda a: with_callback(
+        RandomizedSearchCV(classifier(a), {}, n_iter=1, **scores(a))
+    ),
+    "pipeline": lambda a: with_callback(make_pipeline(scaler(a), classifier(a))),
+    "search in a pipeline": lambda a: make_pipeline(
+        scaler(a), with_callback(GridSearchCV(classifier(a), {}, **scores(a)))
+    ),
+    "pipeline in a search": lambda a: GridSearchCV(
+        with_callback(make_pipeline(scaler(a), classifier(a))), {}, **scores(a)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLED_BACK)
+def test_callbacks_that_receive_rows_are_named(name):
+    check(lambda a: CALLED_BACK[name](a).fit(X, y), False)
+
+
+def test_callbacks_of_private_estimators_receive_no_rows():
+    check(lambda a: with_callback(sgd(a)).fit(X, y), True)
 
 
 FUNCTIONS = {
@@ -609,6 +674,16 @@ def test_every_sampler_of_imbalanced_learn_is_refused_in_a_pipeline():
         tool = imblearn.make_pipeline(sampler, classifier(budget()))
         check(lambda a, t=tool: t.set_params(dplogisticregression=classifier(a)).fit(X, y), False)
         assert not is_private_by_table(tool)
+
+
+def test_a_pipeline_in_one_of_imbalanced_learn_is_refused_before_other_charges():
+    imblearn = pytest.importorskip("imblearn.pipeline")
+    for inner in (lambda a: make_pipeline(scaler(a)), lambda a: imblearn.make_pipeline(scaler(a))):
+        accountant = budget()
+        tool = imblearn.make_pipeline(inner(accountant), classifier(accountant))
+        _, error = run(lambda a, t=tool: make_pipeline(scaler(a), t).fit(X, y), accountant)
+        assert "accepts only as the last step" in str(error)
+        assert accountant.epsilon_spent == 0.0
 
 
 def test_every_ensemble_of_imbalanced_learn_is_refused():

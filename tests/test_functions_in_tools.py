@@ -4,6 +4,8 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.ndimage import labeled_comprehension
+from scipy.stats import binned_statistic
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.ensemble import (
     AdaBoostRegressor,
@@ -320,5 +322,39 @@ def test_numpy_and_pandas_pass_columns_to_functions():
     frame["u"].agg(dp_mean, **options)
     frame.pipe(dp_mean, axis=0, **options)
     np.apply_along_axis(dp_mean, 0, X, **options)
-    with pytest.raises(ValueError, match="SeriesGroupBy of pandas around dp_mean is a tool"):
-        frame["u"].groupby(y).agg(dp_mean, **options)
+
+
+def test_groups_of_rows_are_seen_around_any_function():
+    """The number of rows of a group is exact, whoever forms the groups."""
+    pandas = pytest.importorskip("pandas")
+    accountant = PrivacyAccountant(10.0, 0.1, on_raw_data="raise")
+
+    def release(values, **more):
+        return dp_mean(np.asarray(values), epsilon=0.1, bounds=(-1, 1), accountant=accountant)
+
+    def fit(table):
+        return DPStandardScaler(0.1, bounds=(-1, 1), accountant=accountant).fit(table)
+
+    frame = pandas.DataFrame(X, columns=["u", "v"], index=pandas.date_range("2020", periods=60))
+    groups = frame["u"].groupby(y)
+    by_group = [
+        lambda: groups.agg(dp_mean, epsilon=0.1, bounds=(-1, 1), accountant=accountant),
+        lambda: groups.agg(lambda values: release(values)),
+        lambda: groups.apply(release),
+        lambda: groups.transform(release),
+        lambda: frame.groupby(y).apply(lambda group: fit(group)),
+        lambda: frame.assign(y=y).pivot_table("u", "y", aggfunc=release),
+        lambda: frame["u"].resample("30D").agg(release),
+        lambda: frame["u"].rolling("30D").apply(release),
+        lambda: binned_statistic(X[:, 0], X[:, 1], lambda values: release(values), 2),
+        lambda: labeled_comprehension(X[:, 0], y, [0, 1], release, float, 0),
+    ]
+    for call in by_group:
+        with pytest.raises(ValueError, match="exact number of rows of each group"):
+            call()
+    assert accountant.epsilon_spent == 0.0
+    # The rows of these windows are chosen by their numbers.
+    frame["u"].rolling(59).apply(release)
+    frame["u"].expanding(59).apply(release)
+    model = fit(X)
+    frame.groupby(y).apply(lambda group: model.transform(group.to_numpy()).sum())

@@ -2,15 +2,16 @@
 
 The stack leads outward from a private operation to the user's code, including through the threads
 that wait for a task. Three kinds of calls matter: calls of known tools and containers, the
-outermost call of an unknown installed package, and fits of user-defined classes.
+outermost call of an unknown installed package, and methods of user-defined classes that fit.
 """
 
 import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 
 from skdp._fitting._waiting_threads import TASK_MODULES, find_waiting
+from skdp._tools._classes import INSTALLED
 from skdp._tools._entries import FITS, KnownCaller
 from skdp._tools._registry import STUDY, is_known, known_caller, passes_on
 
@@ -31,8 +32,6 @@ RUNS_TASKS = frozenset(
 )
 # Module of the functions that scikit-learn's tools send to joblib.
 SENT_BY_SKLEARN = "sklearn.utils.parallel"
-# Folders of installed packages.
-INSTALLED = ("site-packages", "dist-packages")
 # Names of the wrapper functions that decorators add.
 DECORATORS = frozenset("wrapper wrapped inner decorated decorator call _wrapper".split())
 
@@ -110,7 +109,7 @@ class CallStack:
     is_outermost : bool
         True if `direct` is outside of all `calls`.
     of_user : tuple of (ToolCall, int)
-        Fits of user-defined estimator classes, and the number of `calls` inside each.
+        Methods of user-defined classes that fit, and the number of `calls` inside each.
     batches : list of frames
         Calls in which joblib or Python runs or sends tasks.
     is_parallel : bool
@@ -250,8 +249,9 @@ def _read_thread(frame):
     while frame is not None:
         module = module_of(frame)
         passes_rows_on = passes_on(module)
-        is_fit_of_user = not passes_rows_on and _is_fit_of_user(frame)
-        if is_fit_of_user:
+        is_of_user = not passes_rows_on and _is_method_that_fits(frame)
+        is_fit_of_user = is_of_user and frame.f_code.co_name in FITS
+        if is_of_user:
             of_user.append((ToolCall.of(frame), len(calls)))
         if is_known(module) or module in CONTAINERS or module == TARGETS:
             calls.append(ToolCall.of(frame))
@@ -321,18 +321,28 @@ def _is_installed_fit(frame):
     return is_installed(frame) and hasattr(frame.f_locals.get("self"), "get_params")
 
 
-def _is_fit_of_user(frame):
-    """Return True for `fit` of a user-defined class, even of one that has no `get_params`.
+def _is_method_that_fits(frame):
+    """Return True for a method of a user-defined class that fits estimators.
 
-    A tool may have called it. A class that is derived from a private estimator, or wraps one, just
-    passes its rows on.
+    This is `fit`, or a method of any other name, such as `train`, that calls the `fit` of something
+    itself. The class need not have `get_params`. A tool may have called its `fit`. A class that is
+    derived from a private estimator, or wraps one, just passes its rows on.
     """
     code = frame.f_code
     # Variables of other frames are not read, because that would keep alive rows that these frames
     # delete.
-    if code.co_name not in FITS or code.co_varnames[:1] != ("self",) or is_installed(frame):
+    if code.co_varnames[:1] != ("self",) or is_installed(frame):
+        return False
+    if code.co_name not in FITS and not _calls_fit(code):
         return False
     return frame.f_locals.get("self") is not None
+
+
+def _calls_fit(code):
+    """Return True if the code of a function, or of a function inside it, names a fit."""
+    if not FITS.isdisjoint(code.co_names):
+        return True
+    return any(isinstance(item, CodeType) and _calls_fit(item) for item in code.co_consts)
 
 
 def _is_inside(frame, outer):

@@ -112,7 +112,7 @@ def check_callers(estimator, on_raw_data, occasion="fit"):
 def _check_classes_of_user(operation, stack, on_raw_data, are_private):
     """Raise or warn if a step that learns from raw rows was passed to a user-defined class.
 
-    Its `fit` may fit this step in addition to the private estimator. If a tool received such an
+    Its method may fit this step in addition to the private estimator. If a tool received such an
     object, the check of the tool has reported its steps.
     """
     if getattr(operation.estimator, "_was_reported", False):
@@ -153,15 +153,15 @@ def _is_reported_by_container(subject, outer):
 
 
 def _report_class_of_user(operation, call, outer, calls, on_raw_data):
-    """Raise or warn if the object whose `fit` is called has parts that learn from raw rows."""
+    """Raise or warn if the object whose method fits has parts that learn from raw rows."""
     subject = call.variables.get("self")
     problems = raw_parts_of_user(subject)
     if not problems:
         return
     around = "" if operation.estimator is subject else f" around {operation.name}"
     text = (
-        f"{type(subject).__name__}{around} {text_of_problems(problems)}; if its fit passes them "
-        "no rows, ignore this warning"
+        f"{type(subject).__name__}{around} {text_of_problems(problems)}; if its "
+        f"{call.function} passes them no rows, ignore this warning"
     )
     text = for_persons(text, operation.estimator)
     raise_if_asked(text, on_raw_data, "charged")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 # Methods of tools that fit their members.
-FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict"})
+FIT_METHODS = frozenset({"fit", "fit_transform", "fit_predict", "partial_fit"})
 # Prefixes of these tools' module names.
 FIT_MEMBERS = ("sklearn.", "imblearn.pipeline")
 # Name of the local variable in the frame of a tool's fit which records that its members were
@@ -137,6 +137,9 @@ def _check(tool, frame):
     y = frame.f_locals.get("y", frame.f_locals.get("Y"))
     # Methods of pipelines and unions use different names for the parameters.
     params = frame.f_locals.get("params", frame.f_locals.get("fit_params")) or {}
+    if "classes" in frame.f_locals:
+        # The argument of `partial_fit`.
+        params = {**params, "classes": frame.f_locals["classes"]}
     token = _is_checking.set(True)
     try:
         for check in _checks:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
 from skdp._fitting._call_states import state_of
 from skdp._fitting._search_prices import listed_values
+from skdp._tools._advice import CALLBACKS
 from skdp._tools._parts import (
     copy_parts,
     holds_private,
@@ -22,6 +23,7 @@ from skdp._tools._parts import (
     is_step,
     nested_parts,
     parts_of,
+    raw_callbacks,
 )
 from skdp._tools._registry import known_caller, passes_on
 from skdp._tools._scores_and_folds import is_unread
@@ -265,6 +267,16 @@ def raw_in_members(tool, y):
         inside = raw_steps(member, y=y) + _problems_of_copies(member)
         problems += [p._replace(text=f"{p.text} of the member {name!r}") for p in inside]
     return problems
+
+
+def problems_of_callbacks(tool):
+    """Return the problem of callbacks that a tool gives its rows, as `raw_steps` does.
+
+    A private estimator passes no rows to its callbacks.
+    """
+    if not raw_callbacks(tool):
+        return []
+    return [PartProblem(f"the parameter 'callbacks' ({CALLBACKS})", False)]
 
 
 def _problems_of_copies(estimator):

@@ -26,6 +26,7 @@ from skdp._fitting._call_stack import TARGETS, ToolCall, module_of
 from skdp._fitting._call_states import is_judged, state_of
 from skdp._fitting._raw_parts import (
     IF_PASSED_ON,
+    problems_of_callbacks,
     raw_candidates,
     raw_in_members,
     raw_steps,
@@ -360,7 +361,7 @@ def _raw_parts(call, stack, y, operation, has_findings):
         inner = call.variables.get("estimator")
     else:
         inner = getattr(subject, "estimator", None)
-    problems = raw_in_members(subject, y)
+    problems = problems_of_callbacks(subject) + raw_in_members(subject, y)
     # A user-defined class may create the private estimator that is being fitted, and a function
     # that releases something may score a model that is not private.
     if has_findings or operation.shows_no_parts or holds_private(inner):

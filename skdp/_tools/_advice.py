@@ -74,6 +74,10 @@ SELECTION = (
     "select features with SelectFromModel and a private model, or give it "
     "scoring=make_dp_scorer(...) and cv=KFold(k, shuffle=True, random_state=0)"
 )
+MODEL_ALONE = (
+    "give max_features as a number, and importance_getter as the name of an attribute or a "
+    "function of the model alone: a function that refers to a table may read rows"
+)
 RAW_SELECTION = "select features with SelectFromModel and a private model, or list them"
 FINAL_STAGE = (
     "its last stage is computed from raw rows: fit it to public rows, or release its results with "

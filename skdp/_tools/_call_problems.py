@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 
 from skdp._data._classes import too_many_classes_problem
 from skdp._tools._classes import is_of_classes
+from skdp._tools._functions import refers_to_table
 from skdp._tools._parts import holds_private, is_frozen, is_step, learns_raw, parts_in, parts_of
 from skdp._tools._scores_and_folds import (
     RAW_SCORES,
@@ -31,6 +32,10 @@ from skdp._tools._scores_and_folds import (
 LABEL_COUNTS = (
     "gives each fit the rows of two labels, so that the exact number of rows of each label "
     "becomes public"
+)
+GROUP_SIZES = (
+    "gives each fit, or release, the rows of one group, so that the exact number of rows of each "
+    "group becomes public"
 )
 ENCODED_LABELS = (
     "replaces each label by its position among the labels that occur, so that one row with a rare "
@@ -253,8 +258,10 @@ def outputs_problem(variables):
     """Return the problem of a fit with several outputs, or ""."""
     problems = [_chain_problem(variables)]
     estimator = tuned_estimator(variables.get("self"))
+    # `partial_fit` declares the labels of each output by its argument `classes`.
+    is_declared = "classes" in variables or declares_labels(estimator)
     # If there is a variable `Y`, then `y` is one of its columns.
-    if _width(variables.get("Y", variables.get("y"))) > 1 and not declares_labels(estimator):
+    if _width(variables.get("Y", variables.get("y"))) > 1 and not is_declared:
         wrong = (
             "refuses an output with a single label after other outputs were charged, which can "
             "reveal the label of one row"
@@ -315,11 +322,38 @@ def _fits_no_private(steps):
 
 
 def selection_problem(variables):
-    """Return the problem of a number of selected features that depends on rows, or ""."""
-    is_function = callable(getattr(variables.get("self"), "max_features", None))
-    if is_function:
-        return "computes max_features from raw rows"
+    """Return the problem of a selection by a function that may read rows, or ""."""
+    owner = variables.get("self")
+    problems = [importance_problem(owner)]
+    if callable(getattr(owner, "max_features", None)):
+        problems.append("computes max_features from raw rows")
+    return " and ".join(filter(None, problems))
+
+
+def elimination_problem(variables):
+    """Return the problem of a recursive elimination, or ""."""
+    problems = [
+        importance_problem(variables.get("self")),
+        if_scored_by_classes("sklearn.RFECV")(variables),
+    ]
+    if problems[0]:
+        problems[0] += " (give it the name of an attribute, such as 'coef_')"
+    return " and ".join(filter(None, problems))
+
+
+def importance_problem(owner):
+    """Return the problem of an `importance_getter` that reads more than its model, or ""."""
+    if refers_to_table(getattr(owner, "importance_getter", None)):
+        return "chooses by an importance_getter that may read rows, since it refers to a table"
     return ""
+
+
+def window_problem(variables):
+    """Return the problem of windows of rows whose sizes depend on values, or ""."""
+    window = getattr(variables.get("self"), "window", None)
+    if window is None or isinstance(window, Integral):
+        return ""
+    return GROUP_SIZES
 
 
 def econml_problem(variables):

@@ -4,12 +4,17 @@ A user may write a class of any name, including one that is derived from a known
 its methods.
 """
 
+import sys
 from functools import cache
 from itertools import takewhile
 
 # A derived class may define methods that begin and end with two underscores, such as a constructor,
 # without changing its behavior. These methods are exceptions.
 BEHAVIOR = frozenset({"__getattribute__", "__getattr__", "__call__", "__iter__"})
+
+
+# Folders of installed packages.
+INSTALLED = ("site-packages", "dist-packages")
 
 
 def public_path(module):
@@ -76,6 +81,15 @@ def _is_behavior(name, item):
     # scikit-learn defines metadata requests anew for each derived class.
     is_request = name.startswith("set_") and name.endswith("_request")
     return not is_request and (callable(item) or hasattr(item, "__get__"))
+
+
+@cache
+def is_in_library(kind):
+    """Return True for a class of skdp, of Python or of an installed package."""
+    package = kind.__module__.partition(".")[0]
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+    is_installed = any(folder in path for folder in INSTALLED)
+    return package == "skdp" or package in sys.stdlib_module_names or is_installed
 
 
 def _name_in_library(cls):

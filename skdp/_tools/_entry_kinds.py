@@ -4,12 +4,14 @@ from skdp._tools._advice import (
     CHAIN,
     ENSEMBLE,
     LABELS_INSTEAD,
+    MODEL_ALONE,
     PRIVATE_SCORES,
     PRIVATE_SEARCH,
     SEARCH,
     STACKING,
 )
 from skdp._tools._call_problems import (
+    GROUP_SIZES,
     LABEL_COUNTS,
     RAW_SCORES,
     bootstrap_problem,
@@ -18,7 +20,12 @@ from skdp._tools._call_problems import (
 )
 from skdp._tools._entries import KnownCaller, KnownStep
 from skdp._tools._scores_and_folds import score_problem, scores_refusal
-from skdp._tools._step_conditions import scores_privately, stacks_with_index_folds, uses_true_labels
+from skdp._tools._step_conditions import (
+    scores_privately,
+    selects_by_model_alone,
+    stacks_with_index_folds,
+    uses_true_labels,
+)
 
 
 def learns(private=None):
@@ -44,6 +51,13 @@ def search(*inner, advice=SEARCH):
         otherwise="cross_validates",
         advice=advice,
         inner=inner,
+    )
+
+
+def selection():
+    """Return an entry for a class that selects features by what a model has released."""
+    return KnownStep(
+        kind="wrapper", condition=selects_by_model_alone, advice=MODEL_ALONE, inner=("estimator",)
     )
 
 
@@ -86,6 +100,16 @@ RAW_EFFECT = KnownCaller(
     wrong="averages over raw rows, with raw residuals for its interval",
     instead="use fit and, on public rows, predict",
     refusal=bootstrap_problem,
+)
+# The groups depend on values, and each release publishes the number of rows that it received.
+GROUPS_OF_ROWS = KnownCaller(
+    wrong=GROUP_SIZES,
+    instead=(
+        "count rows by dp_crosstab or dp_histogram, and give dp_sum all rows, with 0 in place of "
+        "the values of other groups; if it is public which rows are in which group, ignore this "
+        "warning"
+    ),
+    functions=None,
 )
 # A study calls user-defined functions, which are checked separately, once for all trials.
 STUDY = KnownCaller(

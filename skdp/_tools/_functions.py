@@ -1,10 +1,18 @@
-"""Functions whose value for a row depends only on that row."""
+"""Functions whose value for a row depends only on that row, and those that read other tables."""
 
+import builtins
+import dis
 from functools import partial
+from numbers import Integral
+from types import CodeType, FunctionType, MethodType
 
 import numpy as np
 import scipy.special
 
+from skdp._tools._classes import INSTALLED
+
+# Maximum length of a list that is searched for tables.
+MAX_VALUES = 1000
 # Functions that are not accepted, because one cell can determine the dtype of a column and thereby
 # the values in other rows. The first three return different values for 0. For a sparse matrix (not
 # array), np.square is a matrix product. np.clip and np.nan_to_num are not unary ufuncs and have the
@@ -119,6 +127,95 @@ def has_non_finite_values(function, largest=1e4):
             )
         except (TypeError, ValueError):
             return False
+
+
+def refers_to_table(function):
+    """Return True if a user-defined function may read a table that it does not receive.
+
+    Such a table is in a variable that the function names, in a default or bound argument, in an
+    attribute of the object whose method it is, or in one of these for another function that the
+    user wrote and that the function names.
+
+    Parameters
+    ----------
+    function : object
+        False for objects that cannot be called.
+    """
+    if not callable(function) or isinstance(function, type):
+        return False
+    visited = set()
+    pending = [function]
+    while pending:
+        value = pending.pop()
+        if id(value) in visited:
+            continue
+        visited.add(id(value))
+        values = _values_in(value)
+        if any(map(_holds_table, values)):
+            return True
+        pending += [item for item in values if _is_of_user(item)]
+    return False
+
+
+def _values_in(function):
+    """Return the values that a function, a method or another callable object can read."""
+    if isinstance(function, partial):
+        return [function.func, *function.args, *function.keywords.values()]
+    if isinstance(function, MethodType):
+        attributes = getattr(function.__self__, "__dict__", {})
+        return [function.__func__, *attributes.values()]
+    if not isinstance(function, FunctionType):
+        return [type(function).__call__, *getattr(function, "__dict__", {}).values()]
+    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:
+            # The variable has no value yet.
+            continue
+    names = _global_names(function.__code__)
+    return values + [function.__globals__[name] for name in names if name in function.__globals__]
+
+
+def _global_names(code):
+    """Return the names of the global variables in a function and in the functions inside it."""
+    names = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
+    for item in code.co_consts:
+        if isinstance(item, CodeType):
+            names |= _global_names(item)
+    return names - vars(builtins).keys()
+
+
+def _is_of_user(value):
+    """Return True for a function that is not defined in an installed package."""
+    if isinstance(value, partial | MethodType):
+        return True
+    path = value.__code__.co_filename if isinstance(value, FunctionType) else INSTALLED[0]
+    return not any(folder in path for folder in INSTALLED)
+
+
+def _holds_table(value):
+    """Return True for an array with several rows and columns, and for a collection of one."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return any(map(_is_table, value[:MAX_VALUES]))
+    return _is_table(value)
+
+
+def _is_table(value):
+    # A lazy frame has no shape.
+    if hasattr(type(value), "columns"):
+        return True
+    shape = getattr(value, "shape", None)
+    if not isinstance(shape, tuple) or len(shape) < 2:
+        return False
+    # Dask does not know the number of rows.
+    return not (isinstance(shape[0], Integral) and shape[0] == 1)
 
 
 def _is_constant(value):

@@ -1,5 +1,7 @@
 """The tools of libraries other than scikit-learn."""
 
+from dataclasses import replace
+
 from skdp._tools._advice import (
     COLUMNS_INSTEAD,
     FINAL_STAGE,
@@ -31,9 +33,11 @@ from skdp._tools._call_problems import (
     sampler_refusal,
     stacked_folds_problem,
     unless_of_classes,
+    window_problem,
 )
 from skdp._tools._entries import KnownCaller, KnownStep, Tool
 from skdp._tools._entry_kinds import (
+    GROUPS_OF_ROWS,
     MAKES_ROWS_DEPEND,
     PAIRED_TEST,
     RAW_EFFECT,
@@ -306,6 +310,18 @@ TOOLS: tuple[Tool, ...] = (
             functions=frozenset({"bootstrap", "permutation_test"}),
         ),
     ),
+    # Functions that apply a function to the rows of each group.
+    Tool(
+        modules=(
+            "pandas.core.groupby",
+            "pandas.core.resample",
+            "polars.dataframe.group_by",
+            "scipy.ndimage._measurements:labeled_comprehension",
+            "scipy.stats._binned_statistic",
+        ),
+        call=GROUPS_OF_ROWS,
+    ),
+    Tool(modules=("pandas.core.window",), call=replace(GROUPS_OF_ROWS, problem=window_problem)),
     Tool(modules=("optuna.integration",), call=SEARCH_CALL),
     Tool(
         modules=("causalml",),

@@ -1,12 +1,16 @@
 """The estimators inside an object: its steps and models, and the private ones among them."""
 
+from dataclasses import is_dataclass
 from functools import cache
 from inspect import Parameter, signature
+from itertools import islice
+from numbers import Number
+from types import MemberDescriptorType, SimpleNamespace
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from skdp._tools._classes import behaves_as
+from skdp._tools._classes import behaves_as, is_in_library
 
 VAR_POSITIONAL = Parameter.VAR_POSITIONAL
 VAR_KEYWORD = Parameter.VAR_KEYWORD
@@ -14,6 +18,9 @@ VAR_KEYWORD = Parameter.VAR_KEYWORD
 FROZEN = frozenset({"sklearn.frozen.FrozenEstimator"})
 # Maximum length of a list that is searched for steps. Lists of rows are longer.
 MAX_PARTS = 1000
+# Maximum number of values of a list that may begin with a number or a word, as a pair of a weight
+# and a model does, and still hold a step. Longer ones are rows of a table.
+MAX_MIXED = 10
 # Methods of objects that can be steps of a pipeline. Some classes have no `get_params`.
 STEP_METHODS = ("fit", "transform", "fit_transform", "fit_resample", "fit_predict")
 
@@ -68,9 +75,10 @@ def is_step(value):
 def parts_of(value):
     """Yield the names and values of the steps and models that an object was given.
 
-    They are found by their methods, in any parameter of the constructor, and in lists, tuples and
-    dictionaries of these. If an object does not store its parameters under their names, all of its
-    attributes except fitted ones are searched.
+    They are found by their methods, in any parameter of the constructor, in attributes of the
+    class, and in lists, tuples, dictionaries and records of these. An object of a user-defined
+    class, or one that does not store its parameters under their names, is searched in all of its
+    attributes, without fitted ones.
 
     Parameters
     ----------
@@ -82,7 +90,8 @@ def parts_of(value):
         Name of the parameter, followed by names or positions inside lists and dictionaries.
     part : object
     """
-    for name, param in _constructor_params(value).items():
+    params = {name: getattr(value, name, None) for name in _class_step_names(type(value))}
+    for name, param in (params | _constructor_params(value)).items():
         yield from parts_in(name, param)
 
 
@@ -90,12 +99,16 @@ def parts_in(name, value):
     """Yield the names and values of the steps and models in one parameter; see `parts_of`."""
     if is_step(value):
         yield name, value
-    elif type(value) is dict:
+    elif isinstance(value, dict):
         # The lists in a dictionary are candidates of a search.
-        for key, item in value.items():
+        for key, item in islice(value.items(), MAX_PARTS):
             if is_step(item):
                 yield f"{name}[{key!r}]", item
-    elif type(value) in (list, tuple):
+    elif _is_record(value):
+        for key, item in _attributes_of(value).items():
+            if is_step(item):
+                yield f"{name}.{key}", item
+    elif type(value) in (list, tuple) and not _is_row(value):
         for i, item in enumerate(value[:MAX_PARTS]):
             # Steps are pairs (name, step), or triples that also contain columns.
             is_named = isinstance(item, tuple) and len(item) > 1 and isinstance(item[0], str)
@@ -105,9 +118,53 @@ def parts_in(name, value):
                 yield from parts_in(f"{name}[{i}]", item)
 
 
+def _is_row(value):
+    """Return True for a list that holds no steps, judging by its length and its first value."""
+    return len(value) > MAX_MIXED and isinstance(value[0], Number | str | None)
+
+
+def _is_record(value):
+    """Return True for a named tuple, a namespace or an instance of a data class."""
+    is_named_tuple = isinstance(value, tuple) and hasattr(type(value), "_fields")
+    is_instance = isinstance(value, SimpleNamespace) or is_dataclass(type(value))
+    return is_named_tuple or is_instance
+
+
+def _attributes_of(value):
+    """Return the attributes of an object by name, wherever its class stores them."""
+    attributes = {
+        name: getattr(value, name)
+        for name in _slot_names(type(value))
+        # A slot may be empty.
+        if hasattr(value, name)
+    }
+    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
+        attributes |= value._asdict()
+    return attributes | getattr(value, "__dict__", {})
+
+
+@cache
+def _slot_names(kind):
+    """Return the names of the attributes that a class stores in slots."""
+    return tuple(
+        name
+        for cls in kind.__mro__
+        for name, item in vars(cls).items()
+        if isinstance(item, MemberDescriptorType)
+    )
+
+
+@cache
+def _class_step_names(kind):
+    """Return the names of the attributes of a class that are steps or models."""
+    return tuple(name for cls in kind.__mro__ for name, item in vars(cls).items() if is_step(item))
+
+
 def _constructor_params(value):
-    """Return the parameters of an object by name, as `get_params(deep=False)` does."""
-    attributes = getattr(value, "__dict__", {})
+    """Return the parameters of an object by name, as `get_params(deep=False)` does.
+
+    A user-defined class may create more parts in its constructor.
+    """
     names = _constructor_names(type(value))
     params = {}
     if hasattr(type(value), "get_params"):
@@ -117,9 +174,10 @@ def _constructor_params(value):
             names = None
         else:
             # `get_params` leaves out arguments that a constructor accepts as **kwargs.
-            if names is not None:
+            if names is not None and is_in_library(type(value)):
                 return params
-    if names is not None and all(name in attributes for name in names):
+    attributes = _attributes_of(value)
+    if is_in_library(type(value)) and names is not None and attributes.keys() >= set(names):
         return {name: attributes[name] for name in names}
     return {name: item for name, item in attributes.items() if not name.endswith("_")} | params
 
@@ -180,3 +238,14 @@ def learns_raw(part):
         return False
     # A class can declare that its fits are charged or that they learn nothing.
     return vars(type(part)).get("__skdp_kind__") not in ("private", "stateless", "declared")
+
+
+def raw_callbacks(estimator):
+    """Return the callbacks of an estimator that may store rows or scores of rows."""
+    callbacks = getattr(estimator, "_skl_callbacks", ())
+    return [callback for callback in callbacks if not _stores_nothing(callback)]
+
+
+def _stores_nothing(callback):
+    kind = type(callback)
+    return kind.__module__.partition(".")[0] == "sklearn" and kind.__name__ == "ProgressBar"

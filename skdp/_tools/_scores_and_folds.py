@@ -14,6 +14,7 @@ from sklearn import get_config
 from sklearn.base import is_classifier
 
 from skdp._tools._classes import behaves_as, is_of_classes
+from skdp._tools._functions import refers_to_table
 from skdp._tools._parts import is_estimator, is_private
 from skdp.exceptions import LedgerError
 
@@ -222,6 +223,11 @@ def score_problem(variables):
         problems.append(UNKNOWN_SCORES)
     elif not has_private_scores(scoring):
         problems.append(RAW_SCORES)
+    if refers_to_table(getattr(owner, "refit", None)):
+        problems.append(
+            "chooses by a function refit that may read rows, since it refers to a table (let it "
+            "read the scores alone)"
+        )
     problems.append(folds_problem(cv, estimator, scoring))
     return " and ".join(filter(None, problems))
 

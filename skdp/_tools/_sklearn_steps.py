@@ -13,7 +13,7 @@ from skdp._tools._advice import (
     WORDS,
 )
 from skdp._tools._entries import KnownStep, Tool
-from skdp._tools._entry_kinds import chain, learns, wrapper
+from skdp._tools._entry_kinds import chain, learns, selection, wrapper
 from skdp._tools._step_conditions import (
     adds_in_fixed_order,
     component_width,
@@ -310,7 +310,7 @@ TOOLS: tuple[Tool, ...] = (
             defaults={"regressor": LinearRegression},
         ),
     ),
-    Tool(classes=("sklearn.feature_selection.RFE",), step=wrapper("estimator")),
+    Tool(classes=("sklearn.feature_selection.RFE",), step=selection()),
     Tool(classes=("sklearn.model_selection.FixedThresholdClassifier",), step=wrapper("estimator")),
     Tool(
         classes=(

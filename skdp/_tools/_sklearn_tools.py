@@ -16,10 +16,10 @@ from skdp._tools._call_problems import (
     RAW_SCORES,
     bagging_problem,
     chain_refusal,
+    elimination_problem,
     elimination_refusal,
     if_frozen,
     if_of_classes,
-    if_scored_by_classes,
     importance_refusal,
     multiclass_problem,
     no_problem,
@@ -39,6 +39,7 @@ from skdp._tools._entry_kinds import (
     SEARCH_CALL,
     ensemble,
     search,
+    selection,
     stacking,
     wrapper,
 )
@@ -170,17 +171,17 @@ TOOLS: tuple[Tool, ...] = (
                 "use RFE or SelectFromModel, which choose by released coefficients, or "
                 f"{PRIVATE_SCORES}"
             ),
-            problem=if_scored_by_classes("sklearn.RFECV"),
+            problem=elimination_problem,
             refusal=elimination_refusal,
         ),
     ),
     Tool(
         classes=("sklearn.feature_selection.SelectFromModel",),
-        step=wrapper("estimator"),
+        step=selection(),
         modules=("sklearn.feature_selection._from_model",),
         call=KnownCaller(
             wrong="",
-            instead="give max_features as a number",
+            instead="give max_features as a number and importance_getter as a name",
             problem=selection_problem,
             refusal=importance_refusal,
         ),

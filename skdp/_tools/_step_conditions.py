@@ -11,6 +11,7 @@ from skdp._tools._classes import behaves_as
 from skdp._tools._functions import (
     has_non_finite_values,
     is_elementwise,
+    refers_to_table,
     rounds_elements_alone,
     treats_rows_alone,
 )
@@ -37,8 +38,14 @@ def has_index_folds(cv, estimator):
     return behaves_as(cv, INDEX_SPLITTERS)
 
 
+def selects_by_model_alone(selection):
+    is_function = callable(getattr(selection, "max_features", None))
+    return not (is_function or refers_to_table(selection.importance_getter))
+
+
 def scores_privately(search):
-    if not has_private_scores(search.scoring):
+    functions = [getattr(search, name, None) for name in ("refit", "importance_getter")]
+    if not has_private_scores(search.scoring) or any(map(refers_to_table, functions)):
         return False
     # The rows of a person must be in one fold.
     if is_by_person(*scorers_of(search.scoring)):

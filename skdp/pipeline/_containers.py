@@ -7,6 +7,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from skdp._data._frames import TIME_KINDS
 from skdp._data._output import asks_for_frame, frame_library
+from skdp._tools._classes import is_of_classes
 from skdp.pipeline._forms import joined_names, repeated_names
 from skdp.pipeline._instances import is_estimator
 from skdp.utils._validation import check_n_jobs
@@ -18,8 +19,11 @@ def check_container(container):
     Parameters
     ----------
     container : Pipeline, ColumnTransformer or FeatureUnion
-        Containers from other libraries are not checked.
+        Of containers from other libraries, only pipelines of imbalanced-learn are checked.
     """
+    if is_of_classes(container, "imblearn.Pipeline"):
+        _check_no_inner_pipelines(container)
+        return
     if not type(container).__module__.startswith(("sklearn.", "skdp.")):
         return
     if isinstance(container, FeatureUnion):
@@ -40,6 +44,15 @@ def check_container(container):
     else:
         check_n_jobs(container.n_jobs)
         _check_weights(container.transformer_weights, [*names, *others])
+
+
+def _check_no_inner_pipelines(container):
+    for name, step in container.steps[:-1]:
+        if isinstance(step, Pipeline):
+            raise ValueError(
+                f"steps: {name!r} is a Pipeline, which imbalanced-learn accepts only as the last "
+                "step: list its steps one by one, or use a Pipeline of scikit-learn around them"
+            )
 
 
 def _check_names(container, parameter, names):

@@ -31,12 +31,6 @@ def sklearn_name(value):
     return ""
 
 
-def raw_callbacks(estimator):
-    """Return the callbacks of an estimator that may store rows or their scores."""
-    callbacks = getattr(estimator, "_skl_callbacks", ())
-    return [callback for callback in callbacks if sklearn_name(callback) != "ProgressBar"]
-
-
 def step_message(title, error, params=None):
     """Return an error message that begins with the step's name.
 

@@ -14,11 +14,11 @@ from sklearn.utils import get_tags
 
 from skdp._tools._advice import CALLBACKS, COLUMNS, DECLARE, DENSITY, FITTED, MEMORY, SELECTOR
 from skdp._tools._entries import ACCEPTED
-from skdp._tools._parts import is_step, parts_of
+from skdp._tools._parts import is_step, parts_of, raw_callbacks
 from skdp._tools._registry import UNKNOWN, find_entry
 from skdp._tools._step_conditions import selects_by_values
 from skdp.base import PrivateEstimator
-from skdp.pipeline._instances import is_estimator, raw_callbacks
+from skdp.pipeline._instances import is_estimator
 from skdp.utils._values import FrozenValue
 
 """The table of known classes: the information that each class learns from its training rows.

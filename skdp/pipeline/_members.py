@@ -67,6 +67,11 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
     X : table, default=None
         Table of its fit, None if unknown.
     """
+    if method == "partial_fit":
+        # Members of other tools receive the same parameters and labels, so the first one fails.
+        if sklearn_name(tool) == "MultiOutputClassifier":
+            _check_outputs(tool, y, (params or {}).get("classes"))
+        return
     is_checked = hasattr(tool, "judges_steps")
     is_container = isinstance(tool, Pipeline | FeatureUnion | ColumnTransformer)
     if (is_container or fits_members(tool)) and not is_checked:
@@ -76,6 +81,39 @@ def check_tool(tool, y=None, params=None, method="fit", X=None):
             check_lengths(n_rows, y=y)
     has_target = sklearn_name(tool) in PASS_TARGET_ON
     check_members(tool, PublicTable(form=_known_form(X), has_target=has_target, y=y))
+
+
+def _check_outputs(tool, y, classes):
+    """Raise `ValueError` if `partial_fit` of an output refuses its labels.
+
+    Parameters
+    ----------
+    tool : MultiOutputClassifier
+    y : array-like of shape (n_samples, n_outputs)
+    classes : sequence of array-like, or None
+        Labels of each output. The outputs of an earlier call have them.
+    """
+    members = getattr(tool, "estimators_", None)
+    for i, column in enumerate(_targets_of_members(tool, y)):
+        member = tool.estimator if members is None else members[i]
+        if column is None or not (of_skdp(member) and is_private(member)):
+            continue
+        declared = [member.classes, getattr(member, "classes_", None)]
+        if classes is not None:
+            declared.append(classes[i])
+        sets = [np.unique(labels) for labels in declared if labels is not None]
+        if not sets:
+            # The first output refuses it.
+            continue
+        name = f"classes[{i}]"
+        if not all(np.array_equal(labels, sets[0]) for labels in sets):
+            described = " and ".join(map(str, sets))
+            raise ValueError(
+                f"{name}: classes differ: {described}; all calls of partial_fit and the parameter "
+                "classes must have the same"
+            )
+        declaring = with_params(member, {"classes": sets[0].tolist()})
+        check_parameters(declaring, PublicTable(has_target=True, y=column), prefix=name)
 
 
 def _known_form(X):

@@ -18,6 +18,7 @@ from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._tools._advice import CALLBACKS, COLUMNS, DENSITY, FRAMES, MEMORY, SELECTOR
 from skdp._tools._entries import ACCEPTED
 from skdp._tools._functions import has_non_finite_values
+from skdp._tools._parts import raw_callbacks
 from skdp._tools._registry import find_entry
 from skdp._tools._step_conditions import selects_by_values
 from skdp.pipeline._containers import check_container, check_joined_names, check_joined_times
@@ -27,7 +28,6 @@ from skdp.pipeline._instances import (
     infers_types,
     is_estimator,
     of_skdp,
-    raw_callbacks,
     step_message,
     with_params,
 )
