@@ -50,9 +50,9 @@ RUNNERS = frozenset(
     "IPython ipykernel pytest _pytest pluggy pytest_benchmark hypothesis tenacity tqdm wrapt "
     "decorator coverage threadpoolctl line_profiler memory_profiler typeguard beartype skdp".split()
 )
-# Modules that pass rows on unchanged, or pass columns to each estimator or function. pandas does so in
-# a table's `apply`, `agg` and `pipe`. Groups of rows depend on values, so `TOOLS` has entries
-# about them.
+# Modules that pass rows on unchanged, or pass columns to each estimator or function. pandas does so
+# in a table's `apply`, `agg` and `pipe`. Groups of rows depend on values, so `TOOLS` has entries
+# for them.
 PASSES_ON = (
     "numpy.lib",
     "pandas.core.apply",
