@@ -42,6 +42,9 @@ class PlannedCharge(FrozenValue):
         is a placeholder for any mechanism that is calibrated to them.
     epsilon, delta : float
         The (epsilon, delta) for one row to which the step is calibrated.
+    stages : tuple of skdp.mechanisms.Stage, default=()
+        The stages of the release, for its description. Empty if they depend on a shape that is
+        unknown.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class PlannedCharge(FrozenValue):
     event: Event
     epsilon: float = checked(check_epsilon)
     delta: float = checked(check_delta, default=0.0)
+    stages: tuple = field(default=(), compare=False, repr=False)
 
     @property
     def exact(self) -> bool:

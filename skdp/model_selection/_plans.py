@@ -278,7 +278,7 @@ class SearchFit(FrozenValue):
 
     @property
     def training_stages(self):
-        """Stages of the unpublished fits on which scores depend, one per distinct event.
+        """Stages of the unpublished fits on which scores depend, equal ones counted together.
 
         The models of these fits are not published, but the scores depend on them, so they are
         charged.
@@ -288,22 +288,19 @@ class SearchFit(FrozenValue):
         if is_secret:
             name_of_runs = "a run drawn at random"
         counts = Counter(
-            (charge.name, charge.event)
+            stage
             for run in self.runs.values()
             for charge in run.charges
-            if charge.event != ev.Composed(())
+            for stage in _stages_of_charge(charge)
         )
         return tuple(
-            Stage(
-                name=f"{name_of_runs}: {name}",
-                law=f"as planned, {event}",
-                scale=None,
-                sensitivity=None,
-                event=event,
+            replace(
+                stage,
+                name=f"{name_of_runs}: {stage.name}",
                 reads=TRAINING_PART,
-                n_releases=1 if is_secret else count,
+                n_releases=stage.n_releases if is_secret else stage.n_releases * count,
             )
-            for (name, event), count in counts.items()
+            for stage, count in counts.items()
         )
 
     @property
@@ -597,3 +594,13 @@ def _run_score_mechanism(run, sensitivity, delta):
     else:
         rho = 0.5 / run.noise_multiplier**2
     return mechanisms.GaussianMechanism.from_rho(rho * (1.0 - 2.0**-40), sensitivity, delta)
+
+
+def _stages_of_charge(charge):
+    """Return the stages of a planned charge, named after its step; one if they are unknown."""
+    if charge.event == ev.Composed(()):
+        return ()
+    if not charge.stages:
+        law = f"any mechanism that costs at most {charge.event}"
+        return (Stage(charge.name, law, scale=None, sensitivity=None, event=charge.event),)
+    return tuple(replace(stage, name=f"{charge.name}: {stage.name}") for stage in charge.stages)

@@ -131,7 +131,10 @@ def planned_charge(
     price = guarantee
     if guarantee.neighbors.max_rows == 1:
         price = plans[0]
-    return PlannedCharge(name, event, price.epsilon, price.delta)
+    stages = plans[0].stages
+    if unknown or any(plan.stages != stages for plan in plans):
+        stages = ()
+    return PlannedCharge(name, event, price.epsilon, price.delta, stages)
 
 
 def labels_of(params, classes=None):
