@@ -64,8 +64,9 @@ def digest(*values):
         elif isinstance(value, PrivacyAccountant) or callable(value):
             pass
         elif hasattr(value, "__dict__"):
-            # A ledger is new in every run, and a cached hash of strings is new in every process.
-            names = sorted(value.__dict__.keys() - {"hash", "record", "_hash"})
+            # A ledger is new in every run, a cached hash is new in every process, and statements are
+            # hashed apart.
+            names = sorted(value.__dict__.keys() - {"hash", "record", "_hash", "privacy_"})
             add({name: value.__dict__[name] for name in names})
         else:
             state.update(repr(value).encode())
@@ -137,8 +138,8 @@ def functions():
     metrics, stats = skdp.metrics, skdp.stats
     calls = {
         "mean": (stats.dp_mean, (X,), {"bounds": (-4, 4), "axis": 0}),
-        "mean, bounds found": (stats.dp_mean, (X,), {"delta": 1e-6}),
-        "variance": (stats.dp_var, (X,), {"bounds": (-4, 4)}),
+        "mean, bounds found": (stats.dp_mean, (X,), {"delta": 1e-6, "axis": 0}),
+        "variance": (stats.dp_var, (X,), {"bounds": (-4, 4), "axis": 0}),
         "quantile": (stats.dp_quantile, (X, [0.1, 0.5]), {"bounds": (-4, 4), "axis": 0}),
         "histogram": (stats.dp_histogram, (X[:, 0],), {"bins": 20, "range": (-4, 4)}),
         "covariance": (stats.dp_covariance, (X,), {"bounds": (-4, 4)}),
