@@ -64,8 +64,8 @@ def digest(*values):
         elif isinstance(value, PrivacyAccountant) or callable(value):
             pass
         elif hasattr(value, "__dict__"):
-            # A ledger is new in every run, a cached hash is new in every process, and statements are
-            # hashed apart.
+            # A ledger is new in every run and a cached hash in every process; statements are hashed
+            # apart.
             names = sorted(value.__dict__.keys() - {"hash", "record", "_hash", "privacy_"})
             add({name: value.__dict__[name] for name in names})
         else:

@@ -52,10 +52,11 @@ class BoundedRows(Rows):
     """
 
     local_attrs = Rows.local_attrs | {"persons"}
-    # Vector that `ClippedSums` subtracts from each row, in the units of X, and the part of `unit`
-    # that is the size of the rows about this vector; see `RowCenter`. Blocks of this class contain
-    # rows that are not centered.
+    # Vector that `ClippedSums` subtracts from each row, in the units of X, the factors by which it
+    # multiplies the columns, and the part of `unit` that is the size of the rows about the vector;
+    # see `RowCenter`. The blocks of this class are of rows that are not centered.
     center = None
+    column_factors = None
     centered_unit = 1.0
     # True if the constant feature of a clipped row is scaled like the row's values; see
     # `as_equations`.

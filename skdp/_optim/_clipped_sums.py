@@ -7,7 +7,7 @@ feature. Its norm is the product of the two norms, so clipping the residual clip
 import math
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from skdp._data._batch_rows import MAX_TILE_ROWS, open_rows, tile_rows
 from skdp._data._parts import (
@@ -72,9 +72,13 @@ class ClippedSums(Rows):
     only_loss_decreases : bool, default=False
         True if only `loss_decreases` is called, which does not need the norms of rows.
     center : ndarray of shape (n_columns,), default=None
-        Vector that is subtracted from each row x_i. It was released, or does not depend on the
-        rows. Rows are not changed when they are read: the center's contribution is subtracted from
-        each score and from the sum of the gradients. It requires the norm "l2".
+        Vector that is subtracted from each row x_i; it was released, or does not depend on the
+        rows. Rows are not changed when they are read: the contribution of the center is subtracted
+        from each score, and from the sum of the gradients. Requires the norm "l2".
+    column_factors : ndarray of shape (n_columns,), default=None
+        Positive factors of the columns of the centered rows, released or independent of the rows as
+        the center. They multiply the weights in the scores, and the sum of the gradients. Only with
+        a center.
     """
 
     local_attrs = Rows.local_attrs | {"read", "row_scores", "_persons", "_caps", "_firsts"}
@@ -91,6 +95,7 @@ class ClippedSums(Rows):
         persons=None,
         only_loss_decreases=False,
         center=None,
+        column_factors=None,
     ):
         row_weights = row_weights_of(persons)
         tile = MAX_TILE_ROWS
@@ -100,6 +105,7 @@ class ClippedSums(Rows):
         self.loss = loss
         self.constant = float(constant)
         self.center = center
+        self.column_factors = column_factors
         self.norm = check_choice(norm, "norm", MAX_DECREASE_NORM)
         self._clip = check_magnitude(clip, "clip")
         self._persons = persons
@@ -247,18 +253,27 @@ def _clip_to_unit_norm(vectors, norm):
 
 
 def _centered_norms(tile):
-    """Return the norms of the centered rows, or upper bounds on the norms of sparse rows."""
+    """Return the norms of the centered and scaled rows, or upper bounds for sparse rows."""
+    block = tile.block
     center = tile.table.center
+    factors = tile.table.column_factors
     if center is None:
-        return row_norms(tile.block)
-    if not issparse(tile.block):
-        return row_norms(tile.block - center)
+        return row_norms(block)
+    if not issparse(block):
+        block = block - center
+        if factors is not None:
+            block *= factors
+        return row_norms(block)
+    if factors is not None:
+        values = block.data * factors[block.indices]
+        block = csr_array((values, block.indices, block.indptr), shape=block.shape)
+        center = center * factors
     # The squared norm is a difference. Its rounding error is at most that of a sum of the three
     # terms' magnitudes, which the square of the sum of norms bounds.
-    norms = row_norms(tile.block)
+    norms = row_norms(block)
     center_norm = np.linalg.norm(center)
-    squares = norms**2 - 2.0 * (tile.block @ center) + center_norm**2
-    rounding = 8.0 * (tile.block.shape[1] + 8) * EPS * (norms + center_norm) ** 2
+    squares = norms**2 - 2.0 * (block @ center) + center_norm**2
+    rounding = 8.0 * (block.shape[1] + 8) * EPS * (norms + center_norm) ** 2
     return np.sqrt(np.maximum(squares, 0.0) + rounding)
 
 
@@ -293,9 +308,12 @@ class _Tile:
         """Return the rows' scores."""
         table = self.table
         n_columns = self.block.shape[1]
-        scores = table.row_scores(self.block, weights[..., :n_columns])
+        column_weights = weights[..., :n_columns]
+        if table.column_factors is not None:
+            column_weights = column_weights * table.column_factors
+        scores = table.row_scores(self.block, column_weights)
         if table.center is not None:
-            scores = scores - weights[..., :n_columns] @ table.center
+            scores = scores - column_weights @ table.center
         if table.constant:
             scores += table.constant * weights[..., n_columns]
         return scores
@@ -324,13 +342,17 @@ def _add_gradients(total, tile, weights):
     residual = tile.clipped_residuals(weights)
     constant = tile.table.constant
     n_columns = tile.block.shape[1]
-    total[..., :n_columns] += tile.block.T.dot(residual).T
+    gradient = tile.block.T.dot(residual).T
     center = tile.table.center
     if not constant and center is None:
+        total[..., :n_columns] += gradient
         return
     residual_sum = np.add.reduce(residual, axis=0)
     if center is not None:
-        total[..., :n_columns] -= np.multiply.outer(residual_sum, center)
+        gradient = gradient - np.multiply.outer(residual_sum, center)
+        if tile.table.column_factors is not None:
+            gradient *= tile.table.column_factors
+    total[..., :n_columns] += gradient
     if constant:
         total[..., n_columns] += constant * residual_sum
 

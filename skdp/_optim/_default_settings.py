@@ -75,6 +75,10 @@ class LossSpec(FrozenValue):
     min_shrinkage_factor : float, default=0.0
         Lower bound on the shrinkage factor. If it is positive, weights that do not start at a
         baseline are not shrunk.
+    score_exponent : int, default=None
+        Exponent of p (1 - p), with p the frequency of one of two classes, to which the scores that
+        minimize the loss are proportional where p is small: 1 for hinge losses, 0 for the logistic
+        loss. None for losses without classes. See `ClippedDescent.for_frequency`.
     """
 
     loss: object
@@ -89,6 +93,7 @@ class LossSpec(FrozenValue):
     null_decrease_factor: float = 1.5
     curvature_from: str | None = None
     min_shrinkage_factor: float = 0.0
+    score_exponent: int | None = None
 
     @property
     def n_outputs(self):

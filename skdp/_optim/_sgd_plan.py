@@ -123,12 +123,12 @@ class SGDRun(FrozenValue):
         relation = self.guarantee.relation
         return accounting.get_epsilon(steps, self.delta, relation=relation)
 
-    def sums(self, X, y, loss, persons=None, center=None):
+    def sums(self, X, y, loss, persons=None, center=None, column_factors=None):
         """Read a table and return its clipped sums.
 
         Parameters
         ----------
-        X, y, loss, persons, center
+        X, y, loss, persons, center, column_factors
             As in `ClippedSums`.
 
         Returns
@@ -144,6 +144,7 @@ class SGDRun(FrozenValue):
             norm=self.norm,
             persons=persons,
             center=center,
+            column_factors=column_factors,
         )
 
     def noisy_means(self, next_sum, source):

@@ -28,6 +28,11 @@ from skdp.utils._values import FrozenValue
 # n_rows / ROWS_PER_SCALE, within the limits below. Tuned on synthetic tables and Adult (train).
 MAX_BASELINE_FRACTION = 0.75
 ROWS_PER_SCALE = 40.0
+# Minimum fraction for class frequencies: the fraction that makes the Laplace scale equal to
+# n_rows / ROWS_PER_SCALE_OF_RARE, or this limit. The start and the penalty depend on the
+# frequency of a rare class relative to its noise.
+MIN_CLASSES_FRACTION = 0.01
+ROWS_PER_SCALE_OF_RARE = 1000.0
 # Minimum fraction for the mean of targets. Without it, the standard deviation of the noisy mean
 # would be 1/57 of the range at every epsilon, which exceeds the standard deviation of amounts with
 # a wide range.
@@ -38,9 +43,10 @@ ROWS_PER_SCALE_OF_COUNTS = 200.0
 # Maximum fraction of epsilon for the shrinkage rule, and the ratio of n_rows to the Laplace scale.
 MAX_SHRINKAGE_FRACTION = 0.05
 ROWS_PER_SHRINKAGE_SCALE = 100.0
-# The same ratio for balanced weights, with which the loss decreases come from the rows of a rare
-# class.
-ROWS_PER_BALANCED_SHRINKAGE_SCALE = 1000.0
+# The same ratio where a class may be rare, since the loss decreases then come from its rows; with
+# weights that are not balanced, for at most this fraction of epsilon.
+ROWS_PER_RARE_SHRINKAGE_SCALE = 1000.0
+MAX_RARE_SHRINKAGE_FRACTION = 0.03
 # Grid on which targets are summed without rounding errors.
 TARGET_STEP = 2.0**-20
 # Largest magnitude of a baseline score.
@@ -100,6 +106,14 @@ class ClassBaseline(FrozenValue):
         -------
         float or ndarray of shape (n_classes,)
         """
+        return self.limited(self.release(codes, source, persons))
+
+    def limited(self, scores):
+        """Return scores scaled down to a magnitude of at most `max_abs_score`."""
+        return scores / max(1.0, np.abs(scores).max() / self.max_abs_score)
+
+    def release(self, codes, source, persons=None):
+        """Return the scores as `run`, of any magnitude."""
         n_classes = len(self.class_weight)
         counts = release_counts(
             codes, n_classes, self.n_rows, self.mechanism, source, row_weights_of(persons)
@@ -107,10 +121,8 @@ class ClassBaseline(FrozenValue):
         logits = np.log(np.maximum(counts, 0.0) + max(1.0, self.mechanism.scale))
         logits += np.log(self.class_weight)
         if n_classes == 2:
-            scores = logits[1] - logits[0]
-        else:
-            scores = logits - logits.mean()
-        return scores / max(1.0, np.abs(scores).max() / self.max_abs_score)
+            return logits[1] - logits[0]
+        return logits - logits.mean()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,7 +240,10 @@ def reserve_for_class_baseline(rows, n_rows, class_weight, max_abs_score=MAX_SCO
         return rows
     if isinstance(class_weight, BalancedWeights):
         return replace(rows, baseline=BalancedBaseline(score_std=class_weight.score_std))
-    fraction = _baseline_fraction(rows, n_rows, ROWS_PER_SCALE)
+    fraction = max(
+        _baseline_fraction(rows, n_rows, ROWS_PER_SCALE),
+        min(MIN_CLASSES_FRACTION, _baseline_fraction(rows, n_rows, ROWS_PER_SCALE_OF_RARE)),
+    )
     sensitivity = count_sensitivity(len(class_weight), rows.remaining.neighbors)
     mechanism, remaining = _split_for_baseline(rows, fraction, sensitivity)
     baseline = ClassBaseline(
@@ -291,10 +306,12 @@ def reserve_for_shrinkage(rows, shape):
     if rows.baseline is None or rows.n_features(shape.n_columns) <= 2:
         return rows
     remaining = rows.remaining
-    rows_per_scale = ROWS_PER_SHRINKAGE_SCALE
-    if isinstance(rows.baseline, BalancedBaseline):
-        rows_per_scale = ROWS_PER_BALANCED_SHRINKAGE_SCALE
-    fraction = rows_per_scale / shape.n_rows / remaining.epsilon
+    signal = shape.n_rows * remaining.epsilon
+    rare_fraction = ROWS_PER_RARE_SHRINKAGE_SCALE / signal
+    fraction = rare_fraction
+    if not isinstance(rows.baseline, BalancedBaseline):
+        rare_fraction = min(MAX_RARE_SHRINKAGE_FRACTION, rare_fraction)
+        fraction = max(ROWS_PER_SHRINKAGE_SCALE / signal, rare_fraction)
     fraction = min(MAX_SHRINKAGE_FRACTION, fraction)
     epsilon, remaining_epsilon = split_epsilon(remaining.epsilon, fraction)
     sensitivity = MAX_DECREASE_NORM["l1"] * remaining.neighbors.sensitivity_factor

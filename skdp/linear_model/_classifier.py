@@ -294,6 +294,7 @@ def logistic_loss_spec(class_weight):
         null_decrease_factor=NULL_DECREASE_FACTOR,
         curvature_from=curvature_from,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
+        score_exponent=0,
     )
     return with_balanced_clip(loss_spec, class_weight)
 
@@ -323,5 +324,6 @@ def hinge_loss_spec(loss, residual_norm, curvature, class_weight):
         typical_curvature=HINGE_CURVATURE * curvature,
         null_decrease_factor=NULL_DECREASE_FACTOR,
         min_shrinkage_factor=MIN_SHRINKAGE_FACTOR,
+        score_exponent=1,
     )
     return with_balanced_clip(loss_spec, class_weight)

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdp._fitting._fit_progress import progress_callback
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM
-from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings
+from skdp._optim._default_settings import LAPLACE_STEPS_PER_ROOT, Settings, automatic_settings
 from skdp._optim._noisy_gradients import ShrinkageRule, Update, run_sgd
 from skdp._optim._sgd_plan import SGDRun, plan_sgd
 from skdp.linear_model._planning import PrivateSolver, quadratic_excess
@@ -19,7 +19,9 @@ from skdp.utils._validation import check_magnitude
 
 # Fraction of the steps that release decreases in loss for the shrinkage rule. Tuned on regressions.
 SHRINKAGE_STEPS_FRACTION = 0.08
-# Number of curvatures for which the responses to noise are computed at once.
+# Smallest factor of the expected scores of a rare class; see `ClippedDescent.for_frequency`.
+MIN_FREQUENCY_FACTOR = 0.02
+# Number of curvatures for which responses to noise are computed at once.
 RESPONSE_BLOCK = 256
 # Largest scale of noise in steps of its grid, relative to the limit of the sampler. The rest is a
 # margin for conversions to another unit, which add at most 2**44 steps, an eighth of the largest
@@ -64,6 +66,58 @@ class ClippedDescent(PrivateSolver):
         """Inverse regularization strength, as in scikit-learn."""
         return 1.0 / (self.problem.n_rows * self.settings.alpha)
 
+    def for_frequency(self, frequency):
+        r"""Return the same run with the penalty for a frequency p of the second of two classes.
+
+        The curvature of the logistic loss at the baseline is :math:`p (1 - p)`. Where a hinge loss
+        is rounded, it is a square, and the scores that minimize it follow the probability of the
+        rarer class, as in least squares. The weights are then proportional to the covariance of
+        columns and class: :math:`p (1 - p)` times the difference between the mean rows of the
+        classes. So the signal, the variance of scores times the curvature, and of hinge losses also
+        the expected norm of the weights, depend on :math:`f = 4 p (1 - p)`, which is 1 for classes
+        of the same size. The number of steps, the noise and the event are unchanged. The derivation
+        is in ``docs/theory/dp_sgd.md``.
+
+        Parameters
+        ----------
+        frequency : float
+            Released, in (0, 1).
+
+        Returns
+        -------
+        ClippedDescent
+        """
+        problem = self.problem
+        factor = max(4.0 * frequency * (1.0 - frequency), MIN_FREQUENCY_FACTOR)
+        loss_spec = problem.loss_spec
+        exponent = loss_spec.score_exponent
+        rare_spec = replace(
+            loss_spec,
+            weights_norm=factor**exponent * loss_spec.weights_norm,
+            signal=factor ** (exponent + 1) * loss_spec.signal,
+        )
+        rare_problem = replace(problem, loss_spec=rare_spec)
+        requested = Settings(self.settings.optimizer, clip=self.settings.clip)
+        rare = automatic_settings(rare_problem, requested)
+        if rare.alpha <= self.settings.alpha:
+            return self
+        # The planned number of steps, which the event depends on, is larger than necessary. Steps
+        # of accelerated descent that are shorter by this ratio squared follow the same path, so the
+        # iterates have the noise of the necessary number of steps.
+        n_steps = self.sgd.n_steps
+        ratio = min(1.0, rare.n_steps(problem.n_rows) / n_steps)
+        root = (1.0 + rare.momentum) / (1.0 - rare.momentum) / ratio
+        settings = replace(
+            self.settings,
+            alpha=rare.alpha,
+            eta0=rare.eta0 * ratio**2,
+            momentum=(root - 1.0) / (root + 1.0),
+            intercept_l2_reg=rare.intercept_l2_reg,
+        )
+        scaled = plan_run(problem, settings)
+        update = replace(self.update, eta0=settings.eta0, momentum=settings.momentum)
+        return replace(self, settings=settings, update=update, shrinkage=scaled.shrinkage)
+
     def run(self, loss, rows, y, source, start=0.0):
         """Return the weights, in the unit of the bounded rows.
 
@@ -86,8 +140,12 @@ class ClippedDescent(PrivateSolver):
         scaled = self
         if unit != 1.0:
             scaled = plan_run(self.problem, self.settings, unit)
+            update = replace(self.update, eta0=scaled.update.eta0)
+            scaled = replace(scaled, update=update)
         start = start + np.zeros((*loss.weights_shape, rows.n_features))
-        sums = scaled.sgd.sums(rows.X, y, loss, rows.persons, rows.center)
+        sums = scaled.sgd.sums(
+            rows.X, y, loss, rows.persons, center=rows.center, column_factors=rows.column_factors
+        )
         report_progress = progress_callback(
             scaled.sgd.n_steps, scaled.settings.max_iter, scaled.sgd.spent_after
         )

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit
 
 from skdp._data._bounded import BoundedRows
 from skdp._optim._clipped_sums import MAX_DECREASE_NORM, ClippedSums
@@ -174,16 +175,20 @@ class RowsFit:
         if self.norm_search is not None:
             unit = self.norm_search.run(X, source, persons=persons)
         center = None
+        column_factors = None
         centered_unit = 1.0
         if self.center is not None:
-            center, centered_unit = self.center.run(X, unit * self.data_norm, source, persons)
+            center, column_factors, centered_unit = self.center.run(
+                X, unit * self.data_norm, source, persons
+            )
         rows = BoundedRows(X, self.data_norm, self.constant, unit * centered_unit, persons)
         rows.center = center
+        rows.column_factors = column_factors
         rows.centered_unit = centered_unit
         return rows
 
     def start(self, shape, y, source, persons=None):
-        """Release the baseline and return weights that predict it, or 0 without a baseline.
+        """Return weights that predict the baseline, which is released, and class frequencies.
 
         Parameters
         ----------
@@ -197,12 +202,22 @@ class RowsFit:
 
         Returns
         -------
-        ndarray
+        start : ndarray
+            0 without a baseline.
+        frequency : float or None
+            Released frequency of the second of two classes, times their weights; None for other
+            baselines.
         """
         start = np.zeros(shape)
-        if self.baseline is not None:
+        frequency = None
+        if isinstance(self.baseline, ClassBaseline):
+            scores = self.baseline.release(y, source, persons)
+            start[..., -1] = self.baseline.limited(scores) / self.constant
+            if np.ndim(scores) == 0:
+                frequency = float(expit(scores))
+        elif self.baseline is not None:
             start[..., -1] = self.baseline.run(y, source, persons) / self.constant
-        return start
+        return start, frequency
 
 
 def plan_rows(estimator, n_rows, guarantee):
@@ -252,12 +267,15 @@ class LinearWeights(FrozenValue):
     intercept : ndarray of shape (n_outputs,)
     data_norm : float
         The declared bound on the norm of rows, or the released one.
+    solver : PrivateSolver
+        Plan of the weights that ran.
     standard_error : ndarray of shape (n_outputs, n_features) or None
     """
 
     coef: np.ndarray
     intercept: np.ndarray
     data_norm: float
+    solver: PrivateSolver
     standard_error: np.ndarray | None = None
 
     def in_target_units(self, scale):
@@ -288,12 +306,16 @@ class WeightsFit(FrozenValue):
     weights : PrivateSolver
     total_excess_loss : float
         Expected excess loss summed over rows, in the units of targets.
+    adapts_penalty : bool, default=False
+        Whether the penalty of noisy gradients grows if one of two classes is rare; see
+        `ClippedDescent.for_frequency`.
     """
 
     rows: RowsFit
     problem: PerturbationProblem
     weights: PrivateSolver
     total_excess_loss: float
+    adapts_penalty: bool = False
 
     @property
     def loss(self):
@@ -353,14 +375,20 @@ class WeightsFit(FrozenValue):
         """
         rows = self.rows.run(table.X, source, persons)
         shape = (*self.loss.weights_shape, rows.n_features)
+        solver = self.weights
         if start is None:
-            start = self.rows.start(shape, table.y, source, persons)
-        weights = self.weights.run(self.loss, rows, table.y, source, start)
+            start, frequency = self.rows.start(shape, table.y, source, persons)
+            if self.adapts_penalty and frequency is not None:
+                solver = solver.for_frequency(frequency)
+        weights = solver.run(self.loss, rows, table.y, source, start)
         if self.rows.shrinkage_mechanism is not None:
-            factor = self._shrinkage_factor(rows, table.y, start, weights, source)
+            fit = replace(self, weights=solver)
+            factor = fit._shrinkage_factor(rows, table.y, start, weights, source)
             weights = start + factor * (weights - start)
         output_weights = np.atleast_2d(weights)
         coef = output_weights[:, : rows.n_columns] / rows.unit
+        if rows.column_factors is not None:
+            coef = coef * rows.column_factors
         intercept = np.zeros(len(output_weights))
         if rows.constant:
             intercept = rows.constant * output_weights[:, -1]
@@ -370,6 +398,7 @@ class WeightsFit(FrozenValue):
             coef=coef,
             intercept=intercept,
             data_norm=rows.unit / rows.centered_unit * rows.data_norm,
+            solver=solver,
             standard_error=self._standard_errors(rows, table.y, weights, coef, source),
         )
 
@@ -391,6 +420,7 @@ class WeightsFit(FrozenValue):
             persons=rows.persons,
             only_loss_decreases=True,
             center=rows.center,
+            column_factors=rows.column_factors,
         )
         clip_norms = rule.clip_norms(displacement)
         decreases = sums.loss_decreases(start / unit, weights / unit, None, clip_norms).ravel()[:3]

@@ -19,6 +19,7 @@ from skdp.linear_model._clipped_descent import plan_run
 from skdp.linear_model._data_norm import WeightsFit, plan_rows
 from skdp.linear_model._mechanism_choice import with_steps_of
 from skdp.linear_model._regressor import PrivateLinearModel
+from skdp.linear_model._row_center import reserve_for_center
 from skdp.utils import _validation as checks
 
 # Number of calls of partial_fit that share one partition of the ledger.
@@ -155,17 +156,19 @@ class PrivateSGDModel(PrivateLinearModel):
             weights = np.column_stack([weights, intercept])
         return np.reshape(weights / scale.half_range, (*plan.mechanism.loss.weights_shape, -1))
 
-    def _publish_weights(self, fit, plan, **attributes):
+    def _publish_weights(self, fit, plan, solver, **attributes):
         """Publish the weights, with the settings of the run. The norm of rows is declared.
 
         Parameters
         ----------
         fit : PrivateFit
         plan : Plan
+        solver : ClippedDescent
+            The run of the plan, with the penalty that was used.
         **attributes
             The weights, by the names of fitted attributes.
         """
-        settings = plan.mechanism.weights.settings
+        settings = solver.settings
         fit.publish(
             plan,
             alpha_=settings.alpha,
@@ -270,8 +273,15 @@ class PrivateSGDModel(PrivateLinearModel):
         requested = self._requested_settings(shape.n_rows, rows.remaining.delta)
         if planned is not None:
             requested = with_steps_of(requested, planned.weights.settings)
+            rows = replace(rows, center=planned.rows.center, remaining=planned.rows.remaining)
         problem = rows.sgd_problem(shape, loss_spec)
-        weights = plan_run(problem, automatic_settings(problem, requested))
+        settings = automatic_settings(problem, requested)
+        is_centered = planned is None and self._centers_rows(requested, loss_spec)
+        if is_centered and settings.sampling == "full":
+            rows = reserve_for_center(rows, shape)
+            problem = rows.sgd_problem(shape, loss_spec)
+            settings = automatic_settings(problem, requested)
+        weights = plan_run(problem, settings)
         n_averaged = 1
         if checks.check_boolean(self.average, "average"):
             n_averaged = weights.update.n_averaged
@@ -292,8 +302,19 @@ class PrivateSGDModel(PrivateLinearModel):
             problem=problem,
             weights=weights,
             total_excess_loss=loss_unit * weights.expected_excess,
+            adapts_penalty=rows.center is not None
+            and loss_spec.score_exponent is not None
+            and requested.optimizer == "nesterov"
+            and requested.momentum is None,
         )
         return fit.plan()
+
+    def _centers_rows(self, requested, loss_spec):
+        """Return True if a run from a baseline may center and scale the rows.
+
+        Requested settings are in the units of rows that are not centered.
+        """
+        return False
 
     def _accountant_of_call(self):
         """Return the accountant that the next call of partial_fit charges."""

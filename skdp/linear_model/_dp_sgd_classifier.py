@@ -59,9 +59,11 @@ class DPSGDClassifier(
     Each step draws a batch of rows, clips each row's gradient to `max_grad_norm`, adds noise to
     their sum and updates the weights with the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" are
-    computed from public quantities by a rule documented in ``docs/theory/dp_sgd.md``. The last
-    steps of `fit` test the weights: to the extent that these explain no more than chance, they are
-    shrunk towards noisy class frequencies, by a factor of at least 0.1.
+    computed from public quantities by a rule documented in ``docs/theory/dp_sgd.md``. With two
+    classes and automatic settings, `fit` first releases the mean and the variances of the columns;
+    rows are then centered and columns scaled. The last steps of `fit` test the weights: to the
+    extent that they explain no more than chance, they are shrunk towards noisy class frequencies,
+    by a factor of at least 0.1.
 
     Parameters
     ----------
@@ -160,7 +162,9 @@ class DPSGDClassifier(
     n_iter_ : int
         Number of epochs.
     alpha_, max_grad_norm_, eta0_, momentum_ : float
-        Settings that were used.
+        Settings that were used. Those of centered rows refer to rows that are divided by their
+        released size. `alpha_`, `eta0_` and `momentum_` then depend on the released class
+        frequencies, too.
     batch_size_ : int
         Batch size that was used.
     sampling_ : str
@@ -304,6 +308,7 @@ class DPSGDClassifier(
             self._publish_weights(
                 fit,
                 plan,
+                weights.solver,
                 classes_=table.shape.classes,
                 coef_=weights.coef,
                 intercept_=weights.intercept,
@@ -354,6 +359,7 @@ class DPSGDClassifier(
             self._publish_weights(
                 fit,
                 plan,
+                weights.solver,
                 classes_=table.shape.classes,
                 coef_=weights.coef,
                 intercept_=weights.intercept,
@@ -388,6 +394,16 @@ class DPSGDClassifier(
         rows = self._plan_rows(shape, guarantee)
         rows = self._reserve_for_classes(rows, shape, class_weight)
         return self._plan_steps(shape, rows, loss_spec, planned)
+
+    def _centers_rows(self, requested, loss_spec):
+        """Return True if the run may center and scale the rows; see `descent_candidate`."""
+        in_units_of_rows = (requested.clip, requested.alpha, requested.eta0)
+        has_one_output = loss_spec.loss.weights_shape == ()
+        is_automatic = all(value is None for value in in_units_of_rows)
+        # The steps of Adam have the unit of the weights, and those of the others that of gradients.
+        has_gradient_steps = requested.optimizer != "adam"
+        has_penalty = self.penalty == "l2" and self.projection_radius is None
+        return has_one_output and is_automatic and has_gradient_steps and has_penalty
 
     def _loss_spec(self, shape):
         """Return the `LossSpec` of the parameters `loss` and `class_weight`."""

@@ -272,7 +272,12 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             scale = self._target_scale
             coef, intercept = weights.in_target_units(scale)
             self._publish_weights(
-                fit, plan, coef_=coef, intercept_=intercept, target_bounds_=(scale.low, scale.high)
+                fit,
+                plan,
+                weights.solver,
+                coef_=coef,
+                intercept_=intercept,
+                target_bounds_=(scale.low, scale.high),
             )
         return self
 
@@ -315,6 +320,7 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
             self._publish_weights(
                 fit,
                 plan,
+                weights.solver,
                 coef_=coef,
                 intercept_=intercept,
                 target_bounds_=(scale.low, scale.high),

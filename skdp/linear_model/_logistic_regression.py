@@ -53,11 +53,12 @@ class DPLogisticRegression(
         The labels that can occur. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
-        Where the noise is added. "output": to the minimizer. "objective": to the objective, as a
-        random linear term; the minimizer of the sum is released. "gradient": to each clipped
-        gradient of an accelerated descent. If C is "auto", the noisy mean is then subtracted from
-        the rows, unless noise hides the mean. "auto" uses "gradient" if its expected loss is
-        smaller by at least 0.02 nats per row, and "objective" otherwise.
+        Where the noise is added. "output": to the minimizer. "objective": a random linear term
+        is added to the objective, whose minimizer is released. "gradient": to each clipped
+        gradient of an accelerated descent. If C is "auto" and the noise does not hide the mean row,
+        rows are centered and columns are scaled by released means and variances. "auto" uses
+        "gradient" if its expected loss is smaller by 0.02 nats per row (0.001 if rows are
+        centered, which reduces the expected loss), and "objective" otherwise.
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances
@@ -102,9 +103,10 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Inverse regularization strength that was used; it depends only on public quantities. If
-        "gradient" centers the rows and divides them by their released size, C_ refers to the
-        resulting rows.
+        Regularization strength that was used. It depends only on public quantities and, if C is
+        "auto" and the mechanism is "gradient", on the released frequencies of two classes: weights
+        are penalized more if one is rare. If "gradient" centers the rows and divides them by their
+        released size, it refers to these rows.
     mechanism_ : str
         Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
@@ -239,7 +241,7 @@ class DPLogisticRegression(
                 intercept_=weights.intercept,
                 coef_standard_error_=weights.standard_error,
                 mechanism_=plan.mechanism.weights.choice,
-                C_=plan.mechanism.weights.C,
+                C_=weights.solver.C,
                 data_norm_=weights.data_norm,
             )
             if class_weight is not None:
@@ -308,6 +310,7 @@ class DPLogisticRegression(
             total_excess_loss=candidate.bounded_excess_loss,
             hessian=hessian,
             max_class_weight=_classifier.max_class_weight(class_weight),
+            adapts_penalty=C is None and not with_hessian and candidate.mechanism == "gradient",
         )
         return fit.plan()
 

@@ -1,5 +1,6 @@
 """Linear support vector classification with differential privacy."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -69,10 +70,10 @@ class DPLinearSVC(PrivateLinearClassifier):
         1e-4 and 1e4. The loss exceeds the hinge by at most h / 4, or h / 2 with several classes.
         The noise does not depend on h. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimizer, "gradient" to each clipped gradient of an accelerated
-        descent. If C is "auto", "gradient" also subtracts the noisy mean from the rows, unless
-        noise hides the mean. "auto" uses the mechanism with the smaller expected loss, computed
-        from public quantities.
+        "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
+        accelerated descent. If C is "auto" and the noise does not hide the mean row, rows are
+        centered and columns are scaled by released means and variances. "auto" uses the mechanism
+        with the smaller expected loss, computed from public quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
@@ -95,7 +96,9 @@ class DPLinearSVC(PrivateLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization strength that was used; it depends only on public quantities.
+        Regularization strength that was used. It depends only on public quantities and, if C is
+        "auto" and the mechanism is "gradient", on the released frequencies of two classes: weights
+        are penalized more if one is rare.
     data_norm_ : float
         The declared `data_norm`, or the released one.
     n_features_in_ : int
@@ -206,7 +209,7 @@ class DPLinearSVC(PrivateLinearClassifier):
                 classes_=table.shape.classes,
                 coef_=weights.coef,
                 intercept_=weights.intercept,
-                C_=plan.mechanism.weights.C,
+                C_=weights.solver.C,
                 data_norm_=weights.data_norm,
             )
             if class_weight is not None:
@@ -269,4 +272,6 @@ class DPLinearSVC(PrivateLinearClassifier):
             planned=planned,
             class_weight=class_weight,
         )
-        return WeightsFit.from_candidate(candidate).plan()
+        fit = WeightsFit.from_candidate(candidate)
+        adapts_penalty = C is None and n_classes == 2 and candidate.mechanism == "gradient"
+        return replace(fit, adapts_penalty=adapts_penalty).plan()

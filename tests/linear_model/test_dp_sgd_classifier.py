@@ -144,14 +144,20 @@ def test_containers_and_dtypes_hold_the_same_rows(tmp_path):
     ids=str,
 )
 def test_settings_and_output_do_not_depend_on_values(settings, capsys):
-    """Tables of one shape: the same attributes but for the weights, the same lines printed."""
+    """Tables of one shape: the same attributes but for the weights, the same lines printed.
+
+    With automatic settings and centered rows, the penalty depends on noisy class frequencies.
+    """
+    released = {"coef_", "intercept_"}
+    if settings == {"delta": DELTA}:
+        released |= {"alpha_", "eta0_", "momentum_"}
     lines, public = [], []
     for seed, scale in ((0, 1.0), (1, 1e6), (2, 0.0)):
         X, y = make_table(300, seed=seed)
         y[:2] = 0, 1
         model = DPSGDClassifier(2.0, verbose=1, **settings).fit(scale * X, y)
         lines.append(capsys.readouterr().out)
-        names = [n for n in vars(model) if n.endswith("_") and n not in ("coef_", "intercept_")]
+        names = [n for n in vars(model) if n.endswith("_") and n not in released]
         public.append({name: str(getattr(model, name)) for name in names})
         assert np.isfinite(weights_of(model)).all()
     assert lines[0] == lines[1] == lines[2]
@@ -468,7 +474,7 @@ def test_probabilities():
 
 def test_automatic_settings_follow_what_is_public():
     X, y = make_table(400)
-    full = DPSGDClassifier().fit(X, y)
+    full = DPSGDClassifier(random_state=0).fit(X, y)
     assert full.sampling_ == "full" and full.batch_size_ == 400
     assert DPSGDClassifier(8.0).fit(X, y).alpha_ < full.alpha_
     batches = DPSGDClassifier(batch_size=50, max_iter=3).fit(X, y)
@@ -477,7 +483,7 @@ def test_automatic_settings_follow_what_is_public():
     pure = DPSGDClassifier(delta=0.0, batch_size=50).fit(X, y)
     assert pure.sampling_ == "without_replacement" and "50 of 400" in pure.privacy_.sampler
     assert DPSGDClassifier(penalty=None).fit(X, y).alpha_ == 0.0
-    wide = DPSGDClassifier(data_norm=10.0).fit(X, y)
+    wide = DPSGDClassifier(data_norm=10.0, random_state=0).fit(X, y)
     assert wide.max_grad_norm_ == pytest.approx(10 * full.max_grad_norm_)
     assert wide.eta0_ == pytest.approx(full.eta0_ / 100)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from skdp import DPLinearSVC, DPLogisticRegression, PrivacyAccountant
+from skdp import DPLinearSVC, DPLogisticRegression, DPSGDClassifier, PrivacyAccountant
 from skdp.accounting import get_epsilon
 from skdp.base import TableShape
 from skdp.mechanisms import GaussianMechanism
@@ -16,6 +16,7 @@ N, D = 400, 6
 MAKERS = {
     "logistic": lambda **params: DPLogisticRegression(mechanism="gradient", **params),
     "hinge": lambda **params: DPLinearSVC(mechanism="gradient", **params),
+    "sgd": lambda **params: DPSGDClassifier(**params),
 }
 
 
@@ -41,10 +42,15 @@ def sums(monkeypatch):
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
 def test_brute_force_sensitivity(relation, sums):
-    """A row of any length and direction in the place of another, or of none."""
+    """A row of any length and direction in the place of another, or of none.
+
+    Directions with one large value and some small ones are the worst for the squares.
+    """
     center = plan_of("logistic", relation).mechanism.rows.center
     X, _ = rows_in_a_corner()
-    for row in (*np.eye(D), *-np.eye(D), np.full(D, D**-0.5), np.zeros(D)):
+    skewed = np.random.default_rng(1).normal(size=(30, D)) ** 3
+    skewed /= np.linalg.norm(skewed, axis=1, keepdims=True)
+    for row in (*np.eye(D), *-np.eye(D), np.full(D, D**-0.5), np.zeros(D), *skewed, *-skewed):
         for scale in (1e-3, 0.5, 1.0, 1e3, 1e200):
             X[17] = scale * row
             center.run(X, 1.0, RandomSource(0))
@@ -94,11 +100,19 @@ def test_where_rows_are_not_centered():
         plan_of("logistic", standard_errors="total"),
         plan_of("logistic", n=20),
         plan_of("logistic", intercept_scaling=0.01),
+        plan_of("sgd", alpha=0.01),
+        plan_of("sgd", max_grad_norm=1.0),
+        plan_of("sgd", eta0=1.0),
+        plan_of("sgd", penalty=None),
+        plan_of("sgd", optimizer="adam"),
+        plan_of("sgd", projection_radius=10.0),
+        plan_of("sgd", sampling="poisson"),
     ]
+    assert plan_of("sgd").mechanism.rows.center is not None
     assert all(plan.mechanism.rows.center is None for plan in others)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", ["logistic", "hinge"])
 @pytest.mark.parametrize("data_norm", [1.0, "auto"])
 def test_sparse_rows_give_the_same_model(name, data_norm):
     X, y = rows_in_a_corner()
@@ -121,9 +135,52 @@ def test_gradients_of_centered_rows_are_within_the_clip():
     for row in rows:
         for table in (row[np.newaxis], csr_array(row[np.newaxis])):
             for weights in rng.normal(size=(5, D + 1)) * 1e3:
-                sums = plan.sums(table, np.array([0.0]), loss, center=center)
-                gradient = sums.sums(weights, None)
-                assert np.linalg.norm(gradient) <= plan.clip * (1.0 + 1e-9)
+                for factors in (None, np.array([16.0, 1e-3, 1.0, 2.0, 0.5, 0.1])):
+                    sums = plan.sums(
+                        table, np.array([0.0]), loss, center=center, column_factors=factors
+                    )
+                    gradient = sums.sums(weights, None)
+                    assert np.linalg.norm(gradient) <= plan.clip * (1.0 + 1e-9)
+
+
+def columns_of_unequal_size(n=20_000, seed=0):
+    """Return one-hot columns of frequent and rare categories, and classes that depend on both."""
+    rng = np.random.default_rng(seed)
+    codes = rng.choice(D, size=n, p=[0.45, 0.45, 0.03, 0.03, 0.02, 0.02])
+    X = np.eye(D)[codes] * 0.9
+    return X, (rng.random(n) < np.array([0.5, 0.5, 0.9, 0.1, 0.9, 0.1])[codes]).astype(int)
+
+
+def test_columns_are_divided_by_their_deviations():
+    X, _ = columns_of_unequal_size()
+    center = plan_of("logistic", n=len(X)).mechanism.rows.center
+    _, factors, unit = center.run(X, 1.0, RandomSource(0))
+    before = X.std(axis=0)
+    after = before * factors
+    # Not entirely, because a part of the mean variance, and noise, is added to each.
+    assert before.max() / before.min() > 3.0
+    assert after.max() / after.min() < 1.7
+    # The size of the rows is unchanged, apart from the noise.
+    np.testing.assert_allclose((after**2).sum(), (before**2).sum(), rtol=0.05)
+    np.testing.assert_allclose(unit, min(1.25 * np.sqrt((before**2).sum()), 1.0), rtol=0.05)
+
+
+def test_equal_columns_are_not_scaled_where_noise_hides_their_variances():
+    X, _ = rows_in_a_corner(seed=1)
+    center = plan_of("logistic").mechanism.rows.center
+    for seed in range(20):
+        _, factors, _ = center.run(X, 1.0, RandomSource(seed))
+        assert np.all((factors > 0.0) & (factors <= 16.0))
+        assert factors.max() / factors.min() < 4.0
+
+
+@pytest.mark.parametrize("name", ["logistic", "sgd"])
+def test_weights_of_scaled_columns_are_in_the_units_of_the_table(name):
+    """With hardly any noise, scores are those of the frequencies of the columns."""
+    X, y = columns_of_unequal_size()
+    model = MAKERS[name](epsilon=1e4, random_state=0).fit(X, y)
+    observed = [y[X[:, j] > 0.0].mean() for j in range(D)]
+    np.testing.assert_allclose(model.predict_proba(0.9 * np.eye(D))[:, 1], observed, atol=0.05)
 
 
 @pytest.mark.parametrize("name", MAKERS)

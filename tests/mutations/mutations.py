@@ -642,6 +642,22 @@ MUTATIONS = [
         "a person with 500 rows changes a sum by 500 times the priced amount",
     ),
     Mutation(
+        "squares-of-columns-at-full-size",
+        "linear_model._row_center",
+        "_add_rows",
+        rules.put_for("SQUARES_FACTOR * squares", "squares"),
+        ("linear_model/test_row_center.py::test_brute_force_sensitivity",),
+        "a row changes the sums by the root of 3 instead of 2",
+    ),
+    Mutation(
+        "clip-without-column-factors",
+        "_optim._clipped_sums",
+        "_centered_norms",
+        rules.statement_dropped("block *= factors"),
+        ("linear_model/test_row_center.py::test_gradients_of_centered_rows_are_within_the_clip",),
+        "a gradient of scaled columns is longer than the clip",
+    ),
+    Mutation(
         "mean-by-the-true-count",
         "preprocessing._mean_transformer",
         "scaled_means",
