@@ -98,7 +98,7 @@ __all__ = [
     "terms_of",
 ]
 
-# Attributes that decide how fits of an estimator are checked after it was sent to a worker.
+# Attributes that determine how an estimator's fits are checked after it was sent to a worker.
 SENT_ATTRIBUTES = ("_is_sent_by_plan", "_was_reported", "_was_sent_without_seed")
 
 

@@ -863,7 +863,7 @@ def _declared_float_types(estimator, X):
 
 
 def is_shorter(float_type, number_type):
-    """Return True if a column has floats of a type that is longer than `float_type_of_labels`."""
+    """Return True if a column has floats of a wider type than `float_type_of_labels`."""
     if float_type is None or number_type is None or number_type.kind != "f":
         return False
     return float_type.itemsize < number_type.itemsize

@@ -256,7 +256,7 @@ class Bins:
 
 
 def check_all_edges(edges):
-    """Return the edges of several columns as `check_edges` does, in a few calls of numpy."""
+    """Return the edges of several columns as `check_edges` does, with only a few calls to NumPy."""
     try:
         arrays = [np.asarray(column_edges, dtype=np.float64) for column_edges in edges]
         are_vectors = all(array.ndim == 1 and array.size >= 2 for array in arrays)

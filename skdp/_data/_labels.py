@@ -281,7 +281,7 @@ def category_codes(values, categories, other=UNDECLARED):
     -------
     ndarray of shape (n_rows,), dtype int64
     """
-    # NumPy rounds integers of 2**53 and more to compare them with floats, and a missing value
+    # NumPy rounds integers of 2**53 or more when it compares them with floats, and a missing value
     # elsewhere in the column turns it into a column of floats.
     are_numbers = _are_doubles_or_integers(values) and _are_doubles_or_integers(categories)
     if are_numbers and (np.abs(categories.astype(np.float64)) < MAX_EXACT_INTEGER).all():

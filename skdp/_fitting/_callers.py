@@ -239,7 +239,7 @@ def is_judged_before_copies(estimator, is_fitted):
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
         if frame.f_code is check_callers.__code__:
-            # Judging a tool also reads tags, which calls this function again.
+            # Judging a tool also involves reading tags, which calls this function again.
             return False
         is_tool = is_known(module)
         # A frozen selection is asked for its tags, which are those of its model, before its fit.

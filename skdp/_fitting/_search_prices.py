@@ -1,4 +1,4 @@
-"""Charges of other libraries' searches and validations, computed before their first fit."""
+"""Charges for other libraries' searches and validations, computed before their first fit."""
 
 import math
 from dataclasses import dataclass
@@ -640,7 +640,7 @@ def _count_bayes(search, n_splits, X):
 
 
 def _count_genetic(search, n_splits, X):
-    # Equal individuals in the first population share their scores.
+    # Identical individuals in the first population share a score.
     is_cached = getattr(search, "use_cache", True) is not False
     n_first = 1 if is_cached else search.population_size
     return _Runs(n_splits, _refits(search), is_exact=False, n_candidates=int(n_first))

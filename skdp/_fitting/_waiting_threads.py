@@ -80,8 +80,8 @@ def find_waiting(batches, visited):
                     return frame
                 outermost = frame
                 frame = frame.f_back
-            # No thread begins in a generator, so this one was suspended and its outer calls are
-            # lost.
+            # No thread begins in a generator, so this generator was suspended, and its outer calls
+            # are lost.
             was_suspended = was_suspended or bool(outermost.f_code.co_flags & SUSPENDABLE)
         if not was_suspended:
             break

@@ -1,4 +1,4 @@
-"""Sums of the clipped gradients of a batch's rows, computed without forming single gradients.
+"""Sums of the clipped gradients of a batch's rows, computed without forming individual gradients.
 
 A row's gradient is its residual (a number, or one number per class) times the row with its constant
 feature. Its norm is the product of the two norms, so clipping the residual clips the gradient.

@@ -14,7 +14,7 @@ def privacy_line(model):
 
     No ledger is read, so the line contains only the charges for this model. Several charges are
     added up, which bounds their cost under every rule. Charges under different relations or for
-    different units do not add up: the line shows a sum for each.
+    different units cannot be added together, so the line shows a sum for each.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def _zcdp_bound(leaves, delta, relation, k=1):
 
 
 def _gaussian_and_others(leaves, delta, relation):
-    """Return epsilon of all Gaussians together plus the sum of the others' epsilons."""
+    """Return the joint epsilon of all Gaussians plus the sum of the other epsilons."""
     gaussians = {leaf: n for leaf, n in leaves.items() if isinstance(leaf, ev.Gaussian)}
     others = {leaf: n for leaf, n in leaves.items() if leaf not in gaussians}
     others_epsilon = sum_up((n, privacy_of(leaf, relation).epsilon) for leaf, n in others.items())

@@ -38,8 +38,8 @@ from skdp.utils._values import FrozenValue
 
 # Rounds of an audit with n_fits=None: fits per table to choose a test, fits per table to evaluate
 # it (both include earlier rounds), and the fraction of the error 1 - confidence. In simulations
-# with too little Laplace noise, these rounds prove a violation as often as one round of 500 and 500
-# fits. Most audits of correct estimators end after the first round.
+# with too little Laplace noise, these rounds prove a violation as often as a single round of 500 +
+# 500 fits. Most audits of correct estimators end after the first round.
 ROUNDS = ((100, 100, 0.1), (200, 250, 0.2), (350, 650, 0.7))
 # Fractions of the canaries about which "one_run" guesses. The error probability is split equally
 # between these fractions.

@@ -282,7 +282,7 @@ class InteractionFit(AdditiveFit):
         return has_second_round and self.signal_to_noise < MAX_SIGNAL_TO_CHOOSE_AGAIN
 
     def _last_fraction(self, unused):
-        """Return the budget fraction of the last steps, plus those of stages that did not run.
+        """Return the budget fractions of the last steps and of the stages that did not run.
 
         A fraction of mu squared may be spent on other Gaussian releases than planned, because the
         sum of the fractions is fixed.

@@ -112,7 +112,7 @@ class AdaSSP(PrivateSolver):
         )
 
     def _solve(self, A, b, min_eigenvalue):
-        """Return the weights from the released statistics, which is post-processing."""
+        """Compute the weights from the released statistics, which is post-processing."""
         noise_A, _, noise_eigenvalue = self._noise(len(b))
         n_stds = float(-ndtri(FAILURE_PROBABILITY))
         margin = spectral_margin(noise_A, len(b))

@@ -1,4 +1,4 @@
-"""Check of all steps' fit parameters before the first step of a pipeline is charged."""
+"""Checks of all steps' fit parameters before the first step of a pipeline is charged."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

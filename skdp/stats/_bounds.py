@@ -383,7 +383,7 @@ class BoundsSearch(_SpacedHistogram):
         edges = spaced_edges(self._split_bits)
         low = np.where(first > 0, edges[first - 1], -edges[np.maximum(-first, 0)])
         high = np.where(last < 0, -edges[-last - 1], edges[np.maximum(last, 0)])
-        # Numbers in the bin of 0 are small enough to be treated as 0.
+        # Numbers in the zero bin are small enough to be treated as 0.
         low = np.where(first == 0, 0.0, low)
         high = np.where(last == 0, 0.0, high)
         return np.where(is_found, low, -FALLBACK), np.where(is_found, high, FALLBACK)

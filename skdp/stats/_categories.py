@@ -310,9 +310,9 @@ def check_served(table, categories, declared):
     """Raise `ValueError` if samples contain labels whose kind no category of a model has.
 
     Columns with found categories are checked only if their dtype determines the kind of all values.
-    In an object column, found categories do not determine the kinds of rare values, and rows that
-    were in the fit must not be refused. Values that cannot be categories are refused, as in the
-    fit.
+    In an object column, the categories that were found do not determine the kinds of rare values,
+    and rows that were used in the fit must not be refused. Values that cannot be categories are
+    refused, as in the fit.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class SortedColumns:
         return list(zip(cells.tolist(), below.tolist(), strict=True))
 
     def rows(self, runs):
-        """Return the sorted keys of the rows in ranges of keys.
+        """Return the sorted keys of the rows whose keys are in the given ranges.
 
         Parameters
         ----------

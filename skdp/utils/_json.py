@@ -1,4 +1,4 @@
-"""Canonical JSON, so that equal values have equal texts, which can be hashed or compared."""
+"""Canonical JSON, so that equal values have the same text, which can be hashed or compared."""
 
 import json
 from functools import lru_cache
