@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.calibration import CalibratedClassifierCV
@@ -21,7 +22,7 @@ from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 
 import skdp
 from skdp import PrivacyAccountant, privacy_report
-from skdp.accounting import PureDP
+from skdp.accounting import PureDP, get_epsilon
 from skdp.exceptions import LedgerError
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from tests._private import Splits, describe_part, make_splits, take_fraction
@@ -31,6 +32,18 @@ X = np.random.default_rng(0).uniform(size=(N, 3))
 Y = np.arange(N) % 2
 IDS = np.arange(N) // 2
 MODEL = skdp.DPLogisticRegression(data_norm=2.0, mechanism="output", C=1.0)
+
+
+def test_a_search_states_the_bound_on_a_step_whose_width_is_found():
+    frame = pd.DataFrame({"number": X[:, 0], "word": np.where(X[:, 1] > 0.5, "a", "b")})
+    model = skdp.tabular_pipeline(skdp.DPLogisticRegression())
+    grid = {"dplogisticregression__C": [0.1, 1.0]}
+    search = skdp.DPGridSearchCV(model, grid, delta=1e-6, cv=2, random_state=0).fit(frame, Y)
+    training = [s for s in search.privacy_.stages if s.name.startswith("fits that are scored")]
+    assert any("any mechanism that costs at most" in stage.law for stage in training)
+    total = sum(get_epsilon(stage.total_event, 1e-6) for stage in training)
+    assert 0.0 < total
+    assert search.privacy_.epsilon == 1.0
 
 
 def logistic(accountant=None, epsilon=0.5):

@@ -12,7 +12,7 @@ from skdp.accounting import Guarantee
 from skdp.linear_model._balanced import BalancedBaseline
 from skdp.linear_model._baseline import ClassBaseline, MeanBaseline
 from skdp.linear_model._planning import PerturbationProblem, PrivateSolver
-from skdp.linear_model._row_center import RowCenter, rounding_factor
+from skdp.linear_model._row_center import RowCenter, is_rare, rounding_factor
 from skdp.mechanisms import LaplaceMechanism
 from skdp.mechanisms._plan import Plan, join_plans, plan_release, vector_noise
 from skdp.stats._bounds import plan_norm
@@ -378,6 +378,8 @@ class WeightsFit(FrozenValue):
         solver = self.weights
         if start is None:
             start, frequency = self.rows.start(shape, table.y, source, persons)
+            if frequency is not None and not is_rare(frequency):
+                rows.column_factors = None
             if self.adapts_penalty and frequency is not None:
                 solver = solver.for_frequency(frequency)
         weights = solver.run(self.loss, rows, table.y, source, start)

@@ -60,10 +60,10 @@ class DPSGDClassifier(
     their sum and updates the weights with the result. The parameter `sampling` determines the
     batches, the noise and the privacy cost together. All settings that are "auto" are
     computed from public quantities by a rule documented in ``docs/theory/dp_sgd.md``. With two
-    classes and automatic settings, `fit` first releases the mean and the variances of the columns;
-    rows are then centered and columns scaled. The last steps of `fit` test the weights: to the
-    extent that they explain no more than chance, they are shrunk towards noisy class frequencies,
-    by a factor of at least 0.1.
+    classes and automatic settings, `fit` first releases the mean row, which is then subtracted from
+    the rows, and standard deviations, by which columns are divided if a class is rare. The last
+    steps of `fit` test the weights: to the extent that these explain no more than chance, they are
+    shrunk towards noisy class frequencies, by a factor of at least 0.1.
 
     Parameters
     ----------

@@ -53,12 +53,13 @@ class DPLogisticRegression(
         The labels that can occur. None uses the labels of y and thereby declares them public, which
         the privacy statement reports. A declared class without rows is fitted like any other.
     mechanism : {"auto", "output", "objective", "gradient"}, default="auto"
-        Where the noise is added. "output": to the minimizer. "objective": a random linear term
-        is added to the objective, whose minimizer is released. "gradient": to each clipped
+        Where the noise is added. "output": to the minimizer. "objective": to the objective, as a
+        random linear term; the minimizer of the sum is released. "gradient": to each clipped
         gradient of an accelerated descent. If C is "auto" and the noise does not hide the mean row,
-        rows are centered and columns are scaled by released means and variances. "auto" uses
-        "gradient" if its expected loss is smaller by 0.02 nats per row (0.001 if rows are
-        centered, which reduces the expected loss), and "objective" otherwise.
+        the released mean is then subtracted from the rows, and columns are divided by released
+        standard deviations if one of two classes is rare. "auto" uses "gradient" if its expected
+        loss is smaller by at least 0.02 nats per row, or 0.001 if rows are centered, which reduces
+        the expected loss; otherwise, it uses "objective".
     C : float or "auto", default="auto"
         Inverse regularization strength as in scikit-learn: the objective is the summed loss times C
         plus half the squared norm of all weights, including the intercept. "auto" balances

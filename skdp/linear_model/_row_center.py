@@ -5,10 +5,10 @@ that are scaled by wide public bounds, have a large norm although they hardly va
 with it the noise, is proportional to their norm, but only their variation is useful to the weights.
 After the mean row is subtracted, the norm is small. One Gaussian release contains the mean row, the
 mean squares of its columns and the mean squared norm, from which the mean squared distance from the
-released center and the variance of each column are computed. Columns are divided by their standard
-deviations unless noise hides these. Otherwise, a few columns with a large variance would determine
-the norm of the rows, and the noise would hide the other columns. The sensitivity and the rule for
-the budget are derived in ``docs/theory/guarantees.md``.
+released center and the variance of each column are computed. If one of two classes is rare, columns
+are divided by their standard deviations unless noise hides these. Otherwise, a few columns with a
+large variance would determine the norm of the rows, and the noise would hide the other columns. The
+sensitivity and the rule for the budget are derived in ``docs/theory/guarantees.md``.
 """
 
 import math
@@ -45,6 +45,10 @@ ADDED_VARIANCE = 0.03
 ADDED_NOISE = 0.5
 # Largest factor of a column; it bounds rounding errors.
 MAX_COLUMN_FACTOR = 16.0
+# Columns are scaled if the released frequency of one of two classes is at most this. For classes of
+# similar size, scaling adds .007 to the AUC on Adult at epsilon = 1, but takes .005 from it on
+# credit_default at epsilon = 100, whose rare categories then have large weights (training rows).
+MAX_SCALED_FREQUENCY = 0.15
 # Factor of the squares in the release, rounded down from the root of 1/2; see the proof.
 SQUARES_FACTOR = 0.7071067811865475
 # Rows are not centered if the noise in the center would have a larger norm than this.
@@ -123,6 +127,11 @@ class RowCenter(FrozenValue):
         factors = _column_factors(variances, spread, noise_std / SQUARES_FACTOR)
         unit = UNIT_PER_SPREAD * math.sqrt(spread)
         return norm * center, factors, min(max(unit, MIN_UNIT), 1.0)
+
+
+def is_rare(frequency):
+    """Return True if columns are scaled for a released frequency of the second of two classes."""
+    return min(frequency, 1.0 - frequency) <= MAX_SCALED_FREQUENCY
 
 
 def _column_factors(variances, spread, noise_std):

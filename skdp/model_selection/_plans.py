@@ -602,5 +602,6 @@ def _stages_of_charge(charge):
         return ()
     if not charge.stages:
         law = f"any mechanism that costs at most {charge.event}"
-        return (Stage(charge.name, law, scale=None, sensitivity=None, event=charge.event),)
+        stage = Stage(name=charge.name, law=law, scale=None, sensitivity=None, event=charge.event)
+        return (stage,)
     return tuple(replace(stage, name=f"{charge.name}: {stage.name}") for stage in charge.stages)

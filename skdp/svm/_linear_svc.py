@@ -70,10 +70,11 @@ class DPLinearSVC(PrivateLinearClassifier):
         1e-4 and 1e4. The loss exceeds the hinge by at most h / 4, or h / 2 with several classes.
         The noise does not depend on h. Fits with small values take longer.
     mechanism : {"auto", "output", "gradient"}, default="auto"
-        "output" adds noise to the minimizer, "gradient" to the clipped gradients of the steps of an
-        accelerated descent. If C is "auto" and the noise does not hide the mean row, rows are
-        centered and columns are scaled by released means and variances. "auto" uses the mechanism
-        with the smaller expected loss, computed from public quantities.
+        "output" adds noise to the minimizer, "gradient" to the clipped gradients of an accelerated
+        descent. If C is "auto" and the noise does not hide the mean row, the released mean is
+        subtracted from the rows, and columns are divided by released standard deviations if one of
+        two classes is rare. "auto" uses the mechanism with the smaller expected loss, computed from
+        public quantities.
     accountant : PrivacyAccountant, default=None
         The accountant that is charged before anything is computed from the data. If None,
         nothing is recorded and the guarantee holds under "add_remove".
