@@ -6,6 +6,8 @@ class that is not in that table, or that no line here builds, fails a test.
 """
 
 import inspect
+import itertools
+import operator
 import sys
 import types
 import warnings
@@ -67,8 +69,10 @@ from sklearn.utils import all_estimators
 
 from skdp import (
     BudgetExceededError,
+    DPAdditiveClassifier,
     DPGridSearchCV,
     DPKMeans,
+    DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
     DPSGDClassifier,
@@ -550,6 +554,67 @@ def test_a_selection_by_a_model_without_coefficients_is_refused_before_its_charg
         importance_getter="named_steps.dplogisticregression.coef_",
     )
     assert run(lambda a: tool.fit(X, y), accountant) == ([], None)
+
+
+@pytest.mark.parametrize("build", [RFE, SelectFromModel])
+def test_a_selection_by_the_name_of_a_missing_attribute_is_refused_before_its_charge(build):
+    """A name is refused exactly if the fitted model of that name would not have it."""
+    names = ("coef_", "feature_importances_", "named_steps.dplogisticregression.coef_")
+    wrong = ("named_steps.logisticregression.coef_", "named_steps.dpstandardscaler.coef_")
+    models = {
+        "a model": classifier,
+        "a pipeline": lambda a: make_pipeline(scaler(a), classifier(a)),
+        "an additive model": lambda a: DPAdditiveClassifier(0.1, bounds=(-1, 1), accountant=a),
+        "a search": lambda a: GridSearchCV(classifier(a), {"C": [1.0]}, **scores(a)),
+    }
+    n_refused = 0
+    for model, getter in itertools.product(models.values(), (*names, *wrong)):
+        fitted = model(budget()).fit(X, y)
+        try:
+            has_attribute = operator.attrgetter(getter)(fitted) is not None
+        except AttributeError:
+            has_attribute = False
+        accountant = budget()
+        tool = build(model(accountant), importance_getter=getter)
+        _, error = run(lambda a, t=tool: make_pipeline(t, classifier(a)).fit(X, y), accountant)
+        assert (error is None) == has_attribute
+        assert (accountant.epsilon_spent > 0.0) == has_attribute
+        n_refused += error is not None
+    # The model and the pipeline have one of the names each, and so has the additive model.
+    assert n_refused == len(models) * len((*names, *wrong)) - 3
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function", "predict"])
+def test_a_stack_whose_member_lacks_the_method_is_refused_before_its_charge(method, n_jobs):
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    svc = DPLinearSVC(0.1, delta=1e-6, data_norm=2.0, accountant=accountant)
+    stack = StackingClassifier(
+        [("a", classifier(accountant)), ("b", svc), ("c", "drop")],
+        classifier(accountant),
+        cv=FOLDS,
+        stack_method=method,
+        n_jobs=n_jobs,
+    )
+    for tool in (stack, make_pipeline(scaler(accountant), stack)):
+        before = accountant.epsilon_spent
+        _, error = run(lambda _, t=tool: t.fit(X, y), accountant)
+        assert ("'b', a DPLinearSVC, has no" in str(error)) == (not hasattr(svc, method))
+        assert (accountant.epsilon_spent == before) == (not hasattr(svc, method))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_candidate_with_an_unknown_parameter_is_refused_before_other_candidates(n_jobs):
+    accountant = PrivacyAccountant(100.0, 1e-2)
+    grids = [{"C": [0.1, 1.0]}, {"unknown": [1]}]
+    halving = HalvingGridSearchCV(
+        classifier(accountant), grids, n_jobs=n_jobs, min_resources=30, **scores(accountant)
+    )
+    plain = GridSearchCV(classifier(accountant), grids, n_jobs=n_jobs, **scores(accountant))
+    for search in (plain, halving):
+        _, error = run(lambda _, s=search: s.fit(X, y), accountant)
+        assert "Invalid parameter 'unknown'" in str(error)
+        assert accountant.epsilon_spent == 0.0
 
 
 @pytest.mark.parametrize("name", ["a raw model", "a raw member"])

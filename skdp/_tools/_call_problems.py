@@ -43,11 +43,16 @@ ENCODED_LABELS = (
     "keeps secret which labels occur (leave out classes if this is public, or fit each classifier "
     "separately)"
 )
-# Private estimators whose fits publish `coef_` or `feature_importances_`.
-HAS_IMPORTANCES = frozenset(
-    "DPAdditiveClassifier DPAdditiveRegressor DPHistogramNB DPLinearRegression DPLinearSVC "
-    "DPLogisticRegression DPPoissonRegressor DPRidge DPSGDClassifier DPSGDRegressor".split()
-)
+# Private estimators whose fits publish an attribute by which features can be selected.
+IMPORTANCES = {
+    "coef_": frozenset(
+        "DPLinearRegression DPLinearSVC DPLogisticRegression DPPoissonRegressor DPRidge "
+        "DPSGDClassifier DPSGDRegressor".split()
+    ),
+    "feature_importances_": frozenset(
+        "DPAdditiveClassifier DPAdditiveRegressor DPHistogramNB".split()
+    ),
+}
 # Learners of causalml that fit each model to all rows, or to the rows of one treatment.
 CAUSALML_BY_ARM = tuple(
     f"causalml.Base{arm}{kind}" for arm in "ST" for kind in ("Learner", "Regressor", "Classifier")
@@ -275,20 +280,60 @@ def importance_refusal(variables):
     """Return the reason to refuse a selection that would fail after its first charge, or ""."""
     owner = variables.get("self")
     estimator = getattr(owner, "estimator", None)
-    is_default = getattr(owner, "importance_getter", "") == "auto"
+    getter = getattr(owner, "importance_getter", None)
     is_fitted = getattr(owner, "prefit", False) is True or is_frozen(estimator)
-    if not is_default or is_fitted or not holds_private(estimator):
+    if not isinstance(getter, str) or is_fitted or not holds_private(estimator):
         return ""
-    kind = type(estimator)
-    is_known_class = kind.__module__.partition(".")[0] in ("sklearn", "imblearn", "skdp")
-    has_names = hasattr(kind, "coef_") or hasattr(kind, "feature_importances_")
-    if has_names or not is_known_class or kind.__name__ in HAS_IMPORTANCES:
+    if getter != "auto":
+        return _named_importances_refusal(estimator, getter)
+    if _may_have_importances(estimator, IMPORTANCES):
         return ""
     return (
-        f"selects by coef_ or feature_importances_, but {kind.__name__} has neither, which is "
-        "detected only after its fit was charged (set importance_getter, such as "
+        f"selects by coef_ or feature_importances_, but {type(estimator).__name__} has neither, "
+        "which is detected only after its fit was charged (set importance_getter, such as "
         "'named_steps.dplogisticregression.coef_' for a pipeline, or select by another model)"
     )
+
+
+def _named_importances_refusal(estimator, getter):
+    """Return the reason to refuse an `importance_getter` that names a missing attribute, or "".
+
+    Parameters
+    ----------
+    estimator : estimator
+        An unfitted estimator. The attributes of its fit are known only for private estimators.
+    getter : str
+        Names of attributes, separated by dots.
+    """
+    *holders, attribute = getter.split(".")
+    model = estimator
+    for name in holders:
+        if name.endswith("_"):
+            # A fitted attribute, such as `best_estimator_`, does not exist yet.
+            return ""
+        inner = getattr(model, name, None)
+        if inner is None:
+            return _missing_attribute(getter, type(model).__name__, name)
+        model = inner
+    is_known = attribute in IMPORTANCES and holds_private(model)
+    if not is_known or _may_have_importances(model, [attribute]):
+        return ""
+    return _missing_attribute(getter, type(model).__name__, attribute)
+
+
+def _missing_attribute(getter, owner, name):
+    return (
+        f"selects by importance_getter={getter!r}, but {owner} has no {name}, which is detected "
+        "only after its fit was charged (correct the name, or select by another model)"
+    )
+
+
+def _may_have_importances(estimator, attributes):
+    """Return True unless the fit of an estimator is known to publish none of the attributes."""
+    kind = type(estimator)
+    if kind.__module__.partition(".")[0] not in ("sklearn", "imblearn", "skdp"):
+        return True
+    return any(hasattr(kind, name) or kind.__name__ in IMPORTANCES[name] for name in attributes)
 
 
 def elimination_refusal(variables):

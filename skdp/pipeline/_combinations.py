@@ -26,6 +26,26 @@ def check_combination(tool, table):
         check(tool, table)
 
 
+def check_methods(tool):
+    """Raise `ValueError` if a member of a stack does not have the method that the stack calls.
+
+    scikit-learn detects this only after it has fitted all members.
+
+    Parameters
+    ----------
+    tool : estimator
+    """
+    method = getattr(tool, "stack_method", "auto")
+    if sklearn_name(tool) not in STACKS or method == "auto":
+        return
+    for name, member in tool.estimators:
+        if not isinstance(member, str) and not hasattr(member, method):
+            raise ValueError(
+                f"stack_method={method!r}, but {name!r}, a {type(member).__name__}, has no "
+                f"{method}: use stack_method='auto'"
+            )
+
+
 def _check_target_functions(regressor, table):
     functions = (regressor.func, regressor.inverse_func)
     n_functions = sum(function is not None for function in functions)
@@ -127,6 +147,7 @@ def _n_outputs(table):
     return shape[1] if len(shape) == 2 else 1
 
 
+STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
 CHECKS = {
     "TransformedTargetRegressor": _check_target_functions,
     "VotingClassifier": _check_votes,

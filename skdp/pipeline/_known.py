@@ -144,7 +144,8 @@ def _add_raw_steps(estimator, name, raw_steps, with_fitted):
     if not is_part or isinstance(estimator, PrivateEstimator):
         return
     if isinstance(estimator, FrozenEstimator):
-        if with_fitted and find_raw_steps(estimator.estimator):
+        # An estimator that is frozen twice has learned from unknown rows, too.
+        if with_fitted and find_raw_steps(estimator.estimator, with_fitted=True):
             raw_steps.append(RawStep(name, estimator, "opaque", FITTED))
         return
     kind = vars(type(estimator)).get("__skdp_kind__")

@@ -17,7 +17,7 @@ from skdp._data._forms import UNKNOWN_FORM
 from skdp._data._lengths import check_lengths, n_rows_of
 from skdp._data._tables import target_array
 from skdp._tools._scores_and_folds import declared_labels_of
-from skdp.pipeline._combinations import check_combination
+from skdp.pipeline._combinations import check_combination, check_methods
 from skdp.pipeline._fit_params import check_fit_params_of_charges, fits_members, params_of_steps
 from skdp.pipeline._forms import form_of_table
 from skdp.pipeline._instances import is_estimator, of_skdp, sklearn_name, step_message, with_params
@@ -173,6 +173,10 @@ def check_members(tool, table=ANY_TABLE, name=""):
             check_combination(tool, table)
         except (TypeError, ValueError) as error:
             raise ValueError(step_message(name, error)) from error
+    try:
+        check_methods(tool)
+    except ValueError as error:
+        raise ValueError(step_message(name or sklearn_name(tool), error)) from error
     _check_target(tool, table, name)
     form = table.form
     has_target = table.has_target and sklearn_name(tool) in PASS_TARGET_ON
@@ -315,8 +319,8 @@ def listed_candidates(search, name=""):
     ----------
     search : estimator
     name : str, default=""
-        Name of the search in a pipeline or an ensemble. With a name, a parameter that does not
-        exist raises `ValueError`.
+        Name of the search in a pipeline or an ensemble. A parameter that does not exist raises
+        `ValueError`, except for a search without a name that draws its candidates.
     """
     grids = getattr(search, "param_grid", None)
     if grids is None:
@@ -336,9 +340,11 @@ def listed_candidates(search, name=""):
         try:
             yield with_params(search.estimator, params)
         except (TypeError, ValueError, AttributeError) as error:
-            # Without other steps, scikit-learn's error names the parameter that does not exist.
-            if name:
-                raise ValueError(step_message(name, error)) from error
+            # A grid search would raise the error after the charges of earlier candidates. A
+            # randomized search may never draw this candidate.
+            if name or hasattr(search, "param_grid"):
+                title = name or type(search).__name__
+                raise ValueError(step_message(title, error)) from error
 
 
 def _is_text(tool, parameter, text):

@@ -431,3 +431,24 @@ def test_settings_of_a_search_that_make_its_estimator_raw_are_found():
         assert [f for f in found if f"among the candidates for {name!r}" in f.message]
     harmless = GridSearchCV(Pipeline(private_steps()), {"m__C": [0.1, 1.0]}, **PRIVATELY)
     assert not [f for f in check_pipeline(harmless) if "candidates" in f.message]
+
+
+FROZEN = {
+    "itself": lambda step: step,
+    "again": FrozenEstimator,
+    "a third time": lambda step: FrozenEstimator(FrozenEstimator(step)),
+    "in a pipeline": lambda step: FrozenEstimator(make_pipeline(Normalizer(), step)),
+    "in a union": lambda step: FrozenEstimator(FeatureUnion([("step", step)])),
+    "in columns": lambda step: FrozenEstimator(columns((step, [0]))),
+    "in a prefit selection": lambda step: SelectFromModel(step, prefit=True),
+}
+
+
+@pytest.mark.parametrize("name", FROZEN)
+def test_an_estimator_that_learned_from_unknown_rows_is_found_however_often_it_is_frozen(name):
+    """A frozen step is opaque exactly if the step inside learned from raw rows."""
+    for step, is_raw in [(StandardScaler(), True), (DPStandardScaler(), False)]:
+        pipe = make_pipeline(FROZEN[name](FrozenEstimator(step)), model())
+        steps = find_raw_steps(pipe, with_fitted=True)
+        assert [found.kind for found in steps] == ["opaque"] * is_raw
+        assert find_raw_steps(pipe) == []
