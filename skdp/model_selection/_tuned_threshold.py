@@ -221,6 +221,8 @@ default="balanced_accuracy"
         if isinstance(self.thresholds, str) and self.thresholds == "auto":
             return None
         try:
+            if np.asarray(self.thresholds).dtype.kind == "b":
+                raise TypeError("thresholds are booleans")
             thresholds = np.unique(np.asarray(self.thresholds, dtype=np.float64))
         except (TypeError, ValueError):
             raise ValueError(

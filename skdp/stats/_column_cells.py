@@ -25,7 +25,7 @@ from skdp._data._persons import weighted_bincount, zero_counts
 from skdp._data._sources import rows_within
 from skdp.mechanisms._randomized_response import categories_array
 from skdp.stats._categories import check_served, declared_places, is_per_column
-from skdp.utils._validation import check_bounds, check_not_pairs, is_auto
+from skdp.utils._validation import check_bounds, check_has_order, check_not_pairs, is_auto
 from skdp.utils._values import FrozenValue
 
 # Text of dates: a year, a month, a day or a time of day.
@@ -273,6 +273,7 @@ def _bound_entries(bounds, names, n_features):
     if isinstance(bounds, Mapping):
         entries = column_entries(bounds, names, n_features, "bounds")
         return [None if entry is None or is_auto(entry) else entry for entry in entries]
+    check_has_order(bounds, "bounds")
     check_not_pairs(bounds, n_features)
     try:
         low, high = (np.broadcast_to(np.asarray(end), (n_features,)) for end in bounds)

@@ -41,12 +41,15 @@ class CategoryCells(FrozenValue):
         True if the column's type can hold a placeholder for other values.
     can_be_missing : bool
         True if the column's type can hold missing values.
+    can_be_text : bool
+        True if the column's type can hold text.
     """
 
     index: int
     categories: np.ndarray
     can_be_other: bool = True
     can_be_missing: bool = True
+    can_be_text: bool = True
 
     is_categorical = True
     counts_per_row = 1

@@ -139,9 +139,9 @@ class SynthesisFit(ColumnsFit):
         number.
     value_ranges : tuple of (float, float)
         For each column, the smallest and the largest value of its type.
-    can_be_missing, can_be_other : tuple of bool
-        For each column, True if its type can hold a missing value, or a placeholder for values
-        outside the categories.
+    can_be_missing, can_be_other, can_be_text : tuple of bool
+        For each column, True if its type can hold a missing value, a placeholder for values outside
+        the categories, or a text.
     targets : tuple of int
         Positions of the target columns.
     workload : tuple of tuple of int
@@ -153,6 +153,7 @@ class SynthesisFit(ColumnsFit):
     value_ranges: tuple
     can_be_missing: tuple
     can_be_other: tuple
+    can_be_text: tuple
     targets: tuple = ()
     workload: tuple = ()
 
@@ -342,6 +343,7 @@ class SynthesisFit(ColumnsFit):
                     categories=column.domain,
                     can_be_other=self.can_be_other[j],
                     can_be_missing=self.can_be_missing[j],
+                    can_be_text=self.can_be_text[j],
                 )
             else:
                 limits = (column.domain, self.steps[j], self.value_ranges[j])

@@ -117,6 +117,10 @@ class TableForm(FrozenValue):
             return True
         return label_kind_of(dtype) != "numbers"
 
+    def can_be_text(self, j):
+        """Return True if the type of a column can hold the text "other"."""
+        return self.can_hold(j, objects([OTHER_TEXT]))
+
     def step(self, j):
         """Return the step of the grid of values of a column's type, or 0.0 without a grid.
 

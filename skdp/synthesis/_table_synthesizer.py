@@ -312,6 +312,7 @@ class DPTableSynthesizer(TableEstimator):
             value_ranges=tuple(value_ranges),
             can_be_missing=tuple(form is None or form.can_be_missing(j) for j in range(n_columns)),
             can_be_other=tuple(form is None or form.can_be_other(j) for j in range(n_columns)),
+            can_be_text=tuple(form is None or form.can_be_text(j) for j in range(n_columns)),
             targets=targets,
             workload=workload,
         )
@@ -576,15 +577,22 @@ def check_types_of_samples(form, columns, names):
     columns : list of Column
     names : ndarray of str or None
     """
+    labels = [objects([label]) for label in ("a", 1, b"a")]
     for j, column in enumerate(columns):
         if not column.is_categorical:
             # Whether its bounds fit into the type is checked with the bounds.
             examples = [values_of_range(replace(column, domain=(0.0, 0.0)))]
         elif column.domain is None:
-            examples = [objects([label]) for label in ("a", 1, b"a")]
+            examples = labels
         else:
             examples = [objects(column.domain[:1].tolist())]
         if not any(form.can_hold(j, values) for values in examples):
+            if column.is_categorical and any(form.can_hold(j, values) for values in labels):
+                raise ValueError(
+                    f"{column_name(j, names)} has the type {form.types[j]}, which cannot hold its "
+                    f"category {column.domain[0]!r}: declare categories of the column's own type "
+                    "only, or convert the column to text"
+                )
             raise ValueError(
                 f"{column_name(j, names)} has the type {form.types[j]}, to which its library does "
                 "not convert values, so that no samples could be returned: convert the column to a "

@@ -26,6 +26,9 @@ def cell_values(grid, cells, rng):
         if not (grid.can_be_other or grid.can_be_missing):
             # No category was found in a column that contains only numbers.
             labels[-2:] = [0, 0]
+        elif not (labels[:-2] or grid.can_be_text):
+            # No category was found, and the column's type does not hold the text "other".
+            labels[-2] = None if grid.can_be_missing else 0
         return objects(labels)[cells]
     numbers = _numbers(grid, cells, rng)
     if grid.kind == "number":

@@ -25,7 +25,7 @@ CHOICE = ("no such choice", 7.5)
 COUNT = (0, -1, 1.5, "many")
 COUNT_OR_AUTO = (-1, 1.5, "many")
 POSITIVE = (-1.0, math.nan, "much")
-RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), "wide")
+RANGE = ((1.0, 0.0), (0.0,), (math.nan, 1.0), (0.0, 1.0 + 2.0j), {0.0, 1.0}, b"ab", "01", "wide")
 FRACTION = (-0.5, 1.5, "half")
 SEED = (-1, 1.5, "secret")
 
@@ -72,7 +72,7 @@ WRONG_VALUES = {
     "center": (["center"], ([math.nan], [[0.0], [0.0]], "middle")),
     "edges": (["edges"], ([3.0, 2.0, 1.0], [[1.0]], [math.nan, 1.0], "wide")),
     "label": (["fill_value"], ([1, 2], {"a": 1}, math.nan)),
-    "thresholds": (["thresholds"], ([], [math.nan], 100, "many")),
+    "thresholds": (["thresholds"], ([], [math.nan], 100, True, [True], "many")),
     "scorer": (["scoring"], (3, "no such score")),
     "estimator": (["estimator"], (None, 3, "model")),
     "grid": (["param_grid", "param_distributions"], (3, "C")),
@@ -81,6 +81,7 @@ WRONG_VALUES = {
     "quantile": (["quantile"], (-1.0, 101.0, "half")),
     "range": (["bounds", "feature_range", "target_bounds"], RANGE),
     "range of quantiles": (["quantile_range"], ((75.0, 25.0), (-1.0, 50.0), "wide")),
+    "range of a target without columns": (["target_bounds"], ({0: 0.0, 1: 1.0},)),
     "required range of the target": (["target_bounds"], (None,)),
     "categories": (["categories"], ([], [["a", "a"]] * 2, 3)),
     "classes": (["classes"], ([0], [0, 0], 3)),

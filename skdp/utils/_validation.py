@@ -2,7 +2,7 @@
 
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from numbers import Integral, Real
 
 import numpy as np
@@ -138,6 +138,15 @@ def check_relation(relation, name="relation"):
     return check_choice(relation, name, RELATIONS)
 
 
+def check_has_order(value, name):
+    """Raise `ValueError` for a set, dict, string or bytes, none of which is a first and a last number.
+
+    A set has no order, iterating over a dict gives its keys, and characters are no numbers.
+    """
+    if isinstance(value, Set | Mapping | str | bytes | bytearray):
+        raise ValueError(f"{name} must be a tuple or list (low, high), got {value!r}")
+
+
 def check_not_pairs(bounds, n_features):
     """Raise `ValueError` for lists that may mean either one pair per column, or lows and highs.
 
@@ -163,6 +172,7 @@ def check_not_pairs(bounds, n_features):
 
 def broadcast_bounds(bounds, n_features):
     """Return (low, high), two finite float64 arrays of length `n_features` with low <= high."""
+    check_has_order(bounds, "bounds")
     check_not_pairs(bounds, n_features)
     try:
         # NumPy would read a date or duration as a number in its unit, and a complex number as its
@@ -239,6 +249,7 @@ def check_increasing(value, name, low, high, min_difference=0.0):
     ValueError
         If the value is not such a pair, or the difference is less than `min_difference`.
     """
+    check_has_order(value, name)
     try:
         # `len` refuses iterators, which cannot be read again after the charge.
         (first, last), _ = value, len(value)
@@ -258,6 +269,7 @@ def check_target_bounds(target_bounds, minimum=-math.inf):
             "target_bounds=(low, high) must be given: the possible targets, known from a form, a "
             "law or common sense, and not computed from the rows"
         )
+    check_has_order(target_bounds, "target_bounds")
     try:
         low, high = check_increasing(target_bounds, "target_bounds", minimum, math.inf, 1e-100)
     except ValueError:

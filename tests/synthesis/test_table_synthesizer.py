@@ -629,3 +629,54 @@ def test_a_type_without_samples_is_refused_before_the_charge():
         with pytest.raises(ValueError, match="column 'x'"):
             DPTableSynthesizer(accountant=accountant).fit(table)
         assert accountant.epsilon_spent == 0.0
+
+
+def columns_without_frequent_values():
+    """Yield a name and a table of each type whose categories can be found; "x" has few of each."""
+    numbers = np.arange(40) % 8
+    values = {
+        "integers": numbers,
+        "floats": numbers / 4,
+        "short integers": numbers.astype(np.int8),
+        "booleans": numbers > 3,
+        "text": numbers.astype(str),
+    }
+    for name, column in values.items():
+        frame = pd.DataFrame({"x": column})
+        arrow = pa.table({"x": pa.array(column.tolist())})
+        yield f"pandas {name}", frame
+        yield f"nullable {name}", frame.convert_dtypes()
+        yield f"listed {name}", frame.astype("category")
+        yield f"Arrow in pandas {name}", arrow.to_pandas(types_mapper=pd.ArrowDtype)
+        yield f"polars {name}", pl.from_arrow(arrow)
+        yield f"Arrow {name}", arrow
+        if name != "booleans":
+            encoded = pa.table({"x": arrow["x"].combine_chunks().dictionary_encode()})
+            yield f"dictionary {name}", encoded
+            yield f"dictionary in pandas {name}", encoded.to_pandas(types_mapper=pd.ArrowDtype)
+    periods = pd.DataFrame({"x": pd.period_range("2020", periods=40)})
+    yield "periods", pa.Table.from_pandas(periods)
+
+
+@pytest.mark.parametrize(("name", "table"), list(columns_without_frequent_values()))
+def test_rows_are_drawn_although_no_category_was_found(name, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DPTableSynthesizer(1e-3, categories="auto", random_state=0).fit(table)
+    rows = model.sample(30, random_state=0)
+    assert len(rows) == 30
+    if not name.startswith("listed"):
+        types = [
+            getattr(t, "dtypes", None) if hasattr(t, "dtypes") else t.schema for t in (rows, table)
+        ]
+        assert list(types[0]) == list(types[1])
+
+
+@pytest.mark.parametrize(("labels", "cells"), [(["a"], [1, 2]), ([1], ["a", "b"]), ([1.5], ["a"])])
+def test_declared_categories_of_another_type_are_named(labels, cells):
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        accountant = PrivacyAccountant(1.0, 1e-5)
+        model = DPTableSynthesizer(categories={"x": labels}, accountant=accountant)
+        with pytest.raises(ValueError, match="declare categories of the column's"):
+            model.fit(make({"x": cells * 20}))
+        assert accountant.epsilon_spent == 0.0
