@@ -38,8 +38,8 @@ register_member_check(check_tool)
 register_parameter_check(check_members)
 
 NO_COLUMNS = (
-    "the steps of the ColumnTransformer returned no columns, because no category was found. "
-    "Charges are not refunded. Declare the categories, or pass a label for all others to "
+    "a step returned no columns, because no category was found or frequent enough. Charges are not "
+    "refunded. Declare the categories, or pass a label for all others to "
     "DPOneHotEncoder(other=...), which always has a column"
 )
 
@@ -194,9 +194,16 @@ def _close_opened(table, X):
 
 @contextmanager
 def no_columns_named():
-    """Replace a `ColumnTransformer`'s error about missing output columns with a clear one."""
+    """Replace an error about a table without columns, which a step returned, with a clear one.
+
+    Tables that the check before the charge finds without columns are not fitted.
+    """
     try:
         yield
+    except ValueError as error:
+        if str(error).startswith("Found array with 0 feature(s)"):
+            raise ValueError(NO_COLUMNS) from error
+        raise
     except ZeroDivisionError as error:
         if _is_of_column_transformer(error):
             # scikit-learn divides by the number of cells to compute the density of a sparse table.

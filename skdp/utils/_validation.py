@@ -139,7 +139,7 @@ def check_relation(relation, name="relation"):
 
 
 def check_has_order(value, name):
-    """Raise `ValueError` for a set, dict, string or bytes, none of which is a first and a last number.
+    """Raise `ValueError` if a value is a set, dict, string or bytes instead of a pair of numbers.
 
     A set has no order, iterating over a dict gives its keys, and characters are no numbers.
     """

@@ -39,7 +39,7 @@ from skdp.accounting import Guarantee
 from skdp.model_selection import dp_cross_val_score, dp_learning_curve, dp_validation_curve
 from skdp.model_selection._candidates import CandidateFit, Rows
 from skdp.model_selection._runs import _dry_run_candidate
-from skdp.pipeline import plan_pipeline
+from skdp.pipeline import plan_pipeline, split_budget
 from tests._estimators import BOUNDED_TRANSFORMERS
 
 N = 40
@@ -571,6 +571,28 @@ def test_a_table_of_no_columns_is_named_after_the_charge():
     y = np.arange(60) % 2
     with pytest.raises(ValueError, match="returned no columns, because no category was found"):
         search.fit(table, y)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [DPLogisticRegression(data_norm=1.0), DPStandardScaler(), DPPCA(), DPAdditiveClassifier()],
+)
+@pytest.mark.parametrize(
+    "front",
+    [
+        DPOneHotEncoder(sparse_output=False),
+        make_pipeline(DPOneHotEncoder(sparse_output=False)),
+        make_union(DPOneHotEncoder(sparse_output=False)),
+        ColumnTransformer([("words", DPOneHotEncoder(sparse_output=False), ["name"])]),
+        DPOneHotEncoder(categories=[["a", "b"]], min_frequency=1000, sparse_output=False),
+    ],
+    ids=["encoder", "pipeline", "union", "columns", "rare"],
+)
+def test_a_step_behind_no_columns_says_why(front, later):
+    table = pd.DataFrame({"name": [f"person {i}" for i in range(60)]})
+    pipe = split_budget(make_pipeline(front, later), 1.0, 1e-5)
+    with pytest.raises(ValueError, match="returned no columns, because no category was found"):
+        pipe.fit(table, np.arange(60) % 2)
 
 
 @pytest.mark.parametrize("later", [DPStandardScaler(bounds=(0, 1)), DPAdditiveClassifier()])
