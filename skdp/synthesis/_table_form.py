@@ -119,6 +119,11 @@ class TableForm(FrozenValue):
 
     def can_be_text(self, j):
         """Return True if the type of a column can hold the text "other"."""
+        dtype = self.types[j]
+        value_type = getattr(getattr(dtype, "pyarrow_dtype", dtype), "value_type", None)
+        if value_type is not None and "string" not in str(value_type):
+            # pandas 2.2 would replace Arrow's dictionary of numbers by a dictionary of text.
+            return False
         return self.can_hold(j, objects([OTHER_TEXT]))
 
     def step(self, j):
