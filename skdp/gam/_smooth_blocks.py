@@ -8,6 +8,10 @@ Gaussian prior with covariance :math:`K = \Phi \Phi^\top`. A bin of a numeric co
 where u and v are the positions of bins, from 0 to 1. Missing values and the cells of a categorical
 column are not related to other cells. The covariance of a table is the Kronecker product of those
 of its axes. The diagonal of K is 1, so each row of :math:`\Phi` has norm 1.
+
+The constant is part of the model, so a column need not represent it. Centered loadings have the
+covariance :math:`(K - s) / (1 - s)`, where s is the largest constant with which :math:`K - s` is
+positive semidefinite.
 """
 
 from dataclasses import dataclass
@@ -111,6 +115,41 @@ def smooth_loadings(n_bins, is_smooth):
     is_smooth : bool
         True if neighboring cells have similar values.
     """
+    return _loadings_of(_covariance(n_bins, is_smooth))
+
+
+@lru_cache(maxsize=256)
+def centered_loadings(n_bins, has_missing):
+    """Return the loadings of the bins of a number and of missing values, without their constant.
+
+    The features of a column may be moved by any vector, because the constant absorbs the change.
+    They are moved by the center of the smallest ball that contains them, and scaled to norm 1
+    again, so the differences between cells become larger while no row's norm grows.
+
+    Parameters
+    ----------
+    n_bins : int
+    has_missing : bool
+        False if hardly any value is missing. The features of missing values are then 0, the
+        center of the ball.
+    """
+    covariance = _covariance(n_bins, True)
+    n_cells = n_bins + 1 if has_missing else n_bins
+    if n_cells < 2:
+        return smooth_loadings(n_bins, True)
+    covariance = covariance[:n_cells, :n_cells]
+    # K - s is positive semidefinite if and only if s is at most 1 / (1' K^-1 1).
+    constant = 1.0 / float(np.linalg.solve(covariance, np.ones(n_cells)).sum())
+    centered = _loadings_of((covariance - constant) / (1.0 - constant))
+    # The last eigenvalue is 0.
+    loadings = np.zeros((n_bins + 1, n_cells - 1))
+    loadings[:n_cells] = centered[:, :-1]
+    loadings.setflags(write=False)
+    return loadings
+
+
+def _covariance(n_bins, is_smooth):
+    """Return the covariance of the bins of one axis and of one more cell without neighbors."""
     covariance = np.eye(n_bins + 1)
     if is_smooth and n_bins >= MIN_SMOOTH_BINS:
         positions = (np.arange(n_bins) + 0.5) / n_bins
@@ -118,6 +157,11 @@ def smooth_loadings(n_bins, is_smooth):
         smooth = np.exp(-distances / CORRELATION_LENGTH)
         covariance[:-1, :-1] *= INDEPENDENT_PART
         covariance[:-1, :-1] += (1.0 - INDEPENDENT_PART) * smooth
+    return covariance
+
+
+def _loadings_of(covariance):
+    """Return a square root of a covariance, with columns in decreasing order of eigenvalues."""
     values, vectors = np.linalg.eigh(covariance)
     loadings = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
     # Rounding errors in the eigenvectors must not increase a norm.

@@ -11,6 +11,7 @@ from skdp.gam._smooth_blocks import (
     CORRELATION_LENGTH,
     INDEPENDENT_PART,
     SmoothBlock,
+    centered_loadings,
     smooth_loadings,
     table_loadings,
 )
@@ -58,6 +59,51 @@ def test_neighbors_are_correlated_and_missing_values_stand_alone():
     np.testing.assert_allclose(smooth_loadings(2, True) @ smooth_loadings(2, True).T, np.eye(3))
     labels = table_loadings((11, 4), ("number", "label"))
     np.testing.assert_allclose(labels @ labels.T, np.kron(covariance, np.eye(4)), atol=1e-12)
+
+
+@pytest.mark.parametrize("has_missing", [True, False])
+@pytest.mark.parametrize("n_bins", [2, 3, 12, 32])
+def test_centered_loadings_leave_out_the_largest_constant(n_bins, has_missing):
+    n_cells = n_bins + has_missing
+    loadings = centered_loadings(n_bins, has_missing)
+    covariance = (loadings @ loadings.T)[:n_cells, :n_cells]
+    full = (smooth_loadings(n_bins, True) @ smooth_loadings(n_bins, True).T)[:n_cells, :n_cells]
+    # Rows have norm 1, and all distances between cells grow by the same factor.
+    np.testing.assert_allclose(np.diag(covariance), 1.0)
+    assert np.linalg.norm(loadings, axis=1).max() <= 1.0 + 1e-15
+    growth = (1.0 - covariance[0, 1:]) / (1.0 - full[0, 1:])
+    np.testing.assert_allclose(growth, growth[0])
+    constant = 1.0 - 1.0 / growth[0]
+    assert np.linalg.eigvalsh(full - constant)[0] == pytest.approx(0.0, abs=1e-12)
+    assert np.linalg.eigvalsh(full - 1.01 * constant)[0] < -1e-6
+    assert loadings.shape == (n_bins + 1, n_cells - 1)
+    if not has_missing:
+        assert not loadings[-1].any()
+    if n_bins == 2 and not has_missing:
+        # The feature of a column of two values is 1 or -1.
+        np.testing.assert_allclose(loadings[0], -loadings[1])
+
+
+@pytest.mark.parametrize("n_missing", [0.0, 30.0, 500.0])
+def test_rows_of_a_centered_design_have_at_most_the_norm_of_their_column(n_missing):
+    counts = [np.append(np.full(n_bins, 50.0), n_missing) for n_bins in (1, 2, 3, 20)]
+    terms = [number(j, column_counts) for j, column_counts in enumerate(counts)]
+    kwargs = {"trend_fraction": 0.2, "is_smooth": True}
+    full = main_design(terms, 2000, **kwargs)
+    design = main_design(terms, 2000, min_missing=60.0, **kwargs)
+    pairs = list(zip(design.blocks, full.blocks, strict=True))
+    for block, full_block in pairs:
+        assert block.weight == full_block.weight
+        assert block.squared_norm <= block.weight**2
+        if isinstance(block, SmoothBlock):
+            assert np.all(block.matrix / WEIGHT_STEP == np.rint(block.matrix / WEIGHT_STEP))
+            # A few missing values have no feature; many have one of full norm. A column of one bin
+            # has nothing else to distinguish.
+            norm = np.linalg.norm(block.matrix[-1])
+            is_distinct = n_missing > 60.0 or block.term == 0
+            assert (norm > 0.98 * block.weight) == is_distinct
+            assert (norm == 0.0) == (not is_distinct)
+    assert sum(isinstance(block, SmoothBlock) for block, _ in pairs) == len(terms)
 
 
 def test_gradients_are_exact_and_transpose_the_values():
