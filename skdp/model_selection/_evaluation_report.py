@@ -122,8 +122,13 @@ class EvaluationReport(PrintedDocument):
         tables = [table]
         if self.confusion_matrix_ is not None:
             tables.append(_confusion_table(self.confusion_matrix_))
-        rows = (("guarantee", self.privacy_.section().heading), ("protects", self._protected()))
-        return Section("Private evaluation", rows, tuple(tables), tuple(self._notes()))
+        rows = [("guarantee", self.privacy_.section().heading), ("protects", self._protected())]
+        if self.roc_curve_ is not None:
+            # The order of 0 and 1 is known to everyone, that of other labels is not.
+            positive = np.asarray(self.confusion_matrix_.classes).tolist()[1]
+            if isinstance(positive, str):
+                rows.append(("positive class", f"{positive}, the last of the sorted labels"))
+        return Section("Private evaluation", tuple(rows), tuple(tables), tuple(self._notes()))
 
     def to_dict(self):
         """Return the report as JSON values.
