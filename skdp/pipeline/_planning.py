@@ -19,6 +19,7 @@ from skdp.base import EMPTY_EVENT, TableShape, terms_of
 from skdp.ledger import PlannedCharge, plan_event
 from skdp.ledger._reservation import covering_event
 from skdp.ledger._state import LedgerConfig
+from skdp.mechanisms._stages import stages_of
 from skdp.mechanisms._unknown_shape import SHAPES, names_in
 from skdp.pipeline._instances import is_estimator, of_skdp, step_message
 from skdp.pipeline._kinds import plans_its_fit
@@ -131,8 +132,8 @@ def planned_charge(
     price = guarantee
     if guarantee.neighbors.max_rows == 1:
         price = plans[0]
-    stages = plans[0].stages
-    if unknown or any(plan.stages != stages for plan in plans):
+    stages = stages_of(plans[0])
+    if unknown or any(stages_of(plan) != stages for plan in plans):
         stages = ()
     return PlannedCharge(name, event, price.epsilon, price.delta, stages)
 
