@@ -130,11 +130,16 @@ def _zcdp_bound(leaves, delta, relation, k=1):
 
 
 def _gaussian_and_others(leaves, delta, relation):
-    """Return the joint epsilon of all Gaussians plus the sum of the other epsilons."""
+    """Return the joint epsilon of all Gaussians plus the sum of the other epsilons.
+
+    It is infinite if there is no Gaussian, because `_basic` then gives the same sum, and if the
+    other events have an infinite epsilon or use more than delta.
+    """
     gaussians = {leaf: n for leaf, n in leaves.items() if isinstance(leaf, ev.Gaussian)}
     others = {leaf: n for leaf, n in leaves.items() if leaf not in gaussians}
     others_epsilon = sum_up((n, privacy_of(leaf, relation).epsilon) for leaf, n in others.items())
     others_delta = sum_up((n, privacy_of(leaf, relation).delta) for leaf, n in others.items())
+    # The factor rounds down the difference, which must not exceed the part of delta that is left.
     delta_left = (delta - others_delta) * (1.0 - 1e-15)
     if not gaussians or others_epsilon == math.inf or delta_left < 0.0:
         return math.inf
@@ -191,7 +196,8 @@ def _without_full_samples(counts, relation):
     return merged
 
 
-def _counts(event):
+def _leaf_counts(event):
+    """Return the distinct uncomposed events with their counts as a tuple, which can be hashed."""
     return tuple(ev.leaves(event).items())
 
 
@@ -294,17 +300,23 @@ def get_epsilon(
     _check(event, relation, method, tolerance, group_size)
     delta = check_within(delta, "delta", 0.0, 1.0)
     if group_size == 1:
-        return _epsilon(_counts(event), delta, relation, method, tolerance)
-    return _group_epsilon(_counts(event), delta, relation, method, tolerance, int(group_size))
+        return _epsilon(_leaf_counts(event), delta, relation, method, tolerance)
+    return _group_epsilon(_leaf_counts(event), delta, relation, method, tolerance, int(group_size))
 
 
 @lru_cache(maxsize=1024)
 def _group_epsilon(counts, delta, relation, method, tolerance, k):
+    """Return an upper bound on epsilon at delta for a group of k records.
+
+    It is the smallest of up to four bounds: the epsilon of an event that describes the release for
+    a group, if there is one; with delta = 0, k times the epsilon of one record; the bound that zCDP
+    implies; and the general bound for any (epsilon, delta)-DP release.
+    """
     event = ev.Composed(tuple(leaf * n for leaf, n in counts))
     bounds = [math.inf]
     grouped = group_event(event, k)
     if grouped is not None:
-        bounds.append(_epsilon(_counts(grouped), delta, relation, method, tolerance))
+        bounds.append(_epsilon(_leaf_counts(grouped), delta, relation, method, tolerance))
     if delta == 0.0:
         # k records cost k times as much as one (Dwork and Roth 2014, theorem 2.2).
         single = _epsilon(counts, 0.0, relation, method, tolerance)
@@ -314,11 +326,16 @@ def _group_epsilon(counts, delta, relation, method, tolerance, k):
         bounds.append(_zcdp_bound(dict(counts), delta, relation, k))
     # The search for a good delta of one record computes many bounds, so each is less accurate.
     tolerance = max(tolerance, _GROUP_TOLERANCE)
-    use_general = delta > 0.0
-    if grouped is not None and use_general:
-        # The general bound can be smaller only for mixtures.
-        use_general = any(map(contains_group, ev.leaves(grouped)))
-        use_general = use_general and not _is_general_bound_above(
+    if delta == 0.0:
+        use_general = False
+    elif grouped is None:
+        use_general = True
+    else:
+        # The event of a group describes most releases exactly. Only a sample of a group's records
+        # (`SampledGroup`) is a mixture over the number of records drawn, priced by an upper bound,
+        # and only then can the general bound be smaller.
+        is_mixture = any(map(contains_group, ev.leaves(grouped)))
+        use_general = is_mixture and not _is_general_bound_above(
             min(bounds), counts, delta, relation, method, tolerance, k
         )
     if use_general:
@@ -415,13 +432,13 @@ def get_delta(
     """
     _check(event, relation, method, tolerance, group_size)
     target = check_within(epsilon, "epsilon", 0.0)
-    counts = _counts(event)
+    counts = _leaf_counts(event)
     if group_size == 1:
         return _delta(counts, target, relation, method, tolerance)
     grouped = group_event(event, int(group_size))
     bound = 1.0
     if grouped is not None:
-        bound = _delta(_counts(grouped), target, relation, method, tolerance)
+        bound = _delta(_leaf_counts(grouped), target, relation, method, tolerance)
         n_releases = sum(count for _, count in counts)
         is_slow = any(map(contains_group, ev.leaves(grouped)))
         if is_slow and group_size > _LARGE_GROUP and n_releases > _MANY_RELEASES:

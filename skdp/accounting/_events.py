@@ -566,7 +566,7 @@ def leaves(event: Event) -> dict[Event, int]:
 
     An object that occurs in several places is counted once and then multiplied.
     """
-    counts = _counts(event, {})
+    counts = _count_leaves(event, {})
     if any(count > _MAX_COUNT for count in counts.values()):
         raise ValueError(f"event is repeated more than {float(_MAX_COUNT):g} times")
     if len(counts) < 2:
@@ -574,8 +574,12 @@ def leaves(event: Event) -> dict[Event, int]:
     return {leaf: counts[leaf] for leaf in sorted(counts, key=_sort_key)}
 
 
-def _counts(event, cache):
-    """Return the numbers of uncomposed events; `cache` maps ids of visited events to theirs."""
+def _count_leaves(event, cache):
+    """Return the numbers of uncomposed events; `cache` maps ids of visited events to theirs.
+
+    The key is the id, since the hash of a composed event would visit everything inside it again.
+    All visited events are alive during the call, so their ids differ.
+    """
     if not isinstance(event, (Composed, Repeated)):
         return {check_event(event): 1}
     if id(event) not in cache:
@@ -587,7 +591,7 @@ def _counts(event, cache):
         if times == 0:
             return counts
         for part in _parts(event):
-            for leaf, count in _counts(part, cache).items():
+            for leaf, count in _count_leaves(part, cache).items():
                 counts[leaf] = counts.get(leaf, 0) + times * count
     return cache[id(event)]
 

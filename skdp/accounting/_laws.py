@@ -144,7 +144,11 @@ privacy_of = lru_cache(maxsize=1024)(event_privacy)
 
 
 def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> EventPrivacy:
-    """Return the privacy of any (epsilon, delta)-DP release, which randomized response attains."""
+    """Return the privacy of any (epsilon, delta)-DP release, which randomized response attains.
+
+    With `num_categories` > 2, it is that of randomized response with so many categories, which
+    costs less than the release of two categories with the same epsilon.
+    """
 
     def grouped(k):
         group_epsilon = sum_up([(k, epsilon)])

@@ -233,7 +233,9 @@ def success_bound(
     Parameters
     ----------
     without : float or ndarray
-        Probability of success, from 0 to 1, if the row is not in the table.
+        Probability of success, from 0 to 1, if the attacked row is not in the table: the
+        false-positive rate of membership inference, or the fraction of values that attribute
+        inference guesses correctly from a model of other rows.
     epsilon, delta : float
         The claim for the change between the two tables: a row is removed under "add_remove", or
         replaced under "replace_one". An epsilon above 100, including infinity, counts as no claim:

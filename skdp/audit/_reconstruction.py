@@ -176,8 +176,9 @@ def differencing(
     Notes
     -----
     A difference costs as much as its two answers together. If that cost is (epsilon, delta) for a
-    replaced row, the success rate of distinguishing between two rows by the difference is at most
-    ``success_bound`` for it.
+    replaced row, an attacker who decides by the difference which of two rows is in the table
+    succeeds for one of them with probability p at most ``success_bound(q, epsilon, delta)``, where
+    q is the probability of the same decision if the table contains the other row.
 
     Examples
     --------

@@ -781,7 +781,9 @@ class PrivacyAccountant(LedgerView):
     def _parent(self):
         """Return the handle that reserved this budget, or None if it is not a reserved budget.
 
-        The opening record determines this, never the name.
+        A reserved budget is another data set of the ledger, opened by `reserve`; a `Reservation` is
+        a charged plan within one data set and has no parent. Whether there is a parent, and which
+        one, is read from the opening record of the data set, never from its name.
         """
         shared = self._shared
         if shared.state.config is None:

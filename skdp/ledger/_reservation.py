@@ -223,15 +223,24 @@ def plan_event(plan: Sequence[PlannedCharge]) -> Event:
     return Composed(tuple(step.event for step in plan))
 
 
-def _describe_plan(steps, charge):
-    """Return a description of a plan and its charge, or None if it is not charged."""
+def _describe_plan(n_steps, price):
+    """Return a description of a plan and its cost.
+
+    Parameters
+    ----------
+    n_steps : int
+        Number of releases of the plan.
+    price : Charge, Reservation or None
+        An object with the `epsilon` and `delta` of one run of the plan; None if the plan is not
+        charged.
+    """
     noun = "releases"
-    if steps == 1:
+    if n_steps == 1:
         noun = "release"
-    description = f"part of a plan of {steps} {noun}"
-    if charge is None:
+    description = f"part of a plan of {n_steps} {noun}"
+    if price is None:
         return f"{description}, not charged"
-    cost = f"epsilon={format_rounded_up(charge.epsilon)}, delta={format_rounded_up(charge.delta)}"
+    cost = f"epsilon={format_rounded_up(price.epsilon)}, delta={format_rounded_up(price.delta)}"
     return f"{description} that was charged as one, ({cost}) together"
 
 
@@ -387,7 +396,9 @@ class Reservation(NotCopied, FrozenValue):
     rounds, no step has run more than r times, regardless of the steps' order and processes, and
     everything released is part of r runs of the whole plan.
 
-    Copies and pickles refer to the same reservation. Creating one charges nothing.
+    Copies and pickles refer to the same reservation. Creating one charges nothing. The rounds are
+    charged to the accountant's data set; a reserved budget (`PrivacyAccountant.reserve`) is
+    something else: a separate data set, for charges that are not planned.
 
     Parameters
     ----------

@@ -533,7 +533,10 @@ class State:
         return min(epsilon for epsilon, _ in remaining), min(delta for _, delta in remaining)
 
     def breakdown(self):
-        """Return the totals of every limit, and of every named user and purpose, as dicts."""
+        """Return a tuple of one dict for each limit and for each named user and purpose.
+
+        Each dict has the total in `spent`. That of a limit also has `limit` and `remaining`.
+        """
         rule = self.config.rule
         entries = []
         for limit in (BudgetLimit(*self.config.limit, "data set"), *self.sub_limits.values()):

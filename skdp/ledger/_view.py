@@ -38,7 +38,7 @@ class _OpenedState(Protocol):
         """Return the remaining (epsilon, delta) of a user for a purpose, on a part of the rows."""
 
     def breakdown(self) -> tuple:
-        """Return the totals by user and purpose."""
+        """Return one dict for each limit and each named user and purpose, with its total."""
 
 
 class LedgerView(NotCopied):

@@ -436,7 +436,7 @@ def dp_average_precision_score(
 
     The counts of rows by class and score are released on a public grid, whose number of cells
     depends on the number of rows and epsilon. Each row is in one cell. Rows of both classes in one
-    cell are assumed to be evenly mixed. The intervals allow for rows in any other order.
+    cell are assumed to be evenly mixed. The intervals hold for every order of the rows in a cell.
 
     Parameters
     ----------
@@ -448,8 +448,8 @@ def dp_average_precision_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if its
+        standard deviation is smaller than that of the noise for delta = 0.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public. The second of the sorted labels is the positive class.

@@ -586,6 +586,8 @@ def densities(bins, counts):
 def _norm_bound(encode, bins, counts, pairs):
     """Return a bound on the norm of an encoded row, computed from released values only."""
     if encode in ("onehot", "cumulative"):
+        # Each column has one 1 or, with "cumulative", a fraction of at most 1; so does each pair,
+        # which only "onehot" has.
         root = math.sqrt(len(bins) + len(pairs))
         if root.is_integer():
             return root
@@ -596,7 +598,9 @@ def _norm_bound(encode, bins, counts, pairs):
         largest = [
             densities(*column_counts).max() for column_counts in zip(bins, counts, strict=True)
         ]
-    # If no count is positive, all densities are 0 and every bound is valid.
+    # The factor covers the rounding errors of `hypot` and of a norm computed from encoded rows,
+    # which are far below 2^-40. If no count is positive, all densities are 0 and every bound is
+    # valid.
     return math.hypot(*largest) * (1.0 + 2.0**-40) or 1.0
 
 

@@ -171,7 +171,9 @@ class DeclaredCounts(FrozenValue):
 
 
 def report_no_match(counts, others, mechanism, n_units):
-    """Report columns in which almost no value is among the categories.
+    """Report to the user columns in which almost no value is among the categories.
+
+    It is computed from released counts; the user sees a warning after the fit.
 
     Parameters
     ----------

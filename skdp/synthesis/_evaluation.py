@@ -340,7 +340,7 @@ def _mean_distance(grids, synthetic, test, n_columns):
 
 
 def _codes(grid, synthetic, test):
-    """Return the bins or cells of a column of both tables, as integers."""
+    """Return the bins or cells of a column of both tables, as integers; 0 is the bin of NaN."""
     if grid.is_categorical:
         return synthetic, test
     edges = _bin_edges(test)
@@ -358,6 +358,8 @@ def _bin_edges(values):
         return np.empty(0)
     is_frequent = counts > FREQUENT_FRACTION * counts.sum()
     rest = np.repeat(distinct[~is_frequent], counts[~is_frequent])
+    # `last` marks the distinct values after which a bin ends: frequent values, quantiles of the
+    # rest, and the values before frequent ones.
     last = is_frequent.copy()
     if len(rest):
         quantiles = np.quantile(rest, np.arange(1, N_BINS) / N_BINS, method="lower")
