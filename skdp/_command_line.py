@@ -16,6 +16,7 @@ from skdp.accounting._bounds import METHODS
 from skdp.exceptions import LedgerError
 from skdp.ledger import chain_end
 from skdp.ledger._accountant import ledger_reports
+from skdp.ledger._registry import BUILT_IN_ADDRESSES
 from skdp.ledger._view import ledger_records
 from skdp.pipeline import check_pipeline
 from skdp.utils._rounding import format_rounded_up
@@ -94,7 +95,7 @@ def _add_ledger_actions(actions):
         actions, "export", _export, "print every record, or an HTML page of the budgets"
     )
     for command in (show, verify, export):
-        command.add_argument("ledger", help="a file, or a postgresql:// URL")
+        command.add_argument("ledger", help=BUILT_IN_ADDRESSES)
     for command in (show, verify):
         _add_json_option(command)
     for command in (show, export):

@@ -124,7 +124,7 @@ def plans_for_groups(plan_fit):
     """Decorate `plan_fit` so that it also handles groups of rows and unknown shapes.
 
     The decorated method is written for one row and a known shape. For a guarantee on groups of
-    `max_rows` rows, the plan has the noise that a group requires. Where the number of rows or
+    `max_rows` rows, the plan has the noise that a group requires. If the number of rows or of
     columns is None, the plan's event holds for every shape.
 
     Parameters
@@ -339,8 +339,8 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or columns is None, the plan's event holds for every shape. Parameters
+            Public shape of the table, with its labels unless `classes` declares them. If the
+            number of rows or of columns is None, the plan's event holds for every shape. Parameters
             that need no shape are also checked then.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.

@@ -12,7 +12,14 @@ from sklearn.utils.validation import validate_data
 from skdp._data._chunked import ChunkedArray, as_chunked, meta_of
 from skdp._data._classes import code_type
 from skdp._data._containers import as_cells, as_numbers, is_sequence
-from skdp._data._errors import DAYS_OF, HINTS, check_finite, column_name, join_messages
+from skdp._data._errors import (
+    DAYS_OF,
+    FILL_VALUE_HINT,
+    HINTS,
+    check_finite,
+    column_name,
+    join_messages,
+)
 from skdp._data._frames import (
     NUMBERS,
     TIMES,
@@ -39,6 +46,7 @@ from skdp._data._labels import (
     LARGE_NUMBERS,
     MISSING_KEY,
     category_codes,
+    has_kind,
     is_missing,
     kind_of_others,
     kind_of_zone,
@@ -481,6 +489,8 @@ def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
                 "declare categories of the column's type, or convert the column to the type of the "
                 "categories"
             )
+            if has_kind(values, kinds):
+                remedy += FILL_VALUE_HINT
         raise ValueError(
             f"{name} holds {other_kind}, but its categories [{shown}] are "
             f"{' and '.join(sorted(kinds))}, which never equal {other_kind}: {remedy}"

@@ -19,6 +19,10 @@ ENCODE_HINT = (
     "tabular_pipeline, which prepares raw tables; if the estimator has the parameter categories, "
     "declare the column's labels there"
 )
+FILL_VALUE_HINT = (
+    ". Other values of the column are of their type: if an earlier DPSimpleImputer fills in "
+    "missing values, use a fill_value of the type of the categories"
+)
 SAMPLES_HINT = "convert the samples to numbers, in the same way as the rows of the fit"
 NUMERAL_HINT = (
     "If its values are numbers that are stored as text or categories, convert them first, by "

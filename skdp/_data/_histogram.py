@@ -246,6 +246,8 @@ class Bins:
         positions *= factor
         positions += shift
         slots -= _OFFSET_WORD
+        # The high bits of the fractional part are 0 only within four grid steps above an integer,
+        # and the positions of edges are two grid steps above one.
         far_bits = slots & _FAR_MASK
         slots >>= _FRACTION_BITS
         if far_bits.min() == 0:

@@ -62,7 +62,8 @@ def label_key(value):
     Equal numbers of any types are one label (True, 1, 1.0, 1+0j). Decimals and fractions that are
     not integers are compared as the nearest floats. Equal instants of any types and units are one
     label; a date counts as its midnight. Strings are one label if all characters are equal,
-    including NUL characters at the end. Missing and unhashable values are not labels.
+    including NUL characters at the end. None has a key, because it can be declared as a category;
+    other missing values and unhashable values are not labels.
 
     Parameters
     ----------
@@ -72,6 +73,7 @@ def label_key(value):
     Returns
     -------
     hashable or None
+        `MISSING_KEY` for None, and None for NaN and other values that are not labels.
     """
     kind = type(value)
     if value is None:
@@ -573,6 +575,11 @@ def are_missing(values):
 
 
 def _key_of_scalar(value):
+    """Return the `label_key` of a NumPy scalar.
+
+    It is that of the equal Python value, and None if there is none, as for NaN and for a longdouble
+    between two doubles.
+    """
     if isinstance(value, np.datetime64 | np.timedelta64):
         return _key_of_numpy_time(value)
     if isinstance(value, np.bytes_):

@@ -331,9 +331,9 @@ def _group_epsilon(counts, delta, relation, method, tolerance, k):
     elif grouped is None:
         use_general = True
     else:
-        # The event of a group describes most releases exactly. Only a sample of a group's records
-        # (`SampledGroup`) is a mixture over the number of records drawn, priced by an upper bound,
-        # and only then can the general bound be smaller.
+        # The general bound can be smaller only if the event of the group has a `SampledGroup`: its
+        # output is a mixture over the number of the group's records that a batch draws, for which
+        # only an upper bound is computed.
         is_mixture = any(map(contains_group, ev.leaves(grouped)))
         use_general = is_mixture and not _is_general_bound_above(
             min(bounds), counts, delta, relation, method, tolerance, k

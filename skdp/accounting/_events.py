@@ -577,8 +577,8 @@ def leaves(event: Event) -> dict[Event, int]:
 def _count_leaves(event, cache):
     """Return the numbers of uncomposed events; `cache` maps ids of visited events to theirs.
 
-    The key is the id, since the hash of a composed event would visit everything inside it again.
-    All visited events are alive during the call, so their ids differ.
+    The key is the id, because a lookup by equality would compare equal events of any depth. All
+    visited events are alive during the call, so their ids differ.
     """
     if not isinstance(event, (Composed, Repeated)):
         return {check_event(event): 1}

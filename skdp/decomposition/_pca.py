@@ -215,9 +215,8 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, PlannedTransformer):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table; with its class labels unless `classes` declares them. If the
-            number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

@@ -37,7 +37,7 @@ MAX_INDICATORS = 1500
 
 def export_error(model, reason):
     """Return the error about a model that cannot be exported."""
-    return ValueError(f"{type(model).__name__} has no counterpart in scikit-learn: {reason}")
+    return ValueError(f"{type(model).__name__} cannot be exported to scikit-learn: {reason}")
 
 
 def with_attributes(estimator, **attributes):

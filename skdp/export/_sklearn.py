@@ -106,7 +106,7 @@ def to_sklearn(model: BaseEstimator) -> BaseEstimator:
             with_attributes(first, feature_names_in_=model.feature_names_in_)
         return exported
     if holds_private(model):
-        raise export_error(model, "scikit-learn has no estimator of its kind")
+        raise export_error(model, "skdp has no conversion for it")
     return model
 
 

@@ -175,6 +175,28 @@ def max_joint_codes(n_units):
 
 
 def _joint_codes(block, groups, shapes, cells, *args):
+    """Return one mixed-radix code per group of columns for each row of a block.
+
+    The digits of a code are the row's cells in the columns of the group, and the radix of a digit
+    is the column's number of cells.
+
+    Parameters
+    ----------
+    block : array-like
+        Rows of the table.
+    groups : list of list of int
+        The columns of each group.
+    shapes : list of tuple of int
+        The number of cells of each column of each group.
+    cells : callable
+        ``cells(block, *args)`` returns the cells of each column, one array of codes per column.
+    *args
+        Further arguments of `cells`.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_groups)
+    """
     column_cells = cells(block, *args)
     codes = []
     for group, shape in zip(groups, shapes, strict=True):

@@ -689,9 +689,10 @@ class AdditiveFit(ColumnsFit):
 
     def _joint_codes(self, terms, table, targets, row_weights=None):
         """Return the joint codes of the rows of a table."""
+        # A block of `cells_of` is an array with one row per term; `list` separates the terms.
         return JointCodes(
             cells_of(table, terms),
-            list,
+            cells=list,
             targets=targets,
             row_weights=row_weights,
             sizes=[term.counts.size for term in terms],

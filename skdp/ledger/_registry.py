@@ -26,6 +26,8 @@ _factories: dict[str, "Callable[[str], Ledger]"] = {
     "postgresql": PostgreSQLLedger,
 }
 _BUILT_IN = frozenset(_factories)
+# The addresses of skdp's own ledgers, for messages and help texts.
+BUILT_IN_ADDRESSES = "the path of a file, or postgresql://user@host/database"
 
 
 class Ledger(Protocol):
@@ -241,7 +243,6 @@ def ledger_factory(address):
             name = f"the scheme {scheme!r}"
         raise LedgerError(
             f"no ledger is registered in this process for {name}: import the module that calls "
-            "register_ledger, in every worker too, or give the path of a file, or "
-            "postgresql://user@host/database"
+            f"register_ledger, in every worker too, or give {BUILT_IN_ADDRESSES}"
         )
     return SQLiteLedger

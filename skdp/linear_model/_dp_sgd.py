@@ -97,7 +97,11 @@ class PartialFit(PrivateFit):
         return charge
 
     def _statement_of_model(self, statement):
-        """Return the statement of all calls together; this one is the last."""
+        """Return the privacy statement of all calls of `partial_fit`.
+
+        `statement` is that of the last call. The statement of the earlier calls is an attribute of
+        the estimator.
+        """
         earlier_calls = ()
         if self._earlier_statement is not None:
             # After one call, its statement is the statement of the model.
@@ -224,7 +228,7 @@ class PrivateSGDModel(PrivateLinearModel):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
+            Public shape of the table, with its labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape, and
             parameters that need no shape are still checked.
         guarantee : Guarantee

@@ -204,7 +204,9 @@ def plan_objective_perturbation(problem, C, guarantee, quadratic=None):
     # minimizer.
     distance = (tolerance + rounding + noise.distance) / quadratic
     if not distance <= radius / 4.0:
-        raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
+        raise ValueError(
+            f"C={C:g} times the number of rows is too large for rows of norm {problem.norm:g}"
+        )
     noise_guarantee = replace(guarantee, epsilon=noise_epsilon)
     output = _output_mechanism(noise_guarantee, noise.scale / row_gradient, 4.0 * distance)
     output.check_size(problem.size)

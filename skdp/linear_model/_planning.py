@@ -245,5 +245,7 @@ def rounding_per_weight(problem, C):
         raise ValueError(f"C={C:g} is too small for rows of norm {problem.norm:g}")
     per_weight = gradient_rounding(problem, C, 1.0) - gradient_rounding(problem, C, 0.0)
     if not per_weight <= 1.0 / 16.0:
-        raise ValueError(f"C={C:g} is too large for {problem.n_rows} rows of norm {problem.norm:g}")
+        raise ValueError(
+            f"C={C:g} times the number of rows is too large for rows of norm {problem.norm:g}"
+        )
     return per_weight

@@ -220,9 +220,8 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 
@@ -239,8 +238,7 @@ class DPPoissonRegressor(PrivateLinearRegressor):
         alpha = check_reg_strength(self.alpha, "alpha")
         if alpha is not None and not 1e-100 <= alpha * shape.n_rows <= 1e100:
             raise ValueError(
-                f"alpha is {alpha!r}; times the number of rows, {shape.n_rows}, it must be between "
-                "1e-100 and 1e100"
+                f"alpha={alpha!r} times the number of rows must be between 1e-100 and 1e100"
             )
         C = None
         if alpha is not None:

@@ -50,9 +50,8 @@ class LeastSquaresRegressor(PrivateLinearRegressor):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
-            number of rows or of columns is None, the plan's event holds for every shape, and
-            parameters that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet; `epsilon`, `delta` and `accountant` are not read.
 

@@ -175,12 +175,17 @@ def publish_evaluation(fit, plan, evaluation, *, fold_scores=None, fold_spread=N
     Parameters
     ----------
     fit : PrivateFit
-    plan : plan
+        The context in which the evaluation was charged.
+    plan : Plan
+        The plan that was charged.
     evaluation : Evaluation
+        The released scores, matrices and curves.
     fold_scores : dict of str to ndarray, default=None
+        The released scores of each fold, by the name of the score; None without folds.
     fold_spread : dict of str to float, default=None
+        The standard deviation of each score over the folds; None without folds.
     **statement
-        Arguments of `PrivateFit.publish`.
+        Arguments of `PrivateFit.publish` for the privacy statement.
     """
     fit.publish(
         plan,

@@ -38,9 +38,18 @@ TEST_FRACTION = 0.25
 
 
 class Pattern(NamedTuple):
-    """Membership of a row: the splits or runs in which it is trained on, and those that score it.
+    """The fits that use a row for training, and the splits that use it in the test set.
 
-    A run is a (candidate, split). With runs, `scored` is True if the row is scored at all.
+    `Splits.memberships` and `Layout.patterns` fill it differently.
+
+    Attributes
+    ----------
+    trained : tuple
+        In `Splits`, the indices of the splits whose training set contains the row. In a `Layout`,
+        the runs that are fitted to the row, as (candidate, split).
+    scored : tuple or bool
+        In `Splits`, the indices of the splits whose test set contains the row. In a `Layout`, True
+        if any test set contains it.
     """
 
     trained: tuple
@@ -168,7 +177,7 @@ class Layout(FrozenValue):
         return [(i, s) for i, splits in enumerate(self.candidate_splits) for s in splits]
 
     def patterns(self):
-        """Return the memberships of rows that can have the highest privacy cost.
+        """Return the patterns of runs of the rows that can have the highest privacy cost.
 
         The cost of a run depends only on its candidate and the number of training rows. A row that
         takes part in only some of the runs of another row costs less and is left out.

@@ -205,7 +205,13 @@ def fits_members(tool):
 
 
 def _divide_in_tool(tool, parts, params, method, title):
-    """Return the parameters of each member of an ensemble or search without metadata routing."""
+    """Return the parameters of each member of an ensemble or search without metadata routing.
+
+    Raises
+    ------
+    ValueError
+        If a tool that passes on only row weights is given another parameter.
+    """
     kind = sklearn_name(tool)
     passed = dict(params)
     if kind in SEARCHES:
@@ -214,7 +220,7 @@ def _divide_in_tool(tool, parts, params, method, title):
         others = {name for name in params if name != "sample_weight"}
         _refuse_all(tool, parts, others, method, title)
     received = {name: passed for name, _ in parts}
-    # This member transforms only the target.
+    # This member of a `TransformedTargetRegressor` is fitted to the target without parameters.
     received.pop("transformer", None)
     return received
 
@@ -257,7 +263,11 @@ def _pass_on(union, parts, params, method, title):
 
 
 def _refuse_all(container, parts, params, method, title):
-    """Raise `ValueError` if a `ColumnTransformer` is given a parameter without metadata routing."""
+    """Return no parameters; raise `ValueError` if any are given without metadata routing.
+
+    This is the rule of a `ColumnTransformer` and of skrub's containers, and that of ensembles for
+    all parameters except row weights.
+    """
     if params:
         raise ValueError(
             f"{title} passes parameters of fit, here {', '.join(map(repr, params))}, only with "

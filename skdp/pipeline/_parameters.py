@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdp._data._columns import ColumnTable, check_label_kinds
-from skdp._data._errors import column_name, non_numeric_error, times_error
+from skdp._data._errors import FILL_VALUE_HINT, column_name, non_numeric_error, times_error
 from skdp._data._forms import UNKNOWN_FORM, TableForm
 from skdp._data._frames import TIME_KINDS
 from skdp._data._lengths import check_lengths, n_rows_of, shape_of
@@ -208,7 +208,8 @@ def _fails_by_fill_values(step, table):
 def _with_fill_values(error, step, steps):
     """Return an error that names the imputers whose `fill_value` a step receives in some columns.
 
-    The step would raise the error only if a cell were missing, which is private.
+    The step's own fit would raise the error only if a cell were missing. Whether one is missing is
+    private, so the parameters are always refused.
     """
     imputers = [
         earlier
@@ -220,8 +221,10 @@ def _with_fill_values(error, step, steps):
         for imputer in imputers
     )
     columns = ", ".join(str(j) for j in step.form.examples if step.form.kinds[j] == "mixed")
+    # The name of the imputer is known here, so the general hint is not needed.
+    text = str(error).replace(FILL_VALUE_HINT, "").rstrip(".")
     return ValueError(
-        f"{str(error).rstrip('.')}. Columns {columns} may hold {fills}: use a fill_value of "
+        f"{text}. Columns {columns} may hold {fills}: use a fill_value of "
         "the same kind as the other values, and declare the categories of string columns, e.g. "
         "categories={column: 'auto'} in a step that has this parameter"
     )

@@ -166,7 +166,11 @@ class BoundedColumnsTransformer(OneToOneFeatureMixin, PlannedTransformer):
 
 
 class CenteringTransformer(BoundedColumnsTransformer):
-    """Base of transformers that subtract `_middle` and divide by `_spread`, unless it is None."""
+    """Base of transformers that subtract `_middle` and divide by `_spread`.
+
+    A subclass defines both as properties. Each returns an array with one number per column, or None
+    if that operation is switched off by a parameter.
+    """
 
     def _switches(self, *names):
         """Return boolean parameters, or raise `ValueError` if none is true."""

@@ -193,9 +193,8 @@ class DPMinMaxScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table; with its class labels unless `classes` declares them. If the
-            number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.
@@ -424,9 +423,8 @@ class DPRobustScaler(CenteringTransformer):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table; with its class labels unless `classes` declares them. If the
-            number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.
@@ -633,9 +631,8 @@ class DPMaxAbsScaler(BoundedColumnsTransformer):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table; with its class labels unless `classes` declares them. If the
-            number of rows or of columns is None, the plan's event holds for every shape; parameters
-            that need no shape are still checked.
+            Public shape of the table. If the number of rows or of columns is None, the plan's event
+            holds for every shape; parameters that need no shape are still checked.
         guarantee : Guarantee
             Guarantee that the fit must meet. It replaces `epsilon`, `delta` and `accountant`, which
             are not read.

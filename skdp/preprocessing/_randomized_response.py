@@ -211,7 +211,8 @@ class RandomizedResponseTransformer(OneToOneFeatureMixin, TransformerMixin, Tabl
             table = fit.read(X, groups=groups)
             plan = self.plan_fit(table.shape, fit.guarantee)
             fit.check_table(plan, table)
-            # Nothing is released here. The statement describes `transform`, which charges.
+            # Nothing is released here, and `NoRelease` charges nothing; the context requires the
+            # call before it publishes. The statement describes `transform`, which charges.
             fit.charge(NoRelease())
             fit.publish(
                 plan,

@@ -224,7 +224,7 @@ class DPLinearSVC(PrivateLinearClassifier):
         Parameters
         ----------
         shape : TableShape
-            Public shape of the table, with its labels unless `classes` declares them. Where the
+            Public shape of the table, with its labels unless `classes` declares them. If the
             number of rows or of columns is None, the plan's event holds for every shape, and
             parameters that need no shape are still checked.
         guarantee : Guarantee

@@ -158,7 +158,7 @@ def test_onnx_answers_numbers_in_double_precision_where_there_are_no_gaps(name):
 def test_columns_that_no_plain_step_reads_are_refused(column, categories):
     model = DPAdditiveRegressor(epsilon=1e3, target_bounds=(0, 1), categories=categories)
     fitted = model.fit(pd.DataFrame({"column": column}), np.arange(300) / 300)
-    with pytest.raises(ValueError, match="DPAdditiveRegressor has no counterpart .* dates"):
+    with pytest.raises(ValueError, match="DPAdditiveRegressor cannot be exported .* dates"):
         to_sklearn(fitted)
 
 

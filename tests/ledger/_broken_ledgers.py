@@ -1,7 +1,14 @@
 """Ledgers that break the contract in one way each."""
 
+import json
+import os
+import tempfile
+import threading
+import time
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
+from skdp import LedgerError
 from skdp.ledger import Record, chain_end, next_record
 from tests._memory_ledger import START, MemoryLedger
 
@@ -121,6 +128,39 @@ class LendingLedger(MemoryLedger):
     def since(self, rows, dataset, after):
         found = super().since(rows, dataset, after)
         return [self.lent.setdefault(record.hash, record) for record in found]
+
+
+class ThreadLockedLedger(CopiedLedger):
+    """Keeps its records in a file, with a lock that holds between threads only."""
+
+    folder = tempfile.TemporaryDirectory()
+
+    @property
+    def path(self):
+        return Path(self.folder.name) / self.address.partition("://")[2]
+
+    def create(self):
+        super().create()
+        if not self.path.exists():
+            self.path.write_text("[]")
+
+    def locked(self, work):
+        def work_on_file(_):
+            rows = [tuple(row) for row in json.loads(self.path.read_text())]
+            n_rows = len(rows)
+            result = work(rows)
+            if len(rows) > n_rows:
+                # Another process has the time to write here.
+                time.sleep(0.002)
+                written = self.path.with_suffix(f".{os.getpid()}")
+                written.write_text(json.dumps(rows))
+                written.replace(self.path)
+            return result
+
+        if not self.path.exists():
+            raise LedgerError(f"there is no ledger at {self.address}")
+        self.kept.setdefault(self.address, ([], threading.Lock(), set()))
+        return super().locked(work_on_file)
 
 
 class EagerLedger(MemoryLedger):

@@ -26,6 +26,7 @@ BROKEN = {
     "that_nobody_changes_what_was_read": zoo.LendingLedger,
     "that_nothing_is_charged_inside_a_charge": zoo.HangingLedger,
     "that_nothing_is_forgotten": zoo.ShortLedger,
+    "that_racing_processes_never_pass_a_cap": zoo.ThreadLockedLedger,
     "that_racing_threads_never_pass_the_cap": zoo.StuckLedger,
     "that_racing_users_never_pass_a_cap": zoo.StuckLedger,
     "that_what_was_not_decided_is_not_there": zoo.HastyLedger,
@@ -53,6 +54,12 @@ def test_every_check_has_a_broken_ledger():
 @pytest.mark.parametrize("name", CHECKS)
 def test_a_small_ledger_keeps_the_contract(name):
     CHECKS[name](address_of_a(MemoryLedger))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", [name for name in CHECKS if "processes" not in name])
+def test_a_lock_between_threads_passes_all_other_checks(name):
+    CHECKS[name](address_of_a(zoo.ThreadLockedLedger))
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

@@ -435,10 +435,6 @@ def test_users_cut_a_partition_into_the_same_parts(accountant):
             other.charge(PureDP(0.25))
 
 
-def test_racing_processes_of_users_never_pass_a_cap(tmp_path):
-    race_users(tmp_path / "budget.db", 15)
-
-
 @pytest.mark.slow
 def test_8_processes_of_500_charges_never_pass_a_cap(tmp_path):
     race_users(tmp_path / "budget.db", 500)

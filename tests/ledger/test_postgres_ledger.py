@@ -274,11 +274,6 @@ def test_racing_processes_never_pass_the_cap(address, method):
     accountant.verify()
 
 
-@pytest.mark.thorough
-def test_racing_processes_of_users_never_pass_a_cap(address):
-    race_users(address, 5)
-
-
 @pytest.mark.slow
 def test_8_processes_of_500_charges_never_pass_a_cap(address):
     race_users(address, 500)

@@ -318,6 +318,16 @@ def test_a_fill_value_of_another_kind_than_declared_categories_costs_nothing():
                 fit(make_pipeline(beside(encoded, ["w"]), classifier()), table)
 
 
+def test_a_plain_pipeline_names_the_fill_value_of_another_kind():
+    table = pd.DataFrame({"a": np.array(["x", "y", None] * 20, dtype=object)})
+    modes = DPSimpleImputer(strategy="most_frequent", categories=["x", "y"])
+    with pytest.raises(ValueError, match="column 'a' holds numbers.*DPSimpleImputer.*fill_value"):
+        make_pipeline(imputer(0).set_output(transform="pandas"), modes).fit(table)
+    with pytest.raises(ValueError, match="column 'a' holds numbers") as refusal:
+        modes.fit(pd.DataFrame({"a": np.arange(60)}))
+    assert "fill_value" not in str(refusal.value)
+
+
 def test_a_weight_of_words_costs_nothing():
     front = unions("a").set_params(transformer_weights={"b": 2.0})
     assert "transformer_weights" in refused(make_pipeline(front, classifier()), TABLE)
