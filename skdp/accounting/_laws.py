@@ -146,8 +146,8 @@ privacy_of = lru_cache(maxsize=1024)(event_privacy)
 def claimed(epsilon: float, delta: float = 0.0, num_categories: int = 2) -> EventPrivacy:
     """Return the privacy of any (epsilon, delta)-DP release, which randomized response attains.
 
-    With `num_categories` > 2, it is that of randomized response with so many categories, which
-    costs less than the release of two categories with the same epsilon.
+    With `num_categories` > 2, it is that of randomized response with this number of categories. It
+    costs less than with two categories and the same epsilon.
     """
 
     def grouped(k):
