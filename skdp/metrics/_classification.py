@@ -119,8 +119,8 @@ def dp_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public.
@@ -198,8 +198,8 @@ def dp_balanced_accuracy_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public.
@@ -276,8 +276,8 @@ def dp_confusion_matrix(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public.
@@ -362,8 +362,8 @@ def dp_roc_auc_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public. The second of the sorted labels is the positive class.
@@ -448,8 +448,8 @@ def dp_average_precision_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, the noise is Gaussian if its
-        standard deviation is smaller than that of the noise for delta = 0.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public. The second of the sorted labels is the positive class.
@@ -534,8 +534,8 @@ def dp_roc_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public. The second of the sorted labels is the positive class.
@@ -621,8 +621,8 @@ def dp_calibration_curve(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public. The second of the sorted labels is the positive class.
@@ -711,8 +711,8 @@ def dp_log_loss(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     bound : float, default=5.0
         Largest loss of a row, in nats; public. The noise is proportional to it.
     classes : array-like, default=None
@@ -805,8 +805,8 @@ def dp_brier_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     classes : array-like, default=None
         All labels that can occur; public. None uses the labels of `y_true`, which are then assumed
         to be public.

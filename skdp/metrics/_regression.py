@@ -59,8 +59,8 @@ def dp_r2_score(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.
@@ -143,8 +143,8 @@ def dp_mean_absolute_error(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.
@@ -221,8 +221,8 @@ def dp_mean_squared_error(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     target_bounds : tuple of (low, high)
         Public range of the targets. Targets and predictions are clipped to it, and errors are not
         clipped any further.

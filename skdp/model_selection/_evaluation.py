@@ -59,8 +59,8 @@ def dp_evaluate(
     epsilon : float, default=1.0
         Epsilon of the release, positive.
     delta : float, default=0.0
-        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if it is
-        smaller.
+        Delta of the release, in [0, 1). With a positive delta, Gaussian noise is used if its
+        expected error is smaller.
     metrics : sequence of str, default=None
         Metrics to report. None means all except those on request. Two classes: "roc_auc",
         "average_precision", "accuracy", "balanced_accuracy", "precision", "recall", "f1",

@@ -58,7 +58,7 @@ class _SpacedHistogram(FrozenValue):
     n_rows : int
         Public number of privacy units.
     guarantee : Guarantee
-        With a positive delta, Gaussian noise is used if it is smaller.
+        With a positive delta, Gaussian noise is used if its expected error is smaller.
     n_columns : int, default=1
 
     Attributes
@@ -441,7 +441,7 @@ def plan_bounds(shape, guarantee, *, whole=None):
     ----------
     shape : TableShape
     guarantee : Guarantee
-        With a positive delta, Gaussian noise is used if it is smaller.
+        With a positive delta, Gaussian noise is used if its expected error is smaller.
     whole : mechanism, default=None
         See `BoundsSearch`.
 

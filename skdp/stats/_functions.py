@@ -332,7 +332,7 @@ def dp_count(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None
@@ -409,7 +409,7 @@ def dp_histogram(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     bins : int or array-like of shape (n_bins + 1,), default=10
         Number of bins of equal width, or their edges, which must not be computed from the data.
     range : "auto" or tuple of (low, high), default="auto"
@@ -495,7 +495,7 @@ def dp_histogram2d(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     bins : int, or pair of int or array-like, default=10
         Number of bins, or edges, of x and y.
     range : "auto" or pair of (low, high), default="auto"
@@ -576,7 +576,7 @@ def dp_histogramdd(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     bins : int, or sequence of int or array-like, default=10
         Number of bins, or edges, of each column.
     range : "auto" or sequence of (low, high), default="auto"
@@ -865,7 +865,7 @@ def estimate_bounds(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     axis : None or 0, default=None
         The axis of the rows. It must be 0 for a matrix; the result has one entry per column.
     groups : array-like of shape (n_samples,), default=None

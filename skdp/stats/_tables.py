@@ -260,7 +260,7 @@ def dp_crosstab(
         Epsilon of the release, positive.
     delta : float, default=0.0
         Delta of the release, in [0, 1). With 0, the noise is discrete Laplace noise. Otherwise,
-        Gaussian noise is used if it is smaller.
+        Gaussian noise is used if its expected error is smaller.
     categories : tuple of (sequence, sequence)
         Labels of the table's rows and of its columns. They must not be computed from the data.
     groups : array-like of shape (n_samples,), default=None

@@ -33,7 +33,8 @@ def dp_checks(*, n_fits: int = 100, reference: BaseEstimator | None = None) -> l
         detect missing noise; thousands detect noise with half the correct scale.
     reference : estimator, default=None
         Estimator without privacy, for `check_limit`: at epsilon = 1e10, fitted attributes with the
-        same name and shape must agree with the reference to 1e-3.
+        same name and shape must agree with the reference to 1e-3. Give none for quantiles: every
+        number between two rows is a valid answer.
 
     Returns
     -------
