@@ -132,6 +132,7 @@ def planned_charge(
     price = guarantee
     if guarantee.neighbors.max_rows == 1:
         price = plans[0]
+    # The plan of an estimator outside skdp may be a mechanism, which has no stages.
     stages = stages_of(plans[0])
     if unknown or any(stages_of(plan) != stages for plan in plans):
         stages = ()
