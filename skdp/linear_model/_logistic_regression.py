@@ -104,10 +104,10 @@ class DPLogisticRegression(
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Noisy intercepts, 0 without `fit_intercept`.
     C_ : float
-        Regularization strength that was used. It depends only on public quantities and, if C is
-        "auto" and the mechanism is "gradient", on the released frequencies of two classes: weights
-        are penalized more if one is rare. If "gradient" centers the rows and divides them by their
-        released size, it refers to these rows.
+        Inverse regularization strength that was used. It depends only on public quantities and, if
+        C is "auto" and the mechanism is "gradient", on the released frequencies of two classes:
+        weights are penalized more if one class is rare. If "gradient" centers the rows and divides
+        them by their released size, it refers to the resulting rows.
     mechanism_ : str
         Mechanism that was used; it depends only on public quantities.
     coef_standard_error_ : ndarray of the shape of `coef_`, or None
