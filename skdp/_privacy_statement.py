@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from skdp.mechanisms._stages import joined_calls, sampler_of
 from skdp.utils._documents import PrintedDocument, Section
 from skdp.utils._rounding import format_rounded_up
-from skdp.utils._types import Relation, Unit
+from skdp.utils._types import Relation
 from skdp.utils._units import for_unit
 from skdp.utils._values import FrozenValue
 
@@ -108,7 +108,7 @@ class PrivacyStatement(PrintedDocument, FrozenValue):
     epsilon: float
     delta: float
     relation: Relation
-    unit: Unit
+    unit: str
     mechanism: str
     noise_scale: float
     sensitivity: float

@@ -250,8 +250,8 @@ class PrivateEstimator(CallbackSupportMixin, FitHooks, BaseEstimator):
         dict of str to object
             The values, by the names of the parameters.
         """
-        # scikit-learn inspects the signature in each call, which takes longer than a small sum
-        # over the rows, and a fit asks for its parameters four times.
+        # The same result as scikit-learn's, which inspects the signature in each call. This takes
+        # longer than a sum over a small table, and cloning and fitting ask for it four times.
         params = {}
         for name in _parameter_names(type(self)):
             value = getattr(self, name)

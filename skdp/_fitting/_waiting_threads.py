@@ -39,7 +39,8 @@ TASKS_OF_JOBLIB = "BatchedCalls"
 def is_sent_to_workers():
     """Return True if the current pickle is a task for worker processes of joblib or Python.
 
-    Their threads pickle only tasks. Other pickles need no check.
+    A worker cannot see the tool that sent it an estimator, so callers are checked when the task is
+    pickled, which these libraries do in threads of their own. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False

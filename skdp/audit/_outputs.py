@@ -17,7 +17,7 @@ from skdp.ledger import Charge
 from skdp.ledger._state import LedgerConfig, NotCopied
 from skdp.utils._values import FrozenValue
 
-# Probabilities are clipped to this and to 1 minus this, so log-odds are finite.
+# Minimum of a probability and of the sum of the other probabilities, so log-odds are finite.
 MIN_PROBABILITY = 1e-6
 
 

@@ -28,7 +28,7 @@ def walk(value):
     Parameters
     ----------
     value : object
-        Objects that occur several times, or within themselves, are searched once.
+        Containers that occur several times, or within themselves, are searched once.
     """
     seen = {}
     stack = [("", value)]

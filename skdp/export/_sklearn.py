@@ -30,8 +30,8 @@ from skdp.pipeline._checked_fits import (
 )
 from skdp.pipeline._steps import holds_private
 
-# Classifiers that clip residuals: with delta = 0, their probabilities are not a logistic function
-# of the scores.
+# Classifiers that clip residuals. With two classes, their probabilities are not a logistic function
+# of the scores; with several, they are the softmax of the scores only if delta = 0.
 CLIPPED = (skdp.DPAdditiveClassifier, skdp.DPRandomForestClassifier, skdp.DPDecisionTreeClassifier)
 NO_HISTOGRAM = (
     "scikit-learn has no histograms with categories, pairs, densities or cumulative fractions"

@@ -17,7 +17,7 @@ from skdp.ledger._file_lock import LOCK_SUFFIX, hold_file_lock
 # The bytes of "skdp": the number in the file's header that identifies the application of a
 # database.
 APPLICATION_ID = 0x736B6470
-# Maximum time that a writer waits for another program that has locked the database.
+# Maximum time to wait for another program that has locked the database without writing to it.
 BUSY_TIMEOUT_SECONDS = 30.0
 
 # Suffixes of files that may belong to another ledger: SQLite deletes its journals, and skdp writes

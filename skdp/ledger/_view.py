@@ -180,7 +180,8 @@ class LedgerView(NotCopied):
         Parameters
         ----------
         method : str, default="auto"
-            A method of `skdp.accounting.get_epsilon`.
+            A method of `skdp.accounting.get_epsilon`: "auto", "basic", "advanced", "zcdp", "rdp" or
+            "pld".
         delta : float, default=None
             The delta of the result; None means the limit's delta.
 

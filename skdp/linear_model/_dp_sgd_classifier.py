@@ -322,8 +322,9 @@ class DPSGDClassifier(
     def partial_fit(self, X, y, classes=None, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged like a fit (see
-        `partial_fit_rows`). If it fails or is refused, the estimator is unchanged.
+        Each call runs as many gradient steps as a fit to its rows and is charged like a fit (see
+        `partial_fit_rows`). Calls after the first one neither release class frequencies nor test
+        the weights. If a call fails or is refused, the estimator is unchanged.
 
         Parameters
         ----------

@@ -167,7 +167,7 @@ class MulticlassMetrics(FrozenValue):
         The confusion matrix.
     top_label : TopLabelCells or None
         Correctness by probability of the predicted label; None for models without probabilities.
-    one_against_rest : list of ReleasedMatrix
+    one_against_rest : tuple of ReleasedMatrix
         Counts by class and cell of the probability, for each class against the others; empty
         unless they were requested.
     """

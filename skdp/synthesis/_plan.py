@@ -41,8 +41,9 @@ from skdp.synthesis._pair_choice import (
 )
 from skdp.utils._values import FrozenValue
 
-# Budget fraction of the columns' counts: its minimum, its maximum, and the signal-to-noise ratio (n
-# mu) beyond which it decreases with the fourth root of the ratio. Tuned on training rows of Adult.
+# Budget fraction of the columns' counts: its minimum and maximum, and its value at a typical
+# signal-to-noise ratio (n mu). It decreases with the fourth root of the ratio. Tuned on training
+# rows of Adult.
 COUNTS_FRACTIONS = (0.1, 0.3)
 TYPICAL_COUNTS_FRACTION = 0.12
 TYPICAL_SIGNAL = 8000.0
