@@ -40,7 +40,7 @@ def is_sent_to_workers():
     """Return True if the current pickle is a task for worker processes of joblib or Python.
 
     A worker cannot see the tool that sent it an estimator, so callers are checked when the task is
-    pickled, which these libraries do in threads of their own. Other pickles need no check.
+    pickled. These libraries pickle tasks in separate threads. Other pickles need no check.
     """
     if threading.current_thread() is threading.main_thread():
         return False
