@@ -836,7 +836,15 @@ def test_what_is_sent_of_rows_is_listed(table):
     assert attributes(bounded) == rows | public | {"block_size", "_blocks"}
     assert bounded.detach(0)._blocks == {}
     sums = ClippedSums(parts, y + 0.0, BinaryLogisticLoss(), constant=1.0, clip=1.0, persons=shared)
-    assert attributes(sums) == rows | {"loss", "constant", "norm", "center", "_clip", "_indices"}
+    assert attributes(sums) == rows | {
+        "loss",
+        "constant",
+        "norm",
+        "center",
+        "column_factors",
+        "_clip",
+        "_indices",
+    }
 
 
 SEED = 987654321

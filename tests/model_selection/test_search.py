@@ -165,7 +165,10 @@ def test_steps_that_learn_for_free_are_refused(accountant, step):
     with pytest.raises(ValueError, match=name):
         search.fit(X, y)
     assert not accountant.charges
-    for names in ((name,), iter([name])):
+    with pytest.raises(ValueError, match="public_steps must be a tuple of names"):
+        search.set_params(public_steps=iter([name])).fit(X, y)
+    assert not accountant.charges
+    for names in ((name,), [name]):
         search.set_params(public_steps=names, accountant=None).fit(X, y)
         assert f"step {name!r}" in search.privacy_.public
     scores = dp_cross_val_score(pipe, X, y, public_steps=(name,), cv=2)
