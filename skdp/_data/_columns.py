@@ -850,14 +850,22 @@ def _declared_float_types(estimator, X):
     Returns
     -------
     dict of column to dtype
+
+    Raises
+    ------
+    ValueError
+        If a column of objects has such categories: the type of its cells is not public, and a cell
+        of the other type would be lost.
     """
     meta = meta_of(X)
     types = map_types(listed_number_type_of, types_of(meta))
+    are_objects = [dtype == np.dtype(object) for dtype in types_of(meta)]
     if not is_frame(meta):
         types = types * X.shape[1]
+        are_objects = are_objects * X.shape[1]
     categories = getattr(estimator, "categories", None)
     has_floats = any(dtype is not None and dtype.kind == "f" for dtype in types)
-    if not has_floats or is_auto(categories):
+    if not (has_floats or any(are_objects)) or is_auto(categories):
         return {}
     try:
         entries = category_entries(categories, names_for_keys(estimator), X.shape[1])
@@ -867,6 +875,12 @@ def _declared_float_types(estimator, X):
     float_types = {}
     for j, (dtype, labels) in enumerate(zip(types, entries, strict=True)):
         float_type = float_type_of_labels(labels)
+        if float_type is not None and are_objects[j]:
+            raise ValueError(
+                f"{column_name(j, names_for_keys(estimator))} contains objects, and its declared "
+                f"categories are numbers of type {float_type}, which differ from Python's floats: "
+                f"declare Python's floats, or convert the column to {float_type}"
+            )
         if is_shorter(float_type, dtype):
             float_types[j] = float_type
     return float_types

@@ -263,6 +263,18 @@ def test_lists_of_shorter_floats_match_their_decimals(declared, dtype, make_list
         assert float(mode) in labels.astype(float)
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_lists_of_shorter_floats_are_refused_for_columns_of_objects(name):
+    """Cells of objects may be floats of any type: where 0.1 differs, all rows would be lost."""
+    accountant = PrivacyAccountant(1000.0, 0.1)
+    values = np.array([0.1, 0.2, 0.3], dtype=object)[NUMBERS]
+    for table in (values[:, None], pd.DataFrame({"x": values})):
+        model = make(name, [np.array([0.1, 0.2, 0.3], dtype=np.float32)], accountant)
+        with pytest.raises(ValueError, match="type float32, which differ from Python's floats"):
+            model.fit(table, Y)
+    assert accountant.epsilon_spent == 0.0
+
+
 def test_a_list_of_shorter_floats_does_not_change_whole_numbers():
     """16777217 is no float32: the labels must stay apart where the list needs no rounding."""
     table = pd.DataFrame({"x": 16777216.0 + NUMBERS})
