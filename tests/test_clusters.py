@@ -106,7 +106,7 @@ PASSES = [
     (DPOneHotEncoder(categories=[0, 1]), None),
     (DPOneHotEncoder(categories=[0, 1], min_frequency=5), 2),
     (DPTargetEncoder(categories=[0, 1], classes=[0, 1]), 2),
-    (DPSGDClassifier(max_iter=3, batch_size=N), 5),
+    (DPSGDClassifier(max_iter=3, batch_size=N), 6),
     # The steps of these read what is held.
     (DPAdditiveClassifier(bounds=(0, 1), interactions=[(0, 1)]), 3),
     (DPAdditiveClassifier(categories={1: "auto"}), 5),

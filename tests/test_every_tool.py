@@ -136,6 +136,10 @@ def scores(accountant, name="accuracy"):
 
 
 # Tools around a classifier, as functions of an accountant and of what they are around.
+def equal_importances(model):
+    return np.ones(model.n_features_in_)
+
+
 AROUND_CLASSIFIERS = {
     "voting": lambda a, m: VotingClassifier([("a", m), ("b", classifier(a))]),
     "voting with a raw member": lambda a, m: VotingClassifier(
@@ -149,8 +153,8 @@ AROUND_CLASSIFIERS = {
     "one against the rest": lambda a, m: OneVsRestClassifier(m),
     "one against one": lambda a, m: OneVsOneClassifier(m),
     "output codes": lambda a, m: OutputCodeClassifier(m, random_state=0),
-    # Others than models have no coefficients, which is refused: see the test below.
-    "selection": lambda a, m: SelectFromModel(m, importance_getter="coef_"),
+    # Pipelines and searches have no coefficients, and a missing attribute is refused.
+    "selection": lambda a, m: SelectFromModel(m, importance_getter=equal_importances),
     "fixed threshold": lambda a, m: FixedThresholdClassifier(m, threshold=0.3),
     "tuned threshold": lambda a, m: TunedThresholdClassifierCV(m, cv=2),
     "calibration": lambda a, m: CalibratedClassifierCV(m, cv=FOLDS),
@@ -963,10 +967,6 @@ def test_what_a_later_step_gets_is_looked_at_before_the_first_charge(name):
             lambda a: VotingClassifier([("a", classifier(a)), ("b", build(a))]).fit(X, labels),
             False,
         )
-
-
-def equal_importances(model):
-    return np.ones(3)
 
 
 def test_what_a_later_step_gets_may_be_private():

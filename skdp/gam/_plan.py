@@ -671,7 +671,8 @@ class AdditiveFit(ColumnsFit):
         """
         if not self.finds_variance or not self.is_smooth:
             return None
-        return MIN_MISSING_STDS * self._counts_mechanism.scale
+        # Without noise, a count of 0 is known to be 0.
+        return max(MIN_MISSING_STDS * self._counts_mechanism.scale, 0.5)
 
     def _trend_fraction(self, baseline):
         """Return the fraction of a numeric column's squared weights that its trend receives.
