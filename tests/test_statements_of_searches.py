@@ -120,7 +120,7 @@ def test_the_statement_of_a_published_model(place, strategy, refit, unit):
     main = search.privacy_.noise_scale, search.privacy_.sensitivity
     assert main in [(stage.scale, stage.sensitivity) for stage in search.privacy_.stages]
     if strategy == "cv":
-        assert f"of the 2 fits, each {unit} is trained on in 1 and scored in 1" in (
+        assert f"of the 2 fits, each {unit} is used for training in 1 and for scoring in 1" in (
             search.privacy_.sampler
         )
     if not hasattr(search, "best_estimator_"):
@@ -176,8 +176,8 @@ def test_the_sampler_counts_the_splits_that_each_row_is_in(name, fractions):
             for counts in (trained, scored)
         ]
         expected = (
-            f"of the {len(train)} fits, each row is trained on in {ranges[0]} and scored in "
-            f"{ranges[1]}"
+            f"of the {len(train)} fits, each row is used for training in {ranges[0]} and for "
+            f"scoring in {ranges[1]}"
         )
     assert text == expected
     assert nested.describe().of_persons == expected.replace("row", "person")
@@ -188,13 +188,18 @@ def test_scores_and_curves_say_how_rows_were_split():
     scores = dp_cross_val_score(MODEL, X, Y, cv=SPLITTERS["time"], **given).privacy_
     assert scores.sampler == str(make_splits(SPLITTERS["time"], N).describe())
     curve = dp_learning_curve(MODEL, X, Y, cv=3, train_sizes=[0.5, 1.0], **given).privacy_
-    assert curve.sampler.startswith("of the 6 fits, each row is trained on in ")
+    assert curve.sampler.startswith("of the 6 fits, each row is used for training in ")
     values = dp_validation_curve(
         MODEL, X, Y, param_name="C", param_range=[0.1, 1.0], cv=3, **given
     ).privacy_
-    assert values.sampler.startswith("of the 3 fits of each candidate, each row is trained on in 2")
+    assert values.sampler.startswith(
+        "of the 3 fits of each candidate, each row is used for training in 2"
+    )
     persons = dp_cross_val_score(MODEL, X, Y, cv=3, groups=IDS, **given).privacy_
-    assert persons.sampler == "of the 3 fits, each person is trained on in 2 and scored in 1"
+    assert (
+        persons.sampler
+        == "of the 3 fits, each person is used for training in 2 and for scoring in 1"
+    )
 
 
 class Holder:

@@ -5,14 +5,10 @@ call's frame ensures that each call of the outermost tool warns only once, and t
 examines its candidates only once. It ends with the call.
 """
 
-import threading
 from dataclasses import dataclass, field
 
 # Name of the local variable. All versions of Python can set it, including those with PEP 667.
 STATE_VARIABLE = "__skdp_warning_state__"
-# Lock that is held while a state is created: if two threads of a tool created one each, the second
-# would replace the first, and the record of its warning would be lost.
-_creation_lock = threading.Lock()
 
 
 @dataclass
@@ -45,15 +41,13 @@ class CallState:
 
 def state_of(frame):
     """Return the `CallState` of a call, which is created if there is none."""
-    with _creation_lock:
-        state = stored_state(frame)
-        if state is None:
-            state = CallState()
-            # A function that uses `locals()` would see the variable, so none is set there, and each
-            # fit warns.
-            if keeps_state(frame):
-                frame.f_locals[STATE_VARIABLE] = state
-    return state
+    if not keeps_state(frame):
+        # A function that uses `locals()` would see the variable, so none is set there, and each fit
+        # warns.
+        return CallState()
+    # It must be one operation: if two threads of a tool created one state each, the second would
+    # replace the first, and the record of its warning would be lost.
+    return frame.f_locals.setdefault(STATE_VARIABLE, CallState())
 
 
 def stored_state(frame):

@@ -667,7 +667,7 @@ class AdditiveFit(ColumnsFit):
         """Largest noisy count of missing values without a feature; None if a constant is kept.
 
         Features without a constant are used for regression only. On training rows of small tables
-        they increase the mean R² by .01 at epsilon = 1 and 4, but not the mean AUC.
+        they increase the mean R² by .011 at epsilon = 1 and by .002 at 4, but not the mean AUC.
         """
         if not self.finds_variance or not self.is_smooth:
             return None

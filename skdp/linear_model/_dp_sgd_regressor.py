@@ -285,8 +285,9 @@ class DPSGDRegressor(PrivateSGDModel, PrivateLinearRegressor):
     def partial_fit(self, X, y, *, groups=None):
         """Continue from the released weights with more rows, in another private run.
 
-        Each call runs all the steps of a fit on its rows and is charged like a fit (see
-        `partial_fit_rows`). If it fails or is refused, the estimator is unchanged.
+        Each call runs as many steps as a fit to its rows and is charged like a fit (see
+        `partial_fit_rows`). Calls after the first one do not release a mean of targets. If a call
+        fails or is refused, the estimator is unchanged.
 
         Parameters
         ----------

@@ -20,10 +20,11 @@ MECHANISMS = ("output", "objective", "gradient")
 # the objective or the output. Gradients are slower, and their advantage grows with the noise. The
 # threshold is lower for output perturbation, whose noise is not reduced by curvature.
 MIN_IMPROVEMENT = {"objective": 0.02, "output": 0.001}
-# Expected loss of gradients of centered and scaled rows, relative to the loss that is computed for
-# rows whose norm is the bound, and the improvement at which they are preferred. The factor was
-# measured on one half of Adult's training rows for fits to the other half; on bank_marketing and
-# credit_default it is about 1.
+# Expected loss of gradients of centered rows, relative to the loss that is computed for rows whose
+# norm is the bound, and the improvement at which they are preferred. The factor was measured with
+# scaled columns, on one half of Adult's training rows for fits to the other half; on bank_marketing
+# and credit_default it is about 1. Whether columns are scaled is not known here: it depends on the
+# frequency of the rarer class, which the fit releases.
 CENTERED_LOSS_FACTOR = 0.7
 MIN_IMPROVEMENT_OF_CENTERED = 0.001
 # For balanced weights, which are planned for a typical largest weight: the same margin, relative to

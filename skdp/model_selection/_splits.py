@@ -136,8 +136,8 @@ class Splits(FrozenValue):
             if n_candidates > 1:
                 of_each = " of each candidate"
             return (
-                f"of the {n_fits} fits{of_each}, each {unit} is trained on in "
-                f"{_count_range(n_trained)} and scored in {_count_range(n_scored)}"
+                f"of the {n_fits} fits{of_each}, each {unit} is used for training in "
+                f"{_count_range(n_trained)} and for scoring in {_count_range(n_scored)}"
             )
 
         return UnitText(write)

@@ -11,6 +11,9 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdp.pipeline._instances import sklearn_name
 
+# Tools with the parameter `stack_method`.
+STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
+
 
 def check_combination(tool, table):
     """Raise `ValueError` for parameters of a tool that its fit is known to refuse.
@@ -147,7 +150,6 @@ def _n_outputs(table):
     return shape[1] if len(shape) == 2 else 1
 
 
-STACKS = frozenset({"StackingClassifier", "StackingRegressor"})
 CHECKS = {
     "TransformedTargetRegressor": _check_target_functions,
     "VotingClassifier": _check_votes,
