@@ -119,4 +119,6 @@ def _output_of_block(block, bare, name, dtype, empty_output=None):
     output = empty_output
     if len(block):
         output = getattr(bare, name)(np.asarray(block, dtype))
-    return np.asarray(output.toarray() if issparse(output) else output)
+    if issparse(output):
+        output = output.toarray()
+    return np.asarray(output)

@@ -77,7 +77,9 @@ class _DenseRows:
                 partition = self._partitions[number]()
             self._number, self._gather = number, _gatherer(partition)
         gather = self._gather or partial(self._read_partition, number)
-        gather(rows - self._offsets[number] if number else rows, block)
+        if number:
+            rows = rows - self._offsets[number]
+        gather(rows, block)
         return block
 
     def _read_partition(self, number, rows, out):

@@ -165,7 +165,10 @@ class _Block:
     def scores(self, weights):
         """Return the products of the rows with weights of shape (..., n_features)."""
         product = self._values @ weights[..., : self._n_columns].T
-        product *= self._factor if weights.ndim == 1 else self._factor[:, None]
+        factor = self._factor
+        if product.ndim == 2:
+            factor = factor[:, None]
+        product *= factor
         if self._constant:
             product += self._constant * weights[..., self._n_columns]
         return product

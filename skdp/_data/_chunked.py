@@ -172,7 +172,10 @@ class ChunkedArray:
 
     def __getitem__(self, key):
         """Return an array for a slice with step 1; a lazy table for row or column indices."""
-        rows, columns = key if isinstance(key, tuple) and len(key) == 2 else (key, slice(None))
+        rows = key
+        columns = slice(None)
+        if isinstance(key, tuple) and len(key) == 2:
+            rows, columns = key
         if not _is_all(columns):
             columns = np.arange(self.shape[1])[columns]
             if not _is_all(rows) or columns.ndim != 1:
@@ -400,9 +403,13 @@ def _chunk_parts(chunk):
 
 def _as_array(chunk):
     if is_frame(chunk):
-        # If dates are joined with numbers, they become numbers; as objects, they are refused.
-        columns, _ = frame_columns(chunk)
-        return np.column_stack([c if c.dtype.kind in NUMBERS else objects(c) for c in columns])
+        columns = []
+        for column in frame_columns(chunk)[0]:
+            if column.dtype.kind not in NUMBERS:
+                # Dates that are joined with numbers become numbers; as objects, they are refused.
+                column = objects(column)
+            columns.append(column)
+        return np.column_stack(columns)
     if issparse(chunk):
         raise ValueError("chunks must be dense")
     if hasattr(chunk, "dtype") and hasattr(chunk, "shape"):

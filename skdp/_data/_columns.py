@@ -132,17 +132,22 @@ class ColumnTable:
         if numeric is None:
             numeric = [matrix is None or matrix.dtype.kind in "biuf"] * shape[1]
         self.numeric_types = numeric
-        self.time_types = [None] * shape[1] if time_types is None else time_types
-        if label_kinds is None:
-            kind = None if matrix is None else matrix.dtype.kind
+        self.time_types = time_types or [None] * shape[1]
+        label_kind = None
+        number_type = None
+        if matrix is not None:
+            number_type = number_type_of(matrix.dtype)
             # Dates may be encoded as labels of another kind, so a dtype of dates does not determine
             # the kind.
-            label_kinds = [None if kind in (None, *TIMES) else ARRAY_KINDS.get(kind)] * shape[1]
+            if matrix.dtype.kind not in TIMES:
+                label_kind = ARRAY_KINDS.get(matrix.dtype.kind)
+        if label_kinds is None:
+            label_kinds = [label_kind] * shape[1]
         self._label_kinds = label_kinds
         if number_types is None:
-            number_types = [None if matrix is None else number_type_of(matrix.dtype)] * shape[1]
+            number_types = [number_type] * shape[1]
         self._number_types = number_types
-        self.float_types = {} if float_types is None else float_types
+        self.float_types = float_types or {}
         self.after_fit = after_fit
         self._has_large_numbers = has_large_numbers
         self._rounded_columns = rounded_columns
@@ -177,7 +182,8 @@ class ColumnTable:
 
     def numbers(self, columns=None):
         """Return some columns, or all of them, in double precision, as `Rows`."""
-        columns = np.arange(self.shape[1]) if columns is None else columns
+        if columns is None:
+            columns = np.arange(self.shape[1])
         return self.rows(partial(ColumnTable.numeric, columns=columns), len(columns))
 
     def rows(self, read, n_columns):
@@ -242,8 +248,9 @@ class ColumnTable:
             if self.matrix is None:
                 return self._numeric_columns(columns, rows)
             block = self.matrix[rows]
-            takes_all = np.array_equal(columns, np.arange(self.shape[1]))
-            return as_numbers(block if takes_all else block[:, columns])
+            if not np.array_equal(columns, np.arange(self.shape[1])):
+                block = block[:, columns]
+            return as_numbers(block)
 
     def _numeric_columns(self, columns, rows):
         """Return columns of a frame in double precision; columns of one block are read together."""
@@ -307,7 +314,9 @@ class ColumnTable:
         """
         self._check_types(labels or {}, expected or {})
         self._warn_of_mixed_kinds(expected or {})
-        label_checks = {} if labels is None else self._label_kind_checks(labels)
+        label_checks = {}
+        if labels is not None:
+            label_checks = self._label_kind_checks(labels)
         check_forms = partial(check_label_forms, after_fit=self.after_fit)
         for j in self._with_doubtful_forms(found_columns):
             if j in label_checks:
@@ -417,7 +426,9 @@ class ColumnTable:
         """Return True if the column's type is a type of dates, durations or objects."""
         if self.time_types[column] is not None:
             return True
-        array = self._columns[column] if self.matrix is None else self.matrix
+        array = self.matrix
+        if array is None:
+            array = self._columns[column]
         return array.dtype.kind in f"{TIMES}O"
 
     def has_integers(self, column):
@@ -476,8 +487,11 @@ def check_label_kinds(values, name, categories, kinds=None, after_fit=False):
     -------
     ndarray
     """
-    kinds = label_kinds(categories) if kinds is None else kinds
-    other_kind = kind_of_others(values, kinds) if kinds else None
+    if kinds is None:
+        kinds = label_kinds(categories)
+    other_kind = None
+    if kinds:
+        other_kind = kind_of_others(values, kinds)
     if other_kind is not None:
         shown = ", ".join(map(repr, categories[:3].tolist()))
         if len(categories) > 3:
@@ -509,9 +523,10 @@ def check_type_of_labels(labels, name, categories):
     categories : ndarray of shape (n_categories,)
     """
     for dtype in list(types_of(labels)) or [getattr(labels, "type", None)]:
-        kind = None if dtype is None else label_kind_of(dtype)
-        number_type = None if dtype is None else listed_number_type_of(dtype)
-        mismatch = category_of_no_value(kind, number_type, categories)
+        if dtype is None:
+            continue
+        kind = label_kind_of(dtype)
+        mismatch = category_of_no_value(kind, listed_number_type_of(dtype), categories)
         if mismatch is not None:
             raise ValueError(_mismatch_message(name, *mismatch))
 
@@ -565,7 +580,9 @@ def check_exact_labels(name, categories, after_fit=False):
         # No number rounds to infinity: numbers beyond double precision are refused elsewhere.
         is_infinite = isinstance(category, float) and math.isinf(category)
         if not is_infinite and kind_without_form(objects([category])) == LARGE_NUMBERS:
-            remedy = "" if after_fit else "convert the column and its categories to text, or "
+            remedy = ""
+            if not after_fit:
+                remedy = "convert the column and its categories to text, or "
             raise ValueError(
                 f"{name} is read in double precision, as its table is read in parts, and its "
                 f"category {category!r} is a number of a magnitude of 2**53 or more, to which "
@@ -643,7 +660,9 @@ def check_label_forms(values, name, after_fit=False):
             "2**53 only: convert the samples to the type that the column had in the fit"
         )
     if kind is not None:
-        hint = f"{HINTS[kind]}; to use it as a label, " if kind in HINTS else ""
+        hint = ""
+        if kind in HINTS:
+            hint = f"{HINTS[kind]}; to use it as a label, "
         raise ValueError(
             f"{name} holds {kind}, and categories are found of text and of numbers below 2**53 "
             f"only: {hint}turn each value of the column into text, by X[column].astype(str) in "
@@ -905,7 +924,7 @@ def float_type_of_labels(labels):
     if labels is None or isinstance(labels, str) or not has_length(labels):
         return None
     listed = list(types_of(labels)) or [getattr(labels, "type", None)]
-    types = [None if dtype is None else float_type_of(dtype) for dtype in listed]
+    types = [float_type_of(dtype) for dtype in listed if dtype is not None]
     types += [label.dtype for label in labels if isinstance(label, np.floating)]
     types = [dtype for dtype in types if dtype is not None and dtype.itemsize < 8]
     if not types:
@@ -947,7 +966,9 @@ def check_zones(estimator, X, reset=False):
         estimator._zones_in = zones
         return {}
     fit_zones = getattr(estimator, "_zones_in", {})
-    names = names_of(meta) if is_frame(meta) else None
+    names = None
+    if is_frame(meta):
+        names = names_of(meta)
     messages = []
     for j, has_zone in zones.items():
         if fit_zones.get(j, has_zone) != has_zone:
@@ -1096,7 +1117,8 @@ def declared_bounds(bounds, shape, columns=None):
         If `bounds` is invalid, has a key that is not a column, or lacks a column, or if a column
         with declared bounds contains dates or durations.
     """
-    columns = np.arange(shape.n_columns) if columns is None else columns
+    if columns is None:
+        columns = np.arange(shape.n_columns)
     if is_auto(bounds):
         return np.full(len(columns), np.nan), np.full(len(columns), np.nan)
     _check_word(bounds, "bounds")
@@ -1165,7 +1187,9 @@ def check_no_times(shape, columns, parameter, declared):
 def all_declared(value, shape, parameter, columns):
     """Return the entries of some columns in a dict; raise `ValueError` if an entry is missing."""
     entries = column_entries(value, shape.names, shape.n_columns, parameter)
-    names = range(shape.n_columns) if shape.names is None else shape.names
+    names = shape.names
+    if names is None:
+        names = range(shape.n_columns)
     missing = [names[j] for j in columns if entries[j] is None]
     if missing:
         raise ValueError(f"{parameter} has no entry for the columns {missing}")
@@ -1208,7 +1232,9 @@ def column_entries(value, names, n_features, parameter):
         if len(value) != n_features:
             raise ValueError(f"{parameter} has {len(value)} entries, X has {n_features} columns")
         return list(value)
-    positions = {name: j for j, name in enumerate(names)} if names is not None else {}
+    positions = {}
+    if names is not None:
+        positions = {name: j for j, name in enumerate(names)}
     # None represents a column whose name is unknown.
     only_labels = any(not isinstance(name, str | None) for name in positions)
     entries = [None] * n_features

@@ -154,7 +154,11 @@ def as_csr(X):
         indptr = X.indptr
     else:
         entries = X.tocoo()
-        rows, columns = entries.coords if hasattr(entries, "coords") else (entries.row, entries.col)
+        if hasattr(entries, "coords"):
+            rows, columns = entries.coords
+        else:
+            rows = entries.row
+            columns = entries.col
         order = np.argsort(rows, kind="stable")
         data = entries.data[order]
         columns = columns[order]

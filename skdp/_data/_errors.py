@@ -66,7 +66,9 @@ HINTS = {
 
 def column_name(j, names=None):
     """Return "column" with its name, or its index if there are no names, for messages."""
-    return f"column {int(j) if names is None else names[j]!r}"
+    if names is None:
+        return f"column {int(j)}"
+    return f"column {names[j]!r}"
 
 
 def join_messages(messages):

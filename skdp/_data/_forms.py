@@ -55,6 +55,10 @@ class TableForm(TableShape):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.names is not None:
+            vars(self)["names"] = tuple(self.names)
+        if self.kinds is not None:
+            vars(self)["kinds"] = tuple(self.kinds)
         # `kinds` and `holds_numbers` can express the same fact: set both.
         if self.kinds is None and self.holds_numbers and self.n_columns is not None:
             vars(self)["kinds"] = ("number",) * self.n_columns
@@ -106,11 +110,14 @@ class TableForm(TableShape):
             return self.with_columns(None)
         if any(isinstance(index, str) for index in indices):
             return self.with_columns(len(indices))
+        empty = self.empty
+        if empty is not None:
+            empty = empty.iloc[:, indices]
         return self.with_columns(
             len(indices),
-            empty=None if self.empty is None else self.empty.iloc[:, indices],
-            names=None if self.names is None else [self.names[j] for j in indices],
-            kinds=None if self.kinds is None else [self.kinds[j] for j in indices],
+            empty=empty,
+            names=_entries_at(indices, self.names),
+            kinds=_entries_at(indices, self.kinds),
             examples={
                 place: self.examples[j] for place, j in enumerate(indices) if j in self.examples
             },
@@ -121,8 +128,8 @@ class TableForm(TableShape):
         return replace(
             self,
             n_columns=n_columns,
-            names=None if names is None else tuple(names),
-            kinds=None if kinds is None else tuple(kinds),
+            names=names,
+            kinds=kinds,
             empty=empty,
             examples=examples or {},
             name_prefixes=None,
@@ -136,6 +143,13 @@ class TableForm(TableShape):
         if self.name_prefixes is None:
             return False
         return name not in self.known_names and not name.startswith(self.name_prefixes)
+
+
+def _entries_at(indices, entries):
+    """Return the entries of some columns; None if they are unknown."""
+    if entries is None:
+        return None
+    return [entries[j] for j in indices]
 
 
 UNKNOWN_FORM = TableForm()

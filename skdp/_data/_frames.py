@@ -72,8 +72,12 @@ def label_kind_of(dtype):
         # The type of Arrow's dictionaries names the type of their labels.
         return label_kind_of(arrow_type.value_type)
     if hasattr(dtype, "is_temporal"):
-        # polars' Categorical and Enum list strings.
-        return {"label": "text"}.get(kind, "bytes" if str(dtype) == "Binary" else None)
+        if kind == "label":
+            # polars' Categorical and Enum list strings.
+            return "text"
+        if str(dtype) == "Binary":
+            return "bytes"
+        return None
     if hasattr(dtype, "categories"):
         return _kind_of_listed_labels(dtype.categories)
     if isinstance(dtype, np.dtype):
@@ -178,8 +182,10 @@ def time_type_of(dtype):
     if code is None or has_time_zone(dtype):
         return None
     unit = re.search(r"\b(s|ms|us|ns)\b", str(dtype))
-    # Types that name no unit, or the unit "day", are types of calendar dates.
-    return np.dtype(f"{code}[{unit[1] if unit else 'D'}]")
+    if unit is None:
+        # Types that name no unit, or the unit "day", are types of calendar dates.
+        return np.dtype(f"{code}[D]")
+    return np.dtype(f"{code}[{unit[1]}]")
 
 
 def in_memory(table):
@@ -393,7 +399,9 @@ def _pandas_blocks(frame):
 
 def names_of(frame):
     """Return the names of a frame's columns."""
-    return list(frame.column_names if hasattr(type(frame), "column_names") else frame.columns)
+    if hasattr(type(frame), "column_names"):
+        return list(frame.column_names)
+    return list(frame.columns)
 
 
 def check_names_differ(table):

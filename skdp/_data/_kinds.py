@@ -10,7 +10,9 @@ from skdp._data._columns import read_columns
 def read_kinds(estimator, X, *, reset=True):
     """Return a table as a `ColumnTable`, and the kind of each column."""
     table = read_columns(estimator, X, reset=reset, allow_nan=True)
-    return table, container_kinds(X if table.matrix is None else table.matrix)
+    if table.matrix is None:
+        return table, container_kinds(X)
+    return table, container_kinds(table.matrix)
 
 
 def container_kinds(X):

@@ -66,7 +66,9 @@ def limit_rows(
     order = np.argsort(codes, kind="stable")
     rank = np.arange(len(codes)) - np.searchsorted(codes[order], codes[order])
     selected = np.sort(order[rank < max_rows])
-    return take_rows(X, selected), None if y is None else take_rows(y, selected)
+    if y is not None:
+        y = take_rows(y, selected)
+    return take_rows(X, selected), y
 
 
 def id_column(groups):

@@ -119,8 +119,11 @@ def _scores_of_sum(sizes, pairs, expected_counts, n_units, counts):
 
 def _add_pair_counts(counts, cells, row_weights, groups, sizes, pairs, ends):
     """Add the counts of one block of rows to the tables of all pairs, one table after another."""
-    used = sorted({j for pair in pairs for j in pair})
-    codes = {j: cells[j] if groups[j] is None else groups[j][cells[j]] for j in used}
+    codes = {}
+    for j in sorted({j for pair in pairs for j in pair}):
+        codes[j] = cells[j]
+        if groups[j] is not None:
+            codes[j] = groups[j][cells[j]]
     start = 0
     for (j, k), end in zip(pairs, ends, strict=True):
         joint_codes = codes[j] * sizes[k] + codes[k]

@@ -171,7 +171,10 @@ class Rows:
         row_args : tuple
             The partition's rows of the values with one entry per row.
         """
-        return self._changed(X=X, row_args=row_args, offsets=(0, 0 if X is None else X.shape[0]))
+        n_rows = 0
+        if X is not None:
+            n_rows = X.shape[0]
+        return self._changed(X=X, row_args=row_args, offsets=(0, n_rows))
 
     def _changed(self, **attributes):
         rows = copy(self)

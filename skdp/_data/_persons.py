@@ -104,7 +104,9 @@ def n_units(table, persons):
 
 def zero_counts(size, row_weights):
     """Return an array of zero counts, which are integers unless rows have weights."""
-    return np.zeros(size, dtype=np.int64 if row_weights is None else np.float64)
+    if row_weights is None:
+        return np.zeros(size, dtype=np.int64)
+    return np.zeros(size)
 
 
 def count_over(table, add, size, *args, row_weights=None):

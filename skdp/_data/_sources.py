@@ -271,8 +271,9 @@ def _matrix(columns, n_rows, dtypes, out=None):
         matrix = np.empty((n_rows, len(columns)), common_type(dtypes))
     with np.errstate(all="ignore"):
         for j, (column, dtype) in enumerate(zip(columns, dtypes, strict=True)):
-            is_number = dtype.kind in _frames.NUMBERS
-            values = np.asarray(column if is_number else _frames.column_values(column)[0], dtype)
+            if dtype.kind not in _frames.NUMBERS:
+                column, _ = _frames.column_values(column)
+            values = np.asarray(column, dtype)
             if dtype.kind in _frames.TIMES:
                 # Dates are converted one by one, because NumPy would turn an array of nanoseconds
                 # into integers.

@@ -79,8 +79,11 @@ def read_table(estimator, X, *, reset=True, allow_nan=False, accept_sparse=False
         accept_sparse="csr" if accept_sparse else False,
         ensure_all_finite=False,
     )
-    # Names are read from the frame. Its values were checked as an array above.
-    validate_data(estimator, X if names is None else frame, reset=reset, skip_check_array=True)
+    named = X
+    if names is not None:
+        # Names are read from the frame. Its values were checked as an array above.
+        named = frame
+    validate_data(estimator, named, reset=reset, skip_check_array=True)
     check_finite(X, "X", allow_nan=allow_nan, names=names)
     if issparse(X):
         return csr_array(X)

@@ -40,12 +40,15 @@ def form_of_table(X):
     reader = BaseEstimator()
     validate_data(reader, empty, skip_check_array=True)
     names = getattr(reader, "feature_names_in_", None)
+    library = ""
+    if is_frame(empty):
+        library = type(empty).__module__.partition(".")[0]
     return TableForm(
         n_columns=X.shape[1],
-        names=None if names is None else tuple(names.tolist()),
-        kinds=tuple(container_kinds(X)),
+        names=names,
+        kinds=container_kinds(X),
         examples=_words_in(empty),
-        library=type(empty).__module__.partition(".")[0] if is_frame(empty) else "",
+        library=library,
         has_names=names is not None,
         is_sparse=hasattr(X, "tocsr"),
         empty=X.iloc[:0] if _is_pandas(X) else None,
@@ -134,12 +137,10 @@ def _form_of_learned(estimator, form):
         if width is not None:
             names = [f"{kind.__name__.lower()}{j}" for j in range(width)]
     library = frame_library(estimator)
+    if not library:
+        names = None
     return TableForm(
-        n_rows=form.n_rows,
-        classes=form.classes,
-        n_columns=width,
-        library=library,
-        names=tuple(names) if library and names is not None else None,
+        n_rows=form.n_rows, classes=form.classes, n_columns=width, library=library, names=names
     )
 
 
@@ -152,11 +153,14 @@ def _form_of_frozen(fitted, unknown):
     except NotFittedError:
         # The step's own check reports the error.
         return unknown
+    n_columns = len(names)
     library = frame_library(fitted)
+    if not library:
+        names = None
     return replace(
         unknown,
-        n_columns=len(names),
-        names=tuple(names) if library else None,
+        n_columns=n_columns,
+        names=names,
         library=library,
         is_sparse=getattr(fitted, "_makes_sparse", False),
         holds_numbers=gives_numbers(fitted),
@@ -197,19 +201,20 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
         is_sparse = None
         if sparse_threshold == 0:
             is_sparse = False
-    widths = [form.n_columns for form in forms]
+    n_columns = None
+    if all(form.n_columns is not None for form in forms):
+        n_columns = sum(form.n_columns for form in forms)
     kinds = names = None
-    weights = getattr(container, "transformer_weights", None) or {}
-    forms = [
-        # Columns that are multiplied by a weight become numeric, unless their values are not
-        # numbers.
-        replace(form, kinds=None, holds_numbers=form.holds_numbers) if part in weights else form
-        for part, form in zip(parts, forms, strict=True)
-    ]
+    forms = _weighted_forms(container, parts, forms)
     examples = {}
     if all(form.kinds is not None for form in forms):
-        # The type of a column of strings is lost in an array.
-        kinds = [kind for form in forms for kind in (form.kinds if library else _with_text(form))]
+        kinds = []
+        for form_of_part in forms:
+            if library:
+                kinds += form_of_part.kinds
+            else:
+                # The type of a column of strings is lost in an array.
+                kinds += _with_text(form_of_part)
         is_of_times = len(set(kinds)) == 1 and kinds[0] in TIME_KINDS
         if set(kinds) - {"number"} and not is_of_times:
             if library:
@@ -227,9 +232,9 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
             known_names, name_prefixes = _partial_names(container, parts, forms)
     return replace(
         form,
-        n_columns=None if None in widths else sum(widths),
-        names=None if names is None else tuple(names),
-        kinds=None if kinds is None else tuple(kinds),
+        n_columns=n_columns,
+        names=names,
+        kinds=kinds,
         library=library,
         has_names=None,
         examples=examples,
@@ -241,19 +246,37 @@ def joined_form(container, form, parts, forms, sparse_threshold=None):
     )
 
 
+def _weighted_forms(container, parts, forms):
+    """Return the forms of the outputs of the parts after multiplication by their weights."""
+    weights = getattr(container, "transformer_weights", None) or {}
+    weighted = []
+    for part, form in zip(parts, forms, strict=True):
+        if part in weights:
+            # The columns become numeric, unless their values are not numbers.
+            form = replace(form, kinds=None, holds_numbers=form.holds_numbers)
+        weighted.append(form)
+    return weighted
+
+
 def _partial_names(container, parts, forms):
     """Return the known column names of a container's frame, and prefixes of all others or None.
 
     The names of found categories are unknown, but the name of their part and the names of other
     parts are known.
     """
-    known = [form.known_names if form.names is None else form.names for form in forms]
+    known = []
     beginnings = []
     for form in forms:
         if form.names is not None:
+            known.append(form.names)
             beginnings.append(())
+        elif form.name_prefixes is not None:
+            known.append(form.known_names)
+            beginnings.append(form.name_prefixes)
         else:
-            beginnings.append(("",) if form.name_prefixes is None else form.name_prefixes)
+            # Every name begins with "", so nothing is known about the names.
+            known.append(form.known_names)
+            beginnings.append(("",))
     known_names = tuple(joined_names(container, parts, known))
     # The text after this mark is cut off.
     mark = "\0"
@@ -263,7 +286,10 @@ def _partial_names(container, parts, forms):
     else:
         names = joined_names(container, parts, marked)
     prefixes = tuple(name.partition(mark)[0] for name in names)
-    return known_names, prefixes if prefixes and all(prefixes) else None
+    if not all(prefixes):
+        # An empty prefix says nothing about the names.
+        return known_names, None
+    return known_names, prefixes or None
 
 
 def _with_text(form):
@@ -316,7 +342,9 @@ def joined_names(container, parts, names):
         (part, name) for part, part_names in zip(parts, names, strict=True) for name in part_names
     ]
     if isinstance(prefixed, bool | np.bool_):
-        return [f"{part}__{name}" if prefixed else name for part, name in pairs]
+        if prefixed:
+            return [f"{part}__{name}" for part, name in pairs]
+        return [name for _, name in pairs]
     if isinstance(prefixed, str):
         return [prefixed.format(transformer_name=part, feature_name=name) for part, name in pairs]
     return [prefixed(part, name) for part, name in pairs]
