@@ -76,8 +76,9 @@ class ToolCall:
     @property
     def name(self):
         """Name of the class whose method is called, or of the function."""
-        subject = self.subject
-        return self.function if subject is None else type(subject).__name__
+        if self.subject is None:
+            return self.function
+        return type(self.subject).__name__
 
     @property
     def is_container(self):
@@ -203,7 +204,9 @@ class CallStack:
     def outer_name(self, call):
         """Return the name of the outermost tool around a function of scikit-learn's validation."""
         outer = [other for other in self.calls if other.tool is not None]
-        return self.public_name(outer[-1]) if outer else call.name
+        if not outer:
+            return call.name
+        return self.public_name(outer[-1])
 
 
 def read_stack(frame):
@@ -298,7 +301,9 @@ def module_of(frame):
 def subject_of(variables):
     """Return the object whose method is called; bagging workers receive it as an argument."""
     subject = variables.get("self", variables.get("ensemble"))
-    return None if isinstance(subject, type) else subject
+    if isinstance(subject, type):
+        return None
+    return subject
 
 
 def checks_its_steps(container):
@@ -366,6 +371,9 @@ def is_in_package(path, names):
 
 def _is_of_skdp(value):
     """Return True for skdp, its modules, and their classes and functions."""
-    # A module has no `__module__`.
-    name = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    if isinstance(value, ModuleType):
+        # A module has no `__module__`.
+        name = value.__name__
+    else:
+        name = getattr(value, "__module__", None)
     return isinstance(name, str) and name.partition(".")[0] == "skdp"

@@ -167,7 +167,10 @@ def _report_class_of_user(operation, call, outer, calls, on_raw_data):
     raise_if_asked(text, on_raw_data, "charged")
     # A tool may create the object anew in each fit; the warning is raised once per call of the
     # tool.
-    warn_once(text, outer[-1] if outer else call, [call], calls)
+    if outer:
+        warn_once(text, outer[-1], [call], calls)
+    else:
+        warn_once(text, call, [call], calls)
     state_of(call.frame).is_complete = True
 
 

@@ -596,9 +596,13 @@ def warn_of_findings(label, findings, names=None):
 
 def _column_names(columns, names):
     """Return a text that lists columns."""
-    shown = [repr(j if names is None else names[j]) for j in columns[:MAX_NAMES]]
-    rest = len(columns) - len(shown)
+    shown = columns[:MAX_NAMES]
+    if names is not None:
+        shown = [names[j] for j in shown]
     word = "columns"
     if len(columns) == 1:
         word = "column"
-    return f"{word} {', '.join(shown)}" + (f" and {rest} more" if rest else "")
+    text = f"{word} {', '.join(map(repr, shown))}"
+    if len(columns) > MAX_NAMES:
+        text += f" and {len(columns) - MAX_NAMES} more"
+    return text

@@ -226,6 +226,13 @@ class PrivateFit(PrivateRelease):
         super().check_plan(plan)
         check_output_setting(self._estimator, sparse=getattr(plan, "sparse_output", False))
 
+    @property
+    def _record_hash(self):
+        """Hash of the charge's record in the ledger; "" if there is none."""
+        if self.ledger_entry:
+            return self.ledger_entry.hash
+        return ""
+
     def check_table(self, plan, table):
         """Raise `ValueError` if the plan cannot process every row of the table.
 
@@ -355,7 +362,7 @@ class PrivateFit(PrivateRelease):
             sampler=for_unit(sampler, config.unit),
             public=tuple(for_unit(text, config.unit) for text in public),
             seeded=is_seeded or any(charge.seeded for charge in charges),
-            record=self.ledger_entry.hash if self.ledger_entry else "",
+            record=self._record_hash,
             version=__version__,
             trust_model=trust_model,
             neighbors=describe_relation(

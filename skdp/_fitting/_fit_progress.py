@@ -64,7 +64,9 @@ class FitProgress:
         price = self._price
 
         def spent_after_stage():
-            return spent() if spent is not None and self._has_step_prices else price.epsilon
+            if spent is None or not self._has_step_prices:
+                return price.epsilon
+            return spent()
 
         stage = self._begin_subtask(self._task, name)
         yield

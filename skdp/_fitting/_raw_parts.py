@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from skdp._fitting._call_stack import TARGETS, checks_its_steps, is_in_package
 from skdp._fitting._call_states import state_of
-from skdp._fitting._search_prices import listed_values
+from skdp._fitting._search_prices import dicts_of_grids, listed_values
 from skdp._tools._advice import CALLBACKS
 from skdp._tools._parts import (
     copy_parts,
@@ -24,6 +24,7 @@ from skdp._tools._parts import (
     nested_parts,
     parts_of,
     raw_callbacks,
+    set_copies,
 )
 from skdp._tools._registry import known_caller, passes_on
 from skdp._tools._scores_and_folds import is_unread
@@ -80,7 +81,9 @@ def register_plan_reader(find_refusal):
 
 def read_steps(estimator, with_fitted=False):
     """Return the steps of an estimator that are not private; see `register_step_reader`."""
-    return _step_readers[0](estimator, with_fitted=with_fitted) if _step_readers else []
+    if not _step_readers:
+        return []
+    return _step_readers[0](estimator, with_fitted=with_fitted)
 
 
 def raw_steps(
@@ -111,7 +114,10 @@ def raw_steps(
         return []
     params = nested_parts(estimator)
     problems = []
-    for step in () if only_tools else read_steps(estimator, with_fitted):
+    steps = []
+    if not only_tools:
+        steps = read_steps(estimator, with_fitted)
+    for step in steps:
         # Planned steps were checked by the plan.
         if step.kind == leave_out or any(map(checks_its_steps, holders_of(step.name, params))):
             continue
@@ -128,7 +134,7 @@ def _problems_of_step(step, is_calling):
     is_calling : bool
         True if the step is the tool whose call is being checked, which was judged by its entry.
     """
-    advice = f" ({step.advice})" if step.advice else ""
+    advice = step.bracketed_advice
     if not is_step(step.estimator):
         return [PartProblem(f"the parameter {step.name!r}{advice}", False)]
     kind = type(step.estimator)
@@ -136,7 +142,9 @@ def _problems_of_step(step, is_calling):
     is_of_targets = kind.__module__ == TARGETS
     if holds_private(step.estimator) and not is_of_targets:
         is_checked_elsewhere = step.kind != "learns" or tool_of_class(kind) is not None
-        package = unknown_package(kind) if step.kind == "unknown" else ""
+        package = ""
+        if step.kind == "unknown":
+            package = unknown_package(kind)
         if package:
             is_checked_elsewhere = is_calling
             advice = f", a tool of {package} that skdp does not know ({IF_PASSED_ON})"
@@ -185,12 +193,16 @@ def _problems_of_tools(estimator, params, is_calling, y):
     y : array-like or None
     """
     problems = []
-    parts = params if is_calling else {"": estimator, **params}
+    parts = params
+    if not is_calling:
+        parts = {"": estimator, **params}
     for name, part in parts.items():
         holders = list(holders_of(name, params))
         if name:
             holders.append(estimator)
-        part_y = None if any(map(splits_targets, holders)) else y
+        part_y = y
+        if any(map(splits_targets, holders)):
+            part_y = None
         if is_private(part):
             if not any(map(checks_its_steps, holders)):
                 problems += _problems_of_private(part, name)
@@ -223,7 +235,7 @@ def _problems_of_private(part, name):
     for candidate in part._candidate_params():
         changed = copy_parts(estimator)
         try:
-            changed.set_params(**{key: copy_parts(value) for key, value in candidate.items()})
+            set_copies(changed, candidate)
         except (TypeError, ValueError, AttributeError):
             # The search itself refuses invalid names and values.
             continue
@@ -342,7 +354,9 @@ def _candidates_of(call, calls):
     for inner in calls:
         if inner.function == "evaluate_candidates" and inner.subject is subject:
             drawn = inner.variables.get("candidate_params")
-            return (drawn if isinstance(drawn, list) else []), inner
+            if not isinstance(drawn, list):
+                drawn = []
+            return drawn, inner
     return _listed_candidates(subject), call
 
 
@@ -358,10 +372,8 @@ def _grid_items(search):
     grids = None
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, grids)
-    for grid in grids if isinstance(grids, list | tuple) else [grids]:
-        # skopt accepts a number of draws along with a grid.
-        grid = grid[0] if isinstance(grid, tuple) and grid else grid
-        yield from grid.items() if isinstance(grid, dict) else ()
+    for grid in dicts_of_grids(grids):
+        yield from grid.items()
 
 
 def _drawn_candidates(search, estimator):
@@ -471,7 +483,7 @@ def _raw_with(estimator, values, y, only_tools=False):
         return []
     changed = copy_parts(estimator)
     try:
-        changed.set_params(**{name: copy_parts(value) for name, value in values.items()})
+        set_copies(changed, values)
     except (TypeError, ValueError, AttributeError):
         # The search itself refuses invalid names and values.
         return []
@@ -502,7 +514,9 @@ def holders_of(name, params):
 
 def title(estimator, name):
     class_name = type(estimator).__name__
-    return f"{class_name} in {name!r}" if name else class_name
+    if name:
+        return f"{class_name} in {name!r}"
+    return class_name
 
 
 def tool_of_class(kind):

@@ -58,10 +58,11 @@ def neighbors_of(accountant, config=None):
         Neighboring datasets. For a step of a planned pipeline, they differ by one row, because the
         plan's cost already covers a group of rows.
     """
-    neighbors = (terms_of(accountant) if config is None else config).neighbors
+    if config is None:
+        config = terms_of(accountant)
     if hasattr(accountant, "planned"):
-        return neighbors.per_row
-    return neighbors
+        return config.neighbors.per_row
+    return config.neighbors
 
 
 def guarantee_of(estimator):
@@ -100,6 +101,21 @@ def prefers_gaussian(config, neighbors):
     other releases grows faster. Fits within a search or a pipeline are planned for one row.
     """
     return config.composition == "gdp" or neighbors.max_rows > 1
+
+
+def run_charged(release, plan, rows, source):
+    """Return the result of a plan's `run` after its charge.
+
+    Parameters
+    ----------
+    release : PrivateRelease
+    plan : Plan
+    rows : object
+        First argument of the plan's `run`.
+    source : RandomSource
+        The result of `release.charge(plan)`.
+    """
+    return plan.run(rows, source, **release.run_params)
 
 
 def private_release(label, accountant=None, random_state=None, *, are_callers_checked=False):

@@ -48,7 +48,9 @@ def check_scored(estimator, scorer, on_raw_data):
         return
     text = for_persons("; ".join(dict.fromkeys(problems)), scorer)
     raise_if_asked(text, on_raw_data, "computed or charged")
-    parts = nested_parts(estimator).values() if is_step(estimator) else ()
+    parts = ()
+    if is_step(estimator):
+        parts = nested_parts(estimator).values()
     if any(getattr(part, "_was_reported", False) for part in (scorer, estimator, *parts)):
         # The process that sent the scorer to this worker has warned.
         return
@@ -71,8 +73,7 @@ def _problems_of_score(estimator, name, stack):
     raw = _raw_scored_steps(estimator)
     if raw:
         steps = "; ".join(
-            title(step.estimator, step.name) + (f" ({step.advice})" if step.advice else "")
-            for step in raw
+            f"{title(step.estimator, step.name)}{step.bracketed_advice}" for step in raw
         )
         learns = "learns"
         if all(step.kind == "unknown" for step in raw):

@@ -18,6 +18,7 @@ from skdp._tools._parts import (
     is_step,
     nested_parts,
     parts_of,
+    set_copies,
 )
 from skdp._tools._scores_and_folds import INDEX_SPLITTERS
 
@@ -209,7 +210,7 @@ def price_of_validation(function, variables):
     total = _Charge()
     for setting in settings:
         changed = _with_setting(estimator, setting)
-        fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
+        fit = _charge_with_setting(changed, accountant)
         if variables.get("exploit_incremental_learning") and _has_disjoint_calls(changed):
             # By parallel composition, the calls of a fold cost as much as the most expensive one.
             total += fit.times(n_splits, is_exact=False)
@@ -220,7 +221,9 @@ def price_of_validation(function, variables):
 
 def _has_disjoint_calls(estimator):
     """Return True if calls of `partial_fit` charge disjoint parts of the rows."""
-    parts = (estimator, *nested_parts(estimator).values()) if is_step(estimator) else ()
+    if not is_step(estimator):
+        return False
+    parts = (estimator, *nested_parts(estimator).values())
     return any(getattr(part, "partial_fit_rows", "any") == "disjoint" for part in parts)
 
 
@@ -268,7 +271,9 @@ def _combinations(search):
 
 def _any_is_refused(estimator, candidates):
     for candidate in islice(candidates, MAX_CHECKED):
-        changed = _with_setting(estimator, candidate) if candidate else None
+        if not candidate:
+            continue
+        changed = _with_setting(estimator, candidate)
         if changed is not None and refuses_parameters(changed):
             return True
     return False
@@ -296,7 +301,9 @@ def _scorers_in(value):
 
 
 def _private_scorers(scoring):
-    scorers = scoring.values() if isinstance(scoring, dict) else [scoring]
+    scorers = [scoring]
+    if isinstance(scoring, dict):
+        scorers = scoring.values()
     return [scorer for scorer in scorers if getattr(scorer, "releases_privately", False) is True]
 
 
@@ -352,7 +359,9 @@ def _charge_of_fit(estimator, accountant):
     if getattr(estimator, "memory", None) is not None:
         # A transformer whose fit is in the cache is not fitted again.
         is_exact = False
-        last = estimator.steps[-1][1] if getattr(estimator, "steps", None) else None
+        last = None
+        if getattr(estimator, "steps", None):
+            last = estimator.steps[-1][1]
         parts = [(name, part) for name, part in parts if part is last]
     total = sum((_charge_of_fit(part, accountant) for _, part in parts), _Charge())
     n_fits = 1 if total.n_fits else 0
@@ -369,7 +378,9 @@ def _has_columns(transformer, name):
                 return False
             # Columns can be selected by a mask.
             is_mask = all(isinstance(column, bool | np.bool_) for column in columns)
-            return any(columns) if is_mask else len(columns) > 0
+            if is_mask:
+                return any(columns)
+            return len(columns) > 0
     return False
 
 
@@ -387,11 +398,13 @@ def _amounts(charging):
 
     A value that no fit accepts counts as 0, because the fit refuses it before its charge.
     """
-    values = [getattr(charging, name, 0.0) for name in ("epsilon", "delta")]
-    return [
-        float(value) if isinstance(value, Real) and 0.0 <= value < math.inf else 0.0
-        for value in values
-    ]
+    amounts = []
+    for name in ("epsilon", "delta"):
+        value = getattr(charging, name, 0.0)
+        if not isinstance(value, Real) or not 0.0 <= value < math.inf:
+            value = 0.0
+        amounts.append(float(value))
+    return amounts
 
 
 def _charge_of_scores(scorers, accountant):
@@ -460,7 +473,9 @@ def _charge_of_search(search, accountant, X):
         is_listed = n_settings >= n_left
         is_exact = is_exact and len(fits) == 1
         for fit, count in sorted(fits, key=lambda pair: pair[0].epsilon):
-            n_drawn = min(count, n_left) if is_listed else n_left
+            n_drawn = n_left
+            if is_listed:
+                n_drawn = min(count, n_left)
             total += (fit + per_score).times(n_drawn * runs.n_scored)
             n_left -= n_drawn
     # If charges differ, it is unknown which candidate is refitted.
@@ -489,9 +504,15 @@ def _charges_of_settings(search, accountant):
             continue
         for values in product(*relevant.values()):
             changed = _with_setting(estimator, dict(zip(relevant, values, strict=True)))
-            fit = _UNKNOWN if changed is None else _charge_of_fit(changed, accountant)
-            charges.append((fit, n_others))
+            charges.append((_charge_with_setting(changed, accountant), n_others))
     return charges
+
+
+def _charge_with_setting(changed, accountant):
+    """Return the charge of a fit of the result of `_with_setting`; None has an unknown charge."""
+    if changed is None:
+        return _UNKNOWN
+    return _charge_of_fit(changed, accountant)
 
 
 def _relevant_values(estimator, grid):
@@ -505,7 +526,9 @@ def _relevant_values(estimator, grid):
     is_known : bool
         False if such a parameter has a distribution instead of a list.
     """
-    params = estimator.get_params() if is_estimator(estimator) else {}
+    params = {}
+    if is_estimator(estimator):
+        params = estimator.get_params()
     relevant = {}
     n_others = 1
     is_known = True
@@ -526,13 +549,23 @@ def _grids(search):
     """Return the dictionaries with the settings that a search tries, or one empty dictionary."""
     for name in ("param_grid", "param_distributions", "search_spaces"):
         grids = getattr(search, name, None)
-        if grids is None:
-            continue
-        grids = grids if isinstance(grids, list | tuple) else [grids]
-        # skopt accepts a number of draws along with a grid.
-        grids = [grid[0] if isinstance(grid, tuple) and grid else grid for grid in grids]
-        return [grid for grid in grids if isinstance(grid, dict)] or [{}]
+        if grids is not None:
+            return dicts_of_grids(grids) or [{}]
     return [{}]
+
+
+def dicts_of_grids(grids):
+    """Return the dictionaries in the grid, or the sequence of grids, that a search was given."""
+    if not isinstance(grids, list | tuple):
+        grids = [grids]
+    dicts = []
+    for grid in grids:
+        if isinstance(grid, tuple) and grid:
+            # skopt accepts a number of draws along with a grid.
+            grid = grid[0]
+        if isinstance(grid, dict):
+            dicts.append(grid)
+    return dicts
 
 
 def _listed_settings(search):
@@ -549,7 +582,9 @@ def listed_values(values):
     """Return the values in a list, an array or a categorical distribution; () for others."""
     for name in ("choices", "categories"):
         values = getattr(values, name, values)
-    return values if isinstance(values, list | tuple | np.ndarray) else ()
+    if isinstance(values, list | tuple | np.ndarray):
+        return values
+    return ()
 
 
 def _with_setting(estimator, setting):
@@ -558,7 +593,7 @@ def _with_setting(estimator, setting):
         return estimator
     changed = copy_parts(estimator)
     try:
-        return changed.set_params(**{name: copy_parts(value) for name, value in setting.items()})
+        return set_copies(changed, setting)
     except (TypeError, ValueError, AttributeError):
         return None
 
@@ -612,10 +647,10 @@ def _count_halving_random(search, n_splits, X):
         # labels.
         largest = search.max_resources
         if largest == "auto" and search.resource == "n_samples":
-            shape = getattr(X, "shape", ())
-            largest = shape[0] if shape and isinstance(shape[0], Integral) else None
-        are_numbers = isinstance(largest, Integral) and isinstance(search.min_resources, Integral)
-        n_candidates = max(1, largest // search.min_resources) if are_numbers else 1
+            largest = _height(X)
+        n_candidates = 1
+        if isinstance(largest, Integral) and isinstance(search.min_resources, Integral):
+            n_candidates = max(1, largest // search.min_resources)
     grids = _grids(search)
     if all(isinstance(v, list | tuple | np.ndarray) for grid in grids for v in grid.values()):
         n_candidates = min(n_candidates, sum(math.prod(map(len, g.values())) for g in grids))
@@ -650,7 +685,9 @@ def _count_rfecv(search, n_splits, X):
     n_features = _width(X)
     if n_features is None:
         return _Runs(n_splits, 1, is_exact=False)
-    step = search.step if search.step >= 1 else max(1, int(search.step * n_features))
+    step = search.step
+    if step < 1:
+        step = max(1, int(step * n_features))
     n_removed = n_features - min(search.min_features_to_select, n_features)
     n_scores = n_splits * (math.ceil(n_removed / int(step)) + 1)
     # This is a lower bound: at the end, the search eliminates again, by the scores, and fits the
@@ -668,7 +705,9 @@ def _count_sequential(search, n_splits, X):
     if n_selected == "auto":
         # With a tolerance, the scores determine when it stops.
         is_exact = search.tol is None
-        n_rounds = n_features // 2 if is_exact else 1
+        n_rounds = 1
+        if is_exact:
+            n_rounds = n_features // 2
     elif not isinstance(n_selected, Integral):
         n_rounds = int(n_features * n_selected)
     if search.direction == "backward" and n_selected != "auto":
@@ -682,13 +721,22 @@ def _count_sequential_of_mlxtend(search, n_splits, X):
     # Without folds, each fit is scored on its own rows.
     n_folds = n_splits if search.cv else 1
     n_rounds = search.k_features
-    # The search's fit turns a single number into a range.
-    n_rounds = max(n_rounds) if isinstance(n_rounds, tuple) and n_rounds else n_rounds
+    if isinstance(n_rounds, tuple) and n_rounds:
+        # The search's fit turns a single number into a range.
+        n_rounds = max(n_rounds)
     is_simple = search.forward and not search.floating and not search.fixed_features
     if n_features is None or not isinstance(n_rounds, Integral) or not is_simple:
         return _Runs(n_folds, 0, is_exact=False)
     n_scores = n_folds * sum(n_features - i for i in range(n_rounds))
     return _Runs(n_scores, 0, is_exact=False)
+
+
+def _height(X):
+    """Return the number of rows of a table; None if it is unknown."""
+    shape = getattr(X, "shape", None)
+    if shape and isinstance(shape[0], Integral):
+        return shape[0]
+    return None
 
 
 def _width(X):
@@ -731,14 +779,15 @@ def _count_folds(variables, n_splits):
 
 def _count_sizes(variables, n_splits):
     sizes = np.unique(np.asarray(variables.get("train_sizes"), dtype=float))
-    shape = getattr(variables.get("X"), "shape", None)
     gaps = np.diff(sizes)
     is_fraction = len(sizes) and sizes[-1] <= 1.0
     cv = variables.get("cv")
     if is_fraction and len(gaps):
         # With few rows, close fractions give the same number of rows, which is fitted only once.
         is_counted = cv is None or isinstance(cv, Integral) or type(cv) is KFold
-        n_rows = shape[0] if shape and is_counted and isinstance(shape[0], Integral) else 0
+        n_rows = 0
+        if is_counted:
+            n_rows = _height(variables.get("X")) or 0
         # Each fit receives at least half of the rows.
         if gaps.min() * n_rows / 2 < 1:
             return _Runs(n_splits, is_exact=False)

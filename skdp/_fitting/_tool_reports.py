@@ -47,7 +47,9 @@ def report(operation, findings, stack, on_raw_data, price=""):
     if getattr(operation.estimator, "_was_reported", False):
         # The process that sent the scorer to this worker has warned.
         return
-    more = f"; {price}" if price else ""
+    more = ""
+    if price:
+        more = f"; {price}"
     warn_once(text, stack.outermost, [finding.call for finding in findings], stack.calls, more)
 
 
@@ -115,7 +117,9 @@ def _is_covered(found_in, calls):
     """Return True if a warning was given for each call with a problem, or for a call around it."""
     checked = found_in or calls[:1]
     for call in checked:
-        outer = calls[calls.index(call) :] if call in calls else [call]
+        outer = [call]
+        if call in calls:
+            outer = calls[calls.index(call) :]
         if not any(has_warned(around.frame) for around in outer):
             return False
     return bool(checked)

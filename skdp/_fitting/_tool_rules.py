@@ -274,7 +274,9 @@ def _inner_validation(call, operation, stack, has_steps):
     if call.tool is None:
         return findings
     # Folds that the tool received as an iterator become a list only in this call.
-    refusal = call.tool.refusal(call.variables) if call.tool.refusal else ""
+    refusal = ""
+    if call.tool.refusal:
+        refusal = call.tool.refusal(call.variables)
     if refusal:
         problem = f"{refusal}: {call.tool.instead}"
         name = stack.public_name(call)
@@ -303,7 +305,9 @@ def _late_weights(call, stack):
         for param, value in params.items()
         if param.endswith("__sample_weight") and value is not None
     ]
-    parts = nested_parts(call.subject) if weighted else {}
+    if not weighted:
+        return []
+    parts = nested_parts(call.subject)
     for step in weighted:
         part = parts.get(step)
         # scikit-learn's ensembles pass weights to all of their members.
@@ -326,11 +330,15 @@ def _raw_steps(call, operation, stack, has_findings):
     if is_only_asked or not fits:
         return []
     variables = call.variables
-    # Tools for several targets pass one of them to each fit.
-    y = None if splits_targets(call.subject) else variables.get("Y", variables.get("y"))
+    y = variables.get("Y", variables.get("y"))
+    if splits_targets(call.subject):
+        # Tools for several targets pass one of them to each fit.
+        y = None
     if call.is_container:
-        # Samplers are covered by the entry of their pipeline.
-        leave_out = "resamples" if has_findings else ""
+        leave_out = ""
+        if has_findings:
+            # Samplers are covered by the entry of their pipeline.
+            leave_out = "resamples"
         problems = raw_steps(call.subject, is_calling=True, leave_out=leave_out, y=y)
     elif call.module == TARGETS:
         problems = raw_steps(call.subject, is_calling=True, y=y)
@@ -400,7 +408,10 @@ def _sets_seed(call, estimator):
     models = []
     for name in code.co_varnames[: code.co_argcount]:
         value = variables.get(name)
-        parts = parts_of(value) if name == "self" else parts_in(name, value)
+        if name == "self":
+            parts = parts_of(value)
+        else:
+            parts = parts_in(name, value)
         for _, part in parts:
             models += [part, *nested_parts(part).values()]
     same = [part for part in models if type(part) is type(estimator)]

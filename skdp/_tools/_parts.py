@@ -232,6 +232,11 @@ def copy_parts(value):
     return copied
 
 
+def set_copies(estimator, values):
+    """Set parameters of an estimator to values as `copy_parts` copies them, and return it."""
+    return estimator.set_params(**{name: copy_parts(value) for name, value in values.items()})
+
+
 def learns_raw(part):
     """Return True for a model or step that learns when fitted and contains no private one."""
     if is_frozen(part) or not hasattr(part, "fit") or holds_private(part):

@@ -50,6 +50,13 @@ class RawStep(FrozenValue):
     kind: str
     advice: str
 
+    @property
+    def bracketed_advice(self):
+        """The advice in brackets after a space, for messages; "" without advice."""
+        if self.advice:
+            return f" ({self.advice})"
+        return ""
+
 
 def kind_by_table(estimator):
     """Return the kind of a step by its class and parameters, and advice on a replacement.
@@ -76,7 +83,9 @@ def kind_by_table(estimator):
         # The condition cannot read the parameters, so the check of the class itself will refuse
         # them.
         fulfilled = False
-    return entry.kind if fulfilled else entry.otherwise, entry.advice
+    if fulfilled:
+        return entry.kind, entry.advice
+    return entry.otherwise, entry.advice
 
 
 def _is_private_part(part):
@@ -282,8 +291,10 @@ def inner_parts(estimator):
             continue
         for part in value:
             # Steps are pairs (name, step), or triples that also contain columns.
-            is_named = isinstance(part, list | tuple)
-            yield (part[0], part[1]) if is_named else (name, part)
+            if isinstance(part, list | tuple):
+                yield part[0], part[1]
+            else:
+                yield name, part
 
 
 def join_names(*names):
