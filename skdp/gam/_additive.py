@@ -186,7 +186,9 @@ class TermsModel(RawTableModel):
         total = np.zeros(self.n_features_in_)
         for shape in shapes:
             total[[*shape.features]] += _shapes.importance(shape) / len(shape.features)
-        return total / total.sum() if total.any() else total
+        if not total.any():
+            return total
+        return total / total.sum()
 
     def explain(self, X):
         """Return the contribution of each term to the score of each sample.
@@ -206,6 +208,9 @@ class TermsModel(RawTableModel):
             `target_bounds`; with ``loss="poisson"``, the logarithm of that prediction.
         """
         blocks = [contributions for _, contributions in self._iter_contributions(X)]
+        index = None
+        if type(X).__module__.partition(".")[0] == "pandas":
+            index = X.index
         selected = getattr(self, "_sklearn_output_config", {}).get("transform")
         return Explanation(
             np.concatenate(blocks),
@@ -213,7 +218,7 @@ class TermsModel(RawTableModel):
             outputs=_shapes.output_names(self),
             intercept=self.intercept_,
             container=selected or get_config()["transform_output"],
-            index=X.index if type(X).__module__.partition(".")[0] == "pandas" else None,
+            index=index,
         )
 
     def set_output(self, *, transform=None):
@@ -278,7 +283,9 @@ class TermsModel(RawTableModel):
 
     def _html_repr(self):
         """Return the HTML of `ReprHTMLMixin` in scikit-learn."""
-        return _shapes.model_document(self) if hasattr(self, "privacy_") else super()._html_repr()
+        if hasattr(self, "privacy_"):
+            return _shapes.model_document(self)
+        return super()._html_repr()
 
 
 class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
@@ -292,7 +299,9 @@ class PrivateAdditiveModel(ExpectedLossMixin, TermsModel):
         if task.n_outputs > 1 and self.monotonic_cst is not None:
             raise ValueError("monotonic_cst is supported for two classes only")
         declared, n_chosen = check_interactions(self.interactions, shape.names, shape.n_columns)
-        n_bins = N_BINS if is_auto(self.n_bins) else check_integer(self.n_bins, "n_bins", 2, 1024)
+        n_bins = N_BINS
+        if not is_auto(self.n_bins):
+            n_bins = check_integer(self.n_bins, "n_bins", 2, 1024)
         columns = self._columns(shape)
         signs = _shapes.check_monotonic_cst(self.monotonic_cst, shape.names, columns)
         make_fit = partial(

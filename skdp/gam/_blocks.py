@@ -291,7 +291,9 @@ def main_design(
     for j, (term, square) in enumerate(zip(terms, squares, strict=True)):
         ordered = "label" not in term.kinds
         has_trend = trend_fraction and ordered and len(term.counts) > MAX_CELLS_WITHOUT_TREND
-        cells_square = square * (1.0 - trend_fraction) if has_trend else square
+        cells_square = square
+        if has_trend:
+            cells_square = square * (1.0 - trend_fraction)
         if is_smooth and ordered:
             weight = dyadic_weight(math.sqrt(cells_square))
             blocks.append(_smooth_block(j, term, weight, min_missing))
@@ -311,13 +313,16 @@ def _resolution_blocks(index, term, square, *, coarser):
     blocks = []
     for groups in resolution_groups:
         counts = np.bincount(groups, weights=term.counts)
+        cell_counts = None
+        if len(counts) != len(groups):
+            cell_counts = term.counts
         block = Block(
             term=index,
             weight=weight,
             groups=groups,
             counts=counts,
             ordered="label" not in term.kinds,
-            cell_counts=None if len(counts) == len(groups) else term.counts,
+            cell_counts=cell_counts,
         )
         blocks.append(block)
     return blocks

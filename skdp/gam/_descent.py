@@ -311,7 +311,8 @@ class PerturbedObjective(FrozenValue):
         tolerance = max(TOLERANCE * self.scale, 4.0 * rounding)
         weights = self._minimum(lambda w: gradient(w) + linear_noise, shape, tolerance, radius)
         norm = np.linalg.norm(weights)
-        weights *= min(1.0, radius / norm) if norm else 1.0
+        if norm > radius:
+            weights *= radius / norm
         error = (tolerance + rounding + step * math.sqrt(self.size)) / self.l2_reg_strength
         # The weights of either neighbor are within twice this error of the exact minimizer, whose
         # release is private.

@@ -59,7 +59,9 @@ def spectrum(design, weights=None):
         curvatures.append(values)
         if weights is not None:
             term_weights = np.concatenate([weights[block_slice] for block_slice in slices])
-            rotated.append(term_weights if vectors is None else vectors.T @ term_weights)
+            if vectors is not None:
+                term_weights = vectors.T @ term_weights
+            rotated.append(term_weights)
     if weights is None:
         return np.concatenate(curvatures), None
     return np.concatenate(curvatures), np.concatenate([np.zeros((0, weights.shape[1])), *rotated])
@@ -95,7 +97,9 @@ def _term_blocks(design):
 
 def _eigenvectors(blocks):
     """Return the eigenvalues of a term's covariance, and its eigenvectors (None if diagonal)."""
-    counts = blocks[0].counts if blocks[0].cell_counts is None else blocks[0].cell_counts
+    counts = blocks[0].cell_counts
+    if counts is None:
+        counts = blocks[0].counts
     counts = np.maximum(counts, 0.0)
     is_diagonal = len(blocks) == 1 and blocks[0].is_indicator
     if is_diagonal or len(counts) > MAX_CELLS:
@@ -135,7 +139,7 @@ def averaged_response(curvatures, schedule):
     weights = np.zeros((half + 1, len(grid)))
     lookahead = np.zeros(len(grid))
     for t in range(half):
-        impulse = 1.0 if t == 0 else 0.0
+        impulse = float(t == 0)
         gradient = (grid + schedule.l2_reg_strength) * lookahead - impulse
         weights[t + 1] = lookahead - gradient / schedule.smoothness
         lookahead = weights[t + 1] + schedule.momentum * (weights[t + 1] - weights[t])

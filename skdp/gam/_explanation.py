@@ -105,7 +105,11 @@ class Explanation(NDArrayOperatorsMixin):
         return np.asarray(self._contributions, dtype=dtype)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        arrays = [np.asarray(x) if isinstance(x, Explanation) else x for x in inputs]
+        arrays = []
+        for operand in inputs:
+            if isinstance(operand, Explanation):
+                operand = np.asarray(operand)
+            arrays.append(operand)
         return getattr(ufunc, method)(*arrays, **kwargs)
 
     def __getattr__(self, name):
@@ -128,7 +132,9 @@ class Explanation(NDArrayOperatorsMixin):
         """Return a header and rows of texts: the largest contributions to the first rows."""
         n_terms = min(MAX_TERMS, len(self.names))
         rows = []
-        index = range(len(self)) if self._index is None else self._index
+        index = self._index
+        if index is None:
+            index = range(len(self))
         flat = self._contributions.reshape(*self.shape[:2], -1)
         starts = np.ravel(self.intercept)
         for label, contributions in zip(index, flat[:MAX_ROWS], strict=False):
@@ -147,8 +153,10 @@ class Explanation(NDArrayOperatorsMixin):
         return head, rows
 
     def _title(self):
-        shown = f", the first {MAX_ROWS} shown" if len(self) > MAX_ROWS else ""
-        return f"What {len(self.names)} terms add to the scores of {len(self)} rows{shown}"
+        title = f"What {len(self.names)} terms add to the scores of {len(self)} rows"
+        if len(self) > MAX_ROWS:
+            title += f", the first {MAX_ROWS} shown"
+        return title
 
     def __repr__(self):
         head, rows = self._rows()

@@ -101,9 +101,10 @@ class JointCodes(Rows):
 
     def attach(self, X, row_args):
         """Return the codes of a partition or a block, from its arrays with one entry per row."""
-        return self._changed(
-            X=None, row_args=row_args, offsets=(0, len(row_args[0]) if row_args else 0)
-        )
+        n_rows = 0
+        if row_args:
+            n_rows = len(row_args[0])
+        return self._changed(X=None, row_args=row_args, offsets=(0, n_rows))
 
     def with_step_blocks(self, n_outputs):
         """Return the codes in fewer, longer blocks: threads wait for each other in short ones."""

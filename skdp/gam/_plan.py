@@ -189,7 +189,9 @@ class AdditiveFit(ColumnsFit):
     @property
     def min_cells(self):
         """Number of cells of a numeric column with fewer bins, if it has a trend."""
-        return MIN_TREND_CELLS if self.has_trends and not self.budget.is_pure else 0
+        if self.budget.is_pure or not self.has_trends:
+            return 0
+        return MIN_TREND_CELLS
 
     @property
     def equal_width(self):
@@ -321,8 +323,9 @@ class AdditiveFit(ColumnsFit):
     @property
     def scale(self):
         """Noise scale of a single step that costs as much as all steps."""
-        step = self._objective(1.0, 1, 0.0) if self.budget.is_pure else self._steps_noise(1, 1)
-        return step.scale
+        if self.budget.is_pure:
+            return self._objective(1.0, 1, 0.0).scale
+        return self._steps_noise(1, 1).scale
 
     @property
     def sensitivity(self):
@@ -436,10 +439,11 @@ class AdditiveFit(ColumnsFit):
     @cached_property
     def shrinkage_test(self):
         """Mechanism that releases the decrease in loss, which determines the shrinkage."""
-        sensitivities = {
-            norm: length * self._sensitivity_factor for norm, length in MAX_DECREASE_NORM.items()
-        }
-        return self.budget.mechanism(self.budget_fractions["shrinkage_test"], **sensitivities)
+        return self.budget.mechanism(
+            self.budget_fractions["shrinkage_test"],
+            l1=MAX_DECREASE_NORM["l1"] * self._sensitivity_factor,
+            l2=MAX_DECREASE_NORM["l2"] * self._sensitivity_factor,
+        )
 
     def _steps_noise(self, size, n_steps, budget_fraction=None):
         return self.budget.noise(
@@ -703,8 +707,11 @@ class AdditiveFit(ColumnsFit):
 
     def _joint_terms(self, state, source):
         """Return the tables of declared pairs; fits of trees return trees."""
-        # With delta = 0, the noise grows with the number of cells.
-        n_cells = table_cells(2, 0.0 if self.budget.is_pure else self.signal_to_noise)
+        signal_to_noise = self.signal_to_noise
+        if self.budget.is_pure:
+            # With delta = 0, the noise grows with the number of cells.
+            signal_to_noise = 0.0
+        n_cells = table_cells(2, signal_to_noise)
         return [
             make_table(state.terms, indices, n_cells, self.n_rows, is_smooth=self.is_smooth)
             for indices in self.declared_pairs
@@ -805,9 +812,10 @@ class AdditiveFit(ColumnsFit):
 
     def _objective(self, weights_sum, size, loss_smoothness, budget_fraction=None):
         """Return the perturbed objective, which replaces the steps with delta = 0."""
-        # A person's contribution to the Hessian can have any rank.
-        is_by_person = self.guarantee.neighbors.unit == "person"
-        rank = size if is_by_person else self.task.loss.curvature_rank
+        rank = self.task.loss.curvature_rank
+        if self.guarantee.neighbors.unit == "person":
+            # A person's contribution to the Hessian can have any rank.
+            rank = size
         return _descent.PerturbedObjective(
             epsilon=(budget_fraction or self.budget_fractions["steps"]) * self.guarantee.epsilon,
             task=self.task,
@@ -966,7 +974,9 @@ class FitState(FrozenValue):
 
     def with_joint_terms(self, joint_terms, main_fraction):
         """Return the state with further joint terms, whose weights are 0."""
-        main = self.design if self.main_design is None else self.main_design
+        main = self.main_design
+        if main is None:
+            main = self.design
         all_joint_terms = [*self.joint_terms, *joint_terms]
         design = _blocks.joint_design(main, all_joint_terms, main_fraction)
         weights = None

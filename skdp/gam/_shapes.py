@@ -75,7 +75,8 @@ def make_shape_functions(terms, values, names, stds=None):
         Standard errors of the values.
     """
     shapes = []
-    stds = [None] * len(terms) if stds is None else stds
+    if stds is None:
+        stds = [None] * len(terms)
     for term, term_values, term_stds in zip(terms, values, stds, strict=True):
         shape = ShapeFunction(
             name=" x ".join(str(names[j]) for j in term.features),
@@ -112,7 +113,9 @@ def importance(shape):
 def term_index(shapes, term):
     """Return the index of a term, from its name or index, or raise `ValueError`."""
     names = [shape.name for shape in shapes]
-    index = names.index(term) if term in names else term
+    index = term
+    if term in names:
+        index = names.index(term)
     is_index = isinstance(index, int | np.integer) and not isinstance(index, bool)
     if not is_index or not -len(names) <= index < len(names):
         raise ValueError(f"term must be an index or one of {names}, got {term!r}")
@@ -189,7 +192,9 @@ def shown_cells(shape, max_cells=None):
         other_axes = tuple({*range(frequencies.ndim)} - {j})
         margin = frequencies.sum(axis=other_axes)
         # Bins and categories are shown even if they are empty.
-        n_bins = len(edges) if kind == "label" else len(edges) - 1
+        n_bins = len(edges) - 1
+        if kind == "label":
+            n_bins = len(edges)
         is_bin = np.arange(len(margin)) < n_bins
         axes_shown.append(is_bin | (margin >= MIN_SHOWN_FRACTION))
     is_shown = reduce(np.logical_and.outer, axes_shown)
@@ -206,7 +211,8 @@ def dates_of(days):
 
 def edge_names(kind, edges):
     """Return the edges of bins as text, with the fewest digits that distinguish them."""
-    edges = dates_of(edges) if kind == "date" else edges
+    if kind == "date":
+        edges = dates_of(edges)
     if edges.dtype.kind == "M":
         candidates = [edges.astype(f"M8[{unit}]").astype(str) for unit in "Dms"]
     else:

@@ -73,8 +73,12 @@ def noise_gain(curvatures, schedules, *, of_iterates=None, of_lookaheads=None):
     ndarray of shape (n,)
     """
     n_steps = len(schedules)
-    iterate_coefficients = np.zeros(n_steps) if of_iterates is None else of_iterates
-    lookahead_coefficients = np.zeros(n_steps) if of_lookaheads is None else of_lookaheads
+    iterate_coefficients = of_iterates
+    if of_iterates is None:
+        iterate_coefficients = np.zeros(n_steps)
+    lookahead_coefficients = of_lookaheads
+    if of_lookaheads is None:
+        lookahead_coefficients = np.zeros(n_steps)
     variance = np.zeros_like(curvatures)
     # Going backwards through the steps: derivatives of the function with respect to the point after
     # a step (`lookahead`), the point after the next step, and the iterate after a step (`iterate`).

@@ -206,16 +206,18 @@ def make_table(terms, indices, n_cells, n_rows, values=None, *, is_smooth=False,
         added.
     """
     columns = [terms[j] for j in indices]
-    axes = {} if axes is None else axes
+    if axes is None:
+        axes = {}
     lengths = _axis_lengths([_n_values(column) for column in columns], n_cells)
     max_labels = int(MAX_PUBLISHED_CELLS ** (1.0 / len(columns)))
     table_axes = []
     for j, column, length in zip(indices, columns, lengths, strict=True):
         key = j, length, max_labels
         if key not in axes:
-            axes[key] = _table_axis(
-                column, length, max_labels, None if values is None else values[j]
-            )
+            column_values = None
+            if values is not None:
+                column_values = values[j]
+            axes[key] = _table_axis(column, length, max_labels, column_values)
         table_axes.append(axes[key])
     edges, groups, published, published_margins, margins = zip(*table_axes, strict=True)
     return Table(

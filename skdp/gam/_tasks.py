@@ -136,7 +136,9 @@ class _ClassTask(_Task):
         With balanced weights, each class has the same weighted frequency, so the ratio is the mean
         of the weights over the classes. Public weights are not taken into account.
         """
-        return sum(self.weights) / len(self.weights) if self.is_balanced else 1.0
+        if not self.is_balanced:
+            return 1.0
+        return sum(self.weights) / len(self.weights)
 
     def with_balanced_weights(self, weights, is_pure):
         """Return the task with released weights.
@@ -179,7 +181,9 @@ class _ClassTask(_Task):
         for _ in range(N_ITERATIONS):
             log_p = np.log(self.probabilities(scores))
             scores = scores + log_odds - (log_p - log_p[:, :1])[:, -self.n_outputs :]
-        return scores[0] - scores.mean() if self.n_outputs > 1 else scores[0]
+        if self.n_outputs == 1:
+            return scores[0]
+        return scores[0] - scores.mean()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,7 +298,9 @@ class MultinomialTask(_ClassTask):
     @property
     def row_clip(self):
         """Largest L2 norm of a row's residuals before they are weighted."""
-        return math.sqrt(0.5 if self.clipped else 2.0)
+        if self.clipped:
+            return math.sqrt(0.5)
+        return math.sqrt(2.0)
 
     @property
     def clip(self):
