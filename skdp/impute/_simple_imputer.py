@@ -285,8 +285,10 @@ class DPSimpleImputer(PlannedTransformer):
             for j, statistic in enumerate(self.statistics_):
                 column = table.whole_column(j)
                 missing[:, j] = are_missing(column)
-                # NumPy would convert dates in nanoseconds to integers when it creates objects.
-                filled[:, j] = as_cells(column) if column.dtype.kind in TIMES else column
+                if column.dtype.kind in TIMES:
+                    # NumPy would convert dates in nanoseconds to integers when it creates objects.
+                    column = as_cells(column)
+                filled[:, j] = column
                 filled[missing[:, j], j] = statistic
         if not self.add_indicator:
             return filled
@@ -312,7 +314,10 @@ class DPSimpleImputer(PlannedTransformer):
         for j in range(table.shape[1]):
             column = table.whole_column(j)
             present = np.flatnonzero(~are_missing(column))
-            cells.append(column[present[0]] if len(present) else self._fill)
+            if len(present):
+                cells.append(column[present[0]])
+            else:
+                cells.append(self._fill)
         imputer.statistics_ = _statistics(cells)
         # An estimator counts as fitted once it has a statement.
         imputer.privacy_ = None
@@ -376,10 +381,13 @@ class DPSimpleImputer(PlannedTransformer):
         lists = [None] * form.n_columns
         if self.strategy == "most_frequent":
             lists = category_lists(self.categories, form)
-        # A numeric column in which no category is found is filled with `fill_value`.
         replacements = []
         for labels in lists:
-            replacements.extend([self._fill] if labels is None else labels.tolist())
+            if labels is None:
+                # A numeric column in which no category is found is filled with `fill_value`.
+                replacements.append(self._fill)
+            else:
+                replacements.extend(labels.tolist())
         return all(isinstance(replacement, Real) for replacement in replacements)
 
     def _read(self, X, reset=True):
@@ -478,7 +486,9 @@ def _statistics(values):
 
 def _add_bound_weights(sums, block, row_weights, low, high, n_rows):
     present = ~np.isnan(block)
-    weights = range_weights(
-        block, low, high, n_rows, 1.0 if row_weights is None else row_weights[:, None]
-    )
+    if row_weights is None:
+        row_weights = 1.0
+    else:
+        row_weights = row_weights[:, None]
+    weights = range_weights(block, low, high, n_rows, row_weights)
     sums += [(bound_weights * present).sum(axis=0) for bound_weights in weights]

@@ -191,5 +191,8 @@ class DPStandardScaler(CenteringTransformer):
             If a parameter is invalid, as in `fit`.
         """
         _, with_std = self._switches("with_mean", "with_std")
-        plan_statistics = partial(plan_moments, n_moments=2 if with_std else 1)
+        n_moments = 1
+        if with_std:
+            n_moments = 2
+        plan_statistics = partial(plan_moments, n_moments=n_moments)
         return plan_within_bounds(plan_statistics, self.bounds, shape, guarantee)
