@@ -582,5 +582,7 @@ def _add_bins(counts, block, row_weights, bits, first):
 def _add_norms(counts, block, row_weights, bits, first, center):
     # A NumPy warning would reveal that a row overflows.
     with np.errstate(all="ignore"):
-        norms = row_norms(block if center is None else as_dense(block) - center)
+        if center is not None:
+            block = as_dense(block) - center
+        norms = row_norms(block)
     _add_bins(counts, norms[:, np.newaxis], row_weights, bits, first)

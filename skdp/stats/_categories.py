@@ -74,8 +74,11 @@ def _arrays_of_labels(entries, names):
     arrays = []
     columns_by_error = {}
     for j, entry in enumerate(entries):
+        if entry is None:
+            arrays.append(None)
+            continue
         try:
-            arrays.append(None if entry is None else categories_array(entry))
+            arrays.append(categories_array(entry))
         except ValueError as error:
             columns_by_error.setdefault(str(error), []).append(column_name(j, names))
     if columns_by_error:
@@ -406,9 +409,11 @@ def declared_labels(categories, names, n_features):
     is_flat = not (isinstance(categories, Mapping) or is_per_column(categories))
     if n_features is None:
         lists = categories
-        if isinstance(categories, Mapping):
+        if is_flat:
+            lists = [categories]
+        elif isinstance(categories, Mapping):
             lists = categories.values()
-        entries = [(None, labels) for labels in ([categories] if is_flat else lists)]
+        entries = [(None, labels) for labels in lists]
     elif is_flat:
         entries = [(j, categories) for j in range(n_features)]
     else:

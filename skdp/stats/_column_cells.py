@@ -79,7 +79,9 @@ class Column(FrozenValue):
         """Return the maximum number of cells, which is `n_numeric_cells` for a numeric column."""
         if not self.is_categorical:
             return n_numeric_cells
-        return 2 + (MAX_CATEGORIES if self.domain is None else len(self.domain))
+        if self.domain is None:
+            return 2 + MAX_CATEGORIES
+        return 2 + len(self.domain)
 
     def numbers(self, values):
         """Return values as doubles, with NaN for missing values."""
@@ -217,7 +219,9 @@ def declared_columns(kinds, bounds, categories, names):
         else:
             if kind is None and column_bounds is not None:
                 kind = _kind_of_bounds(column_bounds)
-            column = Column(kind=kind if kind in ("date", "duration") else "number")
+            if kind not in ("date", "duration"):
+                kind = "number"
+            column = Column(kind=kind)
         has_bounds = column_bounds is not None
         if has_bounds and isinstance(bounds, Mapping) and column.is_categorical:
             categorical_with_bounds.append(column_name(j, names))
@@ -339,14 +343,15 @@ def _check_time_cells(values, kind):
     Each value is checked independently.
     """
     is_duration = kind == "duration"
-    if values.dtype.kind in "mM":
-        is_valid = values.dtype.kind == ("m" if is_duration else "M")
+    if is_duration:
+        dtype_kind = "m"
+        types = (np.timedelta64, datetime.timedelta)
     else:
-        durations = (np.timedelta64, datetime.timedelta)
-        dates = (np.datetime64, datetime.date, str)
-        types = dates
-        if is_duration:
-            types = durations
+        dtype_kind = "M"
+        types = (np.datetime64, datetime.date, str)
+    if values.dtype.kind in "mM":
+        is_valid = values.dtype.kind == dtype_kind
+    else:
         is_valid = all(isinstance(value, types) or is_missing(value) for value in values.tolist())
     if not is_valid:
         raise TypeError(f"values are not {kind}s")

@@ -428,7 +428,10 @@ class ColumnsFit(FrozenValue):
         """Return the mechanism of the counts if numeric columns are counted at `n_levels`."""
         counts_per_row = self.n_other_counts
         for column in self.columns:
-            counts_per_row += 1 if column.is_categorical else n_levels
+            if column.is_categorical:
+                counts_per_row += 1
+            else:
+                counts_per_row += n_levels
         l1_sensitivity = counts_per_row * self._sensitivity_factor
         # A row changes each of its counts by 1, so this number is also the squared L2 sensitivity.
         l2_sensitivity = math.nextafter(math.sqrt(l1_sensitivity), math.inf)

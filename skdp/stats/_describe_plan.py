@@ -262,12 +262,13 @@ class DescriptionFit(ColumnsFit):
 
     def _fractions(self, *, with_scores):
         """Return the budget fractions of the stages, which add up to at most 1."""
-        weights = {
-            "bounds": BOUNDS_WEIGHT if self._undeclared(categorical=False) else 0.0,
-            "key_selection": KEY_SELECTION_WEIGHT if self._undeclared(categorical=True) else 0.0,
-            "counts": COUNTS_WEIGHT,
-            "pair_scores": PAIR_SCORES_WEIGHT if with_scores else 0.0,
-        }
+        weights = {"bounds": 0.0, "key_selection": 0.0, "counts": COUNTS_WEIGHT, "pair_scores": 0.0}
+        if self._undeclared(categorical=False):
+            weights["bounds"] = BOUNDS_WEIGHT
+        if self._undeclared(categorical=True):
+            weights["key_selection"] = KEY_SELECTION_WEIGHT
+        if with_scores:
+            weights["pair_scores"] = PAIR_SCORES_WEIGHT
         total = math.fsum(weights.values()) * (1.0 + 2.0**-50)
         return {stage: weight / total for stage, weight in weights.items()}
 

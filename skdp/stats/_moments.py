@@ -270,12 +270,17 @@ def _centered_sums(X, low, high, n_moments, row_weights=None, counted=False):
     sums = np.zeros((n_moments + counted, X.shape[1]))
     # `sum_over` calls `_add_unit_rows` for each block, in this process or on a worker. That
     # function scales the block and calls `_add_moments` or `_add_present`.
-    unit_sums(X, _add_present if counted else _add_moments, sums, low, high, row_weights)
-    if row_weights is None:
+    add = _add_moments
+    if counted:
+        add = _add_present
+    unit_sums(X, add, sums, low, high, row_weights)
+    if counted:
+        n_rows = sums[-1]
+    elif row_weights is None:
         n_rows = X.shape[0]
     else:
         n_rows = row_weights.sum()
-    sums[1:n_moments] -= (sums[-1] if counted else n_rows) / 2
+    sums[1:n_moments] -= n_rows / 2
     return sums
 
 
@@ -372,7 +377,10 @@ def plan_histogram(shape, guarantee, *, bins, joint=False):
             f"bins: {described} of {size} cells is too large to count, as there may be at most "
             f"{MAX_CELLS:,} cells; use fewer bins or fewer columns"
         )
-    mechanism = noise_of_histogram(guarantee, 1 if joint else len(bins))
+    n_histograms = len(bins)
+    if joint:
+        n_histograms = 1
+    mechanism = noise_of_histogram(guarantee, n_histograms)
 
     run = partial(_release_histogram, mechanism, bins, joint)
     return plan_release(mechanism, run, guarantee=guarantee, size=size)

@@ -238,12 +238,9 @@ def _number_of_rows(released, n_units):
 
 def _summary(column):
     """Return the row of a column in the table of columns."""
-    row = {
-        "kind": "category" if column.kind == "label" else column.kind,
-        "missing": column.missing,
-        "missing_std": column.missing_std,
-    }
+    row = {"kind": column.kind, "missing": column.missing, "missing_std": column.missing_std}
     if column.kind == "label":
+        row["kind"] = "category"
         top = None
         frequency = np.nan
         if column.categories:

@@ -68,6 +68,8 @@ def _numeric_table(columns):
         ]
         error = _size(column.mean_std)
         bounds = " to ".join(_exact(end, column) for end in column.bounds)
+        if not column.is_declared:
+            bounds += " (found)"
         rows.append(
             (
                 str(column.name),
@@ -75,7 +77,7 @@ def _numeric_table(columns):
                 f"{_rounded(column.mean, error, column)} ± {_error_text(error, column)}",
                 _length(column.std, column),
                 *quantiles,
-                bounds if column.is_declared else f"{bounds} (found)",
+                bounds,
             )
         )
     return _right_aligned(rows, last_left=len(rows[0]) - 1)
@@ -173,7 +175,9 @@ def _right_aligned(rows, last_left=None):
     for row in rows:
         cells = []
         for i, (cell, width) in enumerate(zip(row, widths, strict=True)):
-            cells.append(cell if i in (0, last_left) else cell.rjust(width))
+            if i not in (0, last_left):
+                cell = cell.rjust(width)
+            cells.append(cell)
         aligned.append(tuple(cells))
     return tuple(aligned)
 
@@ -232,7 +236,9 @@ def _quantile(column, value, interval):
 
 
 def _error_text(error, column):
-    return _rounded_error(error) + ("" if column.kind == "number" else " d")
+    if column.kind == "number":
+        return _rounded_error(error)
+    return f"{_rounded_error(error)} d"
 
 
 def _length(value, column):
@@ -259,8 +265,10 @@ def _exact(value, column):
 
 def _date(value, column):
     """Return a date, with its time if the range of the column is short."""
-    is_long = _size(column.bounds[1] - column.bounds[0]) >= MIN_DAYS
-    return str(value.astype("M8[D]" if is_long else "M8[m]"))
+    unit = "m"
+    if _size(column.bounds[1] - column.bounds[0]) >= MIN_DAYS:
+        unit = "D"
+    return str(value.astype(f"M8[{unit}]"))
 
 
 def _percent(fraction, error):

@@ -215,7 +215,9 @@ class QuantileTree(FrozenValue):
             epsilon /= 1 + Fraction(2, _FINE)
         if self.guarantee.relation == "add_remove":
             return epsilon / (2 * node.larger_share)
-        return epsilon / (2 if len(level) == 1 else 4 * node.larger_share)
+        if len(level) == 1:
+            return epsilon / 2
+        return epsilon / (4 * node.larger_share)
 
     def run(self, X, source, low, high, persons=None, columns=None):
         """Release the quantiles.
@@ -551,7 +553,9 @@ def _windows(parts, ranks, positions):
     weights = []
     for part, weight_range in zip(parts, ranges, strict=True):
         weights += [weight for weight in weight_range if part.reaches(weight)]
-    cells_at = dict(zip(weights, ranks.find(weights) if weights else (), strict=True))
+    cells_at = {}
+    if weights:
+        cells_at = dict(zip(weights, ranks.find(weights), strict=True))
     bounds = []
     for part, (lowest, highest) in zip(parts, ranges, strict=True):
         first = part.first // POSITIONS
@@ -603,9 +607,13 @@ def _intervals(part, rows):
         ranks = ranks[np.diff(units, prepend=-1, append=-1) != 0]
     # Points of rank k start after row k - 1 and end with row k.
     starts = np.empty(len(ranks), dtype=np.int64)
-    starts[0] = part.first if low == 0 else rows.positions[low - 1] + 1
+    starts[0] = part.first
+    if low != 0:
+        starts[0] = rows.positions[low - 1] + 1
     starts[1:-1] = rows.positions[ranks[1:-1] - 1] + 1
-    starts[-1] = part.last + 1 if high == n else rows.positions[high] + 1
+    starts[-1] = part.last + 1
+    if high != n:
+        starts[-1] = rows.positions[high] + 1
     edges = np.empty(2 * len(starts) + 1, dtype=np.int64)
     edges[0], edges[-1] = part.first, part.last + 1
     edges[1:-1:2] = starts

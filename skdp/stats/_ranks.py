@@ -108,7 +108,10 @@ def _keys_of(block, codes, columns, low, high):
     scaled[is_missing | ~(0.5 * high > 0.5 * low)] = 0.0
     keys = scaled.astype(np.int64)
     keys <<= CODE_BITS
-    keys += _ONE if codes is None else codes[:, None]
+    if codes is None:
+        keys += _ONE
+    else:
+        keys += codes[:, None]
     keys[is_missing] = _MISSING
     keys += np.arange(len(low)) << COLUMN_SHIFT
     return keys

@@ -173,12 +173,15 @@ class Refinement(FrozenValue):
         n_levels = int(all_n_levels[largest])
         mechanism = self.mechanism(largest + 1, n_levels)
         # Both the event and the sensitivity are those of all levels together.
-        is_gaussian = isinstance(mechanism, GaussianMechanism)
+        if isinstance(mechanism, GaussianMechanism):
+            sensitivity = mechanism.sensitivity * sqrt(n_levels)
+        else:
+            sensitivity = mechanism.sensitivity * n_levels
         return Stage(
             name="finer bounds of narrow columns",
             law=f"{mechanism.name} on equal cells of at most {n_levels} levels",
             scale=mechanism.scale,
-            sensitivity=mechanism.sensitivity * (sqrt(n_levels) if is_gaussian else n_levels),
+            sensitivity=sensitivity,
             event=self.event,
         )
 
@@ -371,8 +374,10 @@ def _shortest_range(counts, total, total_std, std, max_noise_of_long_range):
     is_certain = True
     for length in range(1, len(counts) // MIN_GAIN + 1):
         noise = hypot(std * sqrt(length), total_std)
-        is_long = LONG_RANGE * length > len(counts)
-        if noise > (max_noise_of_long_range if is_long else MAX_NOISE) * total:
+        max_noise = MAX_NOISE
+        if LONG_RANGE * length > len(counts):
+            max_noise = max_noise_of_long_range
+        if noise > max_noise * total:
             return None, False
         inside = sums[length:] - sums[:-length]
         start = int(inside.argmax())

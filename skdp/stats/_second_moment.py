@@ -70,7 +70,10 @@ class SecondMoment(FrozenValue):
     def size(self):
         """Number of values that are released together."""
         d = self.n_columns
-        return d * (d + 1) // 2 + (d if self.constant else 0)
+        n_products = d * (d + 1) // 2
+        if self.constant:
+            return n_products + d
+        return n_products
 
     @cached_property
     def mechanism(self):
@@ -128,8 +131,10 @@ class SecondMoment(FrozenValue):
 
 def _add_second_moment(total, block, row_weights, center, data_norm):
     block = _clipped_rows(as_dense(block), center, data_norm)
-    total[-1] += (np.ones(len(block)) if row_weights is None else row_weights).dot(block)
-    if row_weights is not None:
+    if row_weights is None:
+        total[-1] += np.ones(len(block)).dot(block)
+    else:
+        total[-1] += row_weights.dot(block)
         block *= np.sqrt(row_weights)[:, np.newaxis]
     total[:-1] += block.T.dot(block)
 
