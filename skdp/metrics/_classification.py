@@ -31,7 +31,20 @@ from skdp.metrics._values import NoisyConfusionMatrix, NoisyCurve, NoisyScore
 from skdp.utils._validation import check_choice, check_integer, check_positive
 
 
-def _release_cells(name, y_true, y_score, *, classes, score_bounds, n_bins=8, **params):
+def _release_cells(
+    name,
+    y_true,
+    y_score,
+    *,
+    classes,
+    score_bounds,
+    n_bins=8,
+    epsilon,
+    delta,
+    groups,
+    accountant,
+    random_state,
+):
     """Release the counts by class and score, and return the `BinaryCells`."""
     score_bounds = check_score_bounds(score_bounds)
     classes, codes = read_codes(y_true, classes)
@@ -41,15 +54,49 @@ def _release_cells(name, y_true, y_score, *, classes, score_bounds, n_bins=8, **
     def make_statistics(n_units, guarantee):
         return BinaryCounts.on_grid(n_units, guarantee, classes, score_bounds, n_bins=n_bins)
 
-    return release_metric(name, len(codes), make_statistics, (codes, scores), **params)
+    return release_metric(
+        name,
+        len(codes),
+        make_statistics,
+        (codes, scores),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
-def _release_matrix(name, y_true, y_pred, pairs, make_shape, *, classes, **params):
+def _release_matrix(
+    name,
+    y_true,
+    y_pred,
+    pairs,
+    make_shape,
+    *,
+    classes,
+    epsilon,
+    delta,
+    groups,
+    accountant,
+    random_state,
+):
     """Release a matrix of counts of pairs, and return the `ReleasedMatrix` and the classes."""
     classes, codes = read_codes(y_true, classes)
     predicted = read_predicted_codes(y_pred, classes, len(codes))
     make_statistics = partial(MatrixCounts.of_shape, make_shape(len(classes)), pairs=pairs)
-    return release_metric(name, len(codes), make_statistics, (codes, predicted), **params), classes
+    released = release_metric(
+        name,
+        len(codes),
+        make_statistics,
+        (codes, predicted),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
+    return released, classes
 
 
 def _hits(codes, predicted):

@@ -13,7 +13,20 @@ from skdp.metrics._values import NoisyScore
 from skdp.utils._validation import check_target_bounds
 
 
-def _release_error(name, metric, y_true, y_pred, power, target_bounds, **params):
+def _release_error(
+    name,
+    metric,
+    y_true,
+    y_pred,
+    power,
+    target_bounds,
+    *,
+    epsilon,
+    delta,
+    groups,
+    accountant,
+    random_state,
+):
     """Release the mean of a power of the absolute errors."""
     low, high = check_target_bounds(target_bounds)
     y_true = read_numbers(y_true, "y_true")
@@ -29,7 +42,17 @@ def _release_error(name, metric, y_true, y_pred, power, target_bounds, **params)
         # The squared error in units of the bounds is column 0, the absolute one column 1.
         return bound * regression_values(y_true, y_pred, (low, high))[:, 2 - power]
 
-    return release_metric(name, len(y_true), make_statistics, (y_true, y_pred), **params)
+    return release_metric(
+        name,
+        len(y_true),
+        make_statistics,
+        (y_true, y_pred),
+        epsilon=epsilon,
+        delta=delta,
+        groups=groups,
+        accountant=accountant,
+        random_state=random_state,
+    )
 
 
 @in_one_run
